@@ -1,0 +1,61 @@
+# The two commands: `make run` and `make test`. Everything else is listed by `make help`.
+
+SWIFT ?= swift
+TESTFLAGS ?=
+
+.PHONY: run test demo build build-packages test-packages format lint requirements \
+        test-thread test-address bench-upload bench-memory help clean
+
+run: build-packages ## build in release mode and serve on 127.0.0.1:8080, data in ./onward-data
+	$(SWIFT) build -c release --product onward
+	exec .build/release/onward serve
+
+test: test-packages ## build and run every test
+	$(SWIFT) build --build-tests
+	$(SWIFT) test --skip-build $(TESTFLAGS)
+
+demo: build-packages ## half a minute: an upload that is cut and killed, goes on, and comes back whole
+	$(SWIFT) build -c release --product onward
+	scripts/demo .build/release/onward
+
+build: build-packages ## build everything in release mode
+	$(SWIFT) build -c release
+
+test-thread: test-packages ## the tests under ThreadSanitizer
+	$(SWIFT) build --build-tests --sanitize thread --scratch-path .build/thread
+	TSAN_OPTIONS="suppressions=$(CURDIR)/scripts/thread-sanitizer.supp halt_on_error=1" \
+	  $(SWIFT) test --skip-build --sanitize thread --scratch-path .build/thread $(TESTFLAGS)
+
+test-address: test-packages ## the tests under AddressSanitizer
+	$(SWIFT) build --build-tests --sanitize address --scratch-path .build/address
+	ASAN_OPTIONS="detect_leaks=0" \
+	  $(SWIFT) test --skip-build --sanitize address --scratch-path .build/address $(TESTFLAGS)
+
+bench-upload: build-packages ## 1 GiB by curl, side by side with nginx
+	$(SWIFT) build -c release --product onward
+	scripts/bench-upload .build/release/onward
+
+bench-memory: build-packages ## resident memory of 2,000 slow uploads
+	$(SWIFT) build -c release --product onward
+	scripts/bench-memory .build/release/onward
+
+requirements: ## which test covers which requirement
+	@scripts/requirements
+
+format: ## format all Swift sources
+	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests
+
+lint: ## check the format
+	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests
+
+help:
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build-packages:
+	@scripts/system-packages build
+
+test-packages:
+	@scripts/system-packages test
+
+clean:
+	rm -rf .build

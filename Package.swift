@@ -1,0 +1,53 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
+
+let package = Package(
+    name: "onward",
+    products: [
+        .library(name: "TransferServer", targets: ["TransferServer"]),
+        .executable(name: "onward", targets: ["onward"]),
+    ],
+    targets: [
+        // Ground: one system library, one importer.
+        .systemLibrary(
+            name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
+        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .systemLibrary(name: "CNettle", pkgConfig: "nettle", providers: [.apt(["nettle-dev"])]),
+        .systemLibrary(name: "CLinux"),
+        .target(name: "SystemCalls", dependencies: ["CLinux"], swiftSettings: strict),
+        .target(name: "Digests", dependencies: ["CNettle"], swiftSettings: strict),
+
+        .target(name: "StructuredFields", swiftSettings: strict),
+        .target(name: "HTTPSemantics", dependencies: ["StructuredFields"], swiftSettings: strict),
+        .target(name: "ResumableUpload", dependencies: ["HTTPSemantics", "StructuredFields"], swiftSettings: strict),
+        .target(
+            name: "UploadStorage",
+            dependencies: ["ResumableUpload", "HTTPSemantics", "SystemCalls", "Digests", "CSQLite"],
+            swiftSettings: strict),
+        .target(
+            name: "TransferServer",
+            dependencies: ["UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls", "CMicroHTTPD"],
+            swiftSettings: strict),
+        .executableTarget(
+            name: "onward",
+            dependencies: ["TransferServer", "UploadStorage", "SystemCalls"],
+            swiftSettings: strict,
+            linkerSettings: [
+                // The executable's own `poll` has to be found by libmicrohttpd (see PollInterposition.swift).
+                .unsafeFlags(["-Xlinker", "--export-dynamic"])
+            ]),
+
+        .testTarget(name: "StructuredFieldsTests", dependencies: ["StructuredFields"], swiftSettings: strict),
+        .testTarget(name: "HTTPSemanticsTests", dependencies: ["HTTPSemantics"], swiftSettings: strict),
+        .testTarget(name: "DigestsTests", dependencies: ["Digests"], swiftSettings: strict),
+        .testTarget(name: "ResumableUploadTests", dependencies: ["ResumableUpload"], swiftSettings: strict),
+        .testTarget(name: "UploadStorageTests", dependencies: ["UploadStorage"], swiftSettings: strict),
+        .testTarget(name: "TransferServerTests", dependencies: ["TransferServer"], swiftSettings: strict),
+        .testTarget(
+            name: "EndToEndTests",
+            dependencies: ["onward", "HTTPSemantics", "SystemCalls", "Digests"], swiftSettings: strict),
+    ],
+    swiftLanguageModes: [.v6]
+)
