@@ -1,0 +1,51 @@
+/// Why a field value is not a structured field of the type it was read as (RFC 9651 §4.2).
+///
+/// A failed field is ignored as a whole: no part of it may be used.
+public struct ParseFailure: Error, Hashable, Sendable {
+    /// What the parser found wrong.
+    public enum Reason: String, Hashable, Sendable {
+        /// A byte above 0x7F; structured fields are ASCII.
+        case nonASCII
+        /// The value ended where the grammar asks for more.
+        case unexpectedEnd
+        /// Something follows a complete value.
+        case trailingCharacters
+        /// A List or Dictionary ends in a comma.
+        case trailingComma
+        /// Two members are not separated by a comma.
+        case missingComma
+        /// No key starts here (§3.1.2).
+        case invalidKey
+        /// No Item or Inner List starts here.
+        case invalidItem
+        /// The items of an Inner List are not separated by spaces (§3.1.1).
+        case invalidInnerList
+        /// A sign without digits, or a Decimal with no or more than three fractional digits (§3.3.1, §3.3.2).
+        case invalidNumber
+        /// An Integer of more than 15 digits, or a Decimal with more than 12 before the point.
+        case numberTooLong
+        /// A character or escape that a String does not allow (§3.3.3).
+        case invalidString
+        /// Not base64 (§3.3.5).
+        case invalidByteSequence
+        /// Neither `?0` nor `?1` (§3.3.6).
+        case invalidBoolean
+        /// A Date with a fraction (§3.3.7).
+        case invalidDate
+        /// A bad escape in a Display String, or escapes that are not UTF-8 (§3.3.8).
+        case invalidDisplayString
+    }
+
+    /// Where parsing stopped: bytes from the start of the combined field value.
+    public var offset: Int
+    public var reason: Reason
+
+    public init(offset: Int, reason: Reason) {
+        self.offset = offset
+        self.reason = reason
+    }
+}
+
+extension ParseFailure: CustomStringConvertible {
+    public var description: String { "\(reason.rawValue) at byte \(offset)" }
+}

@@ -1,0 +1,26 @@
+/// Why a value has no representation as a structured field (RFC 9651 §4.1).
+public struct SerializationFailure: Error, Hashable, Sendable {
+    /// What cannot be written.
+    public enum Reason: String, Hashable, Sendable {
+        /// An Integer outside ±999,999,999,999,999 (§4.1.4).
+        case integerOutOfRange
+        /// A Date outside ±999,999,999,999,999 seconds (§4.1.10).
+        case dateOutOfRange
+        /// A String with a character outside 0x20–0x7E (§4.1.6).
+        case invalidString
+        /// A Token that is empty or has a character its grammar does not allow (§4.1.7).
+        case invalidToken
+        /// A key that is empty or has a character its grammar does not allow (§4.1.1.3).
+        case invalidKey
+    }
+
+    public var reason: Reason
+
+    public init(reason: Reason) {
+        self.reason = reason
+    }
+}
+
+extension SerializationFailure: CustomStringConvertible {
+    public var description: String { reason.rawValue }
+}

@@ -1,0 +1,141 @@
+/// The serialising algorithms of RFC 9651 §4.1.
+struct Serializer {
+    private var output: [UInt8] = []
+
+    /// What has been written; ASCII.
+    var text: String { String(decoding: output, as: UTF8.self) }
+
+    /// §4.1.1
+    mutating func append(_ list: List) throws(SerializationFailure) {
+        for (index, member) in list.members.enumerated() {
+            if index > 0 { append(", ") }
+            try append(member)
+        }
+    }
+
+    /// §4.1.2
+    mutating func append(_ dictionary: OrderedDictionary) throws(SerializationFailure) {
+        var isFirst = true
+        for (key, member) in dictionary {
+            if !isFirst { append(", ") }
+            isFirst = false
+            try append(key: key)
+            if case .item(let item) = member, item.value == .boolean(true) {
+                try append(item.parameters)
+            } else {
+                output.append(.equals)
+                try append(member)
+            }
+        }
+    }
+
+    /// §4.1.3
+    mutating func append(_ item: Item) throws(SerializationFailure) {
+        try append(item.value)
+        try append(item.parameters)
+    }
+
+    private mutating func append(_ member: Member) throws(SerializationFailure) {
+        switch member {
+        case .item(let item): try append(item)
+        case .innerList(let list): try append(list)
+        }
+    }
+
+    /// §4.1.1.1
+    private mutating func append(_ list: InnerList) throws(SerializationFailure) {
+        output.append(.openParenthesis)
+        for (index, item) in list.items.enumerated() {
+            if index > 0 { output.append(.space) }
+            try append(item)
+        }
+        output.append(.closeParenthesis)
+        try append(list.parameters)
+    }
+
+    /// §4.1.1.2
+    private mutating func append(_ parameters: Parameters) throws(SerializationFailure) {
+        for (key, value) in parameters {
+            output.append(.semicolon)
+            try append(key: key)
+            guard value != .boolean(true) else { continue }
+            output.append(.equals)
+            try append(value)
+        }
+    }
+
+    /// §4.1.1.3
+    private mutating func append(key: String) throws(SerializationFailure) {
+        guard let first = key.utf8.first, first.startsKey, key.utf8.allSatisfy(\.continuesKey) else {
+            throw SerializationFailure(reason: .invalidKey)
+        }
+        append(key)
+    }
+
+    /// §4.1.3.1
+    private mutating func append(_ value: BareItem) throws(SerializationFailure) {
+        switch value {
+        case .integer(let integer):
+            try append(integer, else: .integerOutOfRange)
+        case .decimal(let decimal):
+            append(decimal.description)
+        case .string(let string):
+            try append(string: string)
+        case .token(let token):
+            guard let first = token.utf8.first, first.startsToken, token.utf8.allSatisfy(\.continuesToken) else {
+                throw SerializationFailure(reason: .invalidToken)
+            }
+            append(token)
+        case .byteSequence(let bytes):
+            output.append(.colon)
+            Base64.encode(bytes, into: &output)
+            output.append(.colon)
+        case .boolean(let boolean):
+            append(boolean ? "?1" : "?0")
+        case .date(let seconds):
+            output.append(.at)
+            try append(seconds, else: .dateOutOfRange)
+        case .displayString(let string):
+            append(displayString: string)
+        }
+    }
+
+    /// §4.1.4
+    private mutating func append(
+        _ integer: Int, else reason: SerializationFailure.Reason
+    ) throws(SerializationFailure) {
+        guard (-BareItem.maximumInteger...BareItem.maximumInteger).contains(integer) else {
+            throw SerializationFailure(reason: reason)
+        }
+        append(String(integer))
+    }
+
+    /// §4.1.6
+    private mutating func append(string: String) throws(SerializationFailure) {
+        output.append(.quote)
+        for byte in string.utf8 {
+            guard byte.isPrintable else { throw SerializationFailure(reason: .invalidString) }
+            if byte == .quote || byte == .backslash { output.append(.backslash) }
+            output.append(byte)
+        }
+        output.append(.quote)
+    }
+
+    /// §4.1.11
+    private mutating func append(displayString: String) {
+        let digits = Array("0123456789abcdef".utf8)
+        append("%\"")
+        for byte in displayString.utf8 {
+            if byte.isPrintable, byte != .quote, byte != .percent {
+                output.append(byte)
+            } else {
+                output += [.percent, digits[Int(byte >> 4)], digits[Int(byte & 0xF)]]
+            }
+        }
+        output.append(.quote)
+    }
+
+    private mutating func append(_ text: String) {
+        output += text.utf8
+    }
+}

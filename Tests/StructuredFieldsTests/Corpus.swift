@@ -1,0 +1,43 @@
+import Foundation
+
+/// The corpus of httpwg/structured-field-tests, where it is at hand.
+///
+/// It is looked for at `ONWARD_FIXTURES` (the corpus itself, or the folder it lies in), then as
+/// `shared/fixtures/structured-field-tests` in any folder above this file.
+enum Corpus {
+    static let absence = "structured-field-tests is not here: point ONWARD_FIXTURES at a copy to run its cases"
+
+    static let directory: String? = {
+        if let given = ProcessInfo.processInfo.environment["ONWARD_FIXTURES"] {
+            return ["\(given)/structured-field-tests", given].first { isCorpus($0) }
+        }
+        var folder = #filePath[...]
+        while let slash = folder.lastIndex(of: "/") {
+            folder = folder[..<slash]
+            let candidate = "\(folder)/shared/fixtures/structured-field-tests"
+            if isCorpus(candidate) { return candidate }
+        }
+        return nil
+    }()
+
+    /// The files of cases that start with parsing, without directory.
+    static let parsingFiles: [String] = files(in: "")
+
+    /// The files of cases that only serialise.
+    static let serialisingFiles: [String] = files(in: "serialisation-tests/")
+
+    static func cases(in file: String) throws -> [CorpusCase] {
+        let data = try Data(contentsOf: URL(filePath: "\(directory ?? "")/\(file)"))
+        return try (JSONValue(parsing: Array(data)).array ?? []).map(CorpusCase.init)
+    }
+
+    private static func isCorpus(_ path: String) -> Bool {
+        FileManager.default.fileExists(atPath: "\(path)/item.json")
+    }
+
+    private static func files(in subfolder: String) -> [String] {
+        guard let directory else { return [] }
+        let names = try? FileManager.default.contentsOfDirectory(atPath: "\(directory)/\(subfolder)")
+        return (names ?? []).filter { $0.hasSuffix(".json") }.sorted().map { subfolder + $0 }
+    }
+}
