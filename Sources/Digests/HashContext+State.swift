@@ -1,0 +1,42 @@
+extension HashContext {
+    static var wordCount: Int { 8 }
+
+    /// The longest message of SHA-256 (FIPS 180-4 §1). SHA-512 is held to it as well.
+    static var maximumByteCount: UInt64 { (1 << 61) - 1 }
+
+    /// The words, the count of bytes (8 bytes) and the partial block, integers in big-endian order.
+    var encoded: [UInt8] {
+        words.flatMap(\.bigEndianBytes) + byteCount.bigEndianBytes + partialBlock
+    }
+
+    /// Reads what ``encoded`` gives, or returns nil for anything that it never gives.
+    init?(encoded: ArraySlice<UInt8>) {
+        let wordSize = Word.bitWidth / 8
+        let wordsSize = wordSize * Self.wordCount
+        guard encoded.count >= wordsSize + 8 else { return nil }
+        let words = (0..<Self.wordCount).map { index in
+            Word(bigEndianBytes: encoded.dropFirst(index * wordSize).prefix(wordSize))
+        }
+        let count = UInt64(bigEndianBytes: encoded.dropFirst(wordsSize).prefix(8))
+        let partialBlock = encoded.dropFirst(wordsSize + 8)
+        let (blockCount, rest) = count.quotientAndRemainder(dividingBy: UInt64(Self.blockSize))
+        guard count <= Self.maximumByteCount, partialBlock.count == Int(rest) else { return nil }
+        var context = Self.initial()
+        // The words change with the first whole block only.
+        guard blockCount > 0 || words == context.words else { return nil }
+        context.words = words
+        context.blockCount = blockCount
+        context.partialBlock = Array(partialBlock)
+        self = context
+    }
+}
+
+extension FixedWidthInteger {
+    fileprivate var bigEndianBytes: [UInt8] {
+        stride(from: Self.bitWidth - 8, through: 0, by: -8).map { UInt8(truncatingIfNeeded: self >> $0) }
+    }
+
+    fileprivate init(bigEndianBytes bytes: some Sequence<UInt8>) {
+        self = bytes.reduce(0) { $0 << 8 | Self($1) }
+    }
+}
