@@ -1,0 +1,109 @@
+/// `uri-host [ ":" port ]`: the value of Host and the authority of an absolute-form target, without user information
+/// (RFC 9110 §4.2, §7.2; RFC 3986 §3.2).
+public struct Authority: Sendable, Hashable {
+    /// A registered name, an IPv4 address or an IP literal with its brackets; ASCII letters in lower case, never empty.
+    public let host: String
+    /// 0…65535; nil when absent or empty, which stands for the default of the scheme.
+    public let port: Int?
+
+    /// Parses an authority. User information is refused (RFC 9110 §4.2.4), and so is an empty host, since an "http" or
+    /// "https" URI has none (§4.2.1).
+    public init?(parsing text: String) {
+        var scanner = FieldValueScanner(text)
+        let name: ArraySlice<UInt8>
+        if scanner.next == 0x5B {
+            name = scanner.run { $0 != 0x5D }
+            guard scanner.consume(0x5D), Authority.isLiteralAddress(name.dropFirst()) else { return nil }
+        } else {
+            name = scanner.run { $0 != 0x3A }
+            guard Authority.isRegisteredName(name) else { return nil }
+        }
+        var host = String(decoding: name, as: UTF8.self).asciiLowercased
+        if name.first == 0x5B { host += "]" }
+        self.host = host
+
+        if scanner.isAtEnd {
+            port = nil
+            return
+        }
+        guard scanner.consume(0x3A) else { return nil }
+        if scanner.isAtEnd {
+            port = nil
+            return
+        }
+        guard let digits = scanner.digits(), scanner.isAtEnd, digits.count <= 5 else { return nil }
+        let number = digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+        guard number <= 65535 else { return nil }
+        port = number
+    }
+
+    /// The canonical text: host, and `:port` when there is one.
+    public var serialized: String { port.map { "\(host):\($0)" } ?? host }
+
+    /// `reg-name` of RFC 3986 §3.2.2 (an IPv4 address is one, too), not empty.
+    private static func isRegisteredName(_ name: ArraySlice<UInt8>) -> Bool {
+        guard !name.isEmpty else { return false }
+        var index = name.startIndex
+        while index < name.endIndex {
+            if name[index] == 0x25 {
+                guard index + 2 < name.endIndex, name[index + 1].hexDigitValue != nil,
+                    name[index + 2].hexDigitValue != nil
+                else { return false }
+                index += 3
+            } else {
+                guard name[index].isUnreserved || name[index].isSubDelimiter else { return false }
+                index += 1
+            }
+        }
+        return true
+    }
+
+    /// `IPv6address / IPvFuture` of RFC 3986 §3.2.2; zone identifiers are refused.
+    private static func isLiteralAddress(_ address: ArraySlice<UInt8>) -> Bool {
+        if address.first == 0x76 || address.first == 0x56 {
+            let parts = address.dropFirst().split(separator: 0x2E, maxSplits: 1, omittingEmptySubsequences: false)
+            return parts.count == 2 && !parts[0].isEmpty && parts[0].allSatisfy { $0.hexDigitValue != nil }
+                && !parts[1].isEmpty
+                && parts[1].allSatisfy { $0.isUnreserved || $0.isSubDelimiter || $0 == 0x3A }
+        }
+        return isIPv6(address)
+    }
+
+    private static func isIPv6(_ address: ArraySlice<UInt8>) -> Bool {
+        var pieces = address.split(separator: 0x3A, omittingEmptySubsequences: false)
+        guard pieces.count >= 3 else { return false }
+        // "::" at an end yields two empty pieces there; one of them stands for the gap.
+        if pieces[0].isEmpty {
+            guard pieces[1].isEmpty else { return false }
+            pieces.removeFirst()
+        }
+        if pieces[pieces.count - 1].isEmpty {
+            guard pieces.count == 1 || pieces[pieces.count - 2].isEmpty else { return false }
+            if pieces.count > 1 { pieces.removeLast() }
+        }
+        var groups = 0
+        var gaps = 0
+        for (index, piece) in pieces.enumerated() {
+            if piece.isEmpty {
+                gaps += 1
+            } else if index == pieces.count - 1 && piece.contains(0x2E) {
+                guard isIPv4(piece) else { return false }
+                groups += 2
+            } else {
+                guard piece.count <= 4, piece.allSatisfy({ $0.hexDigitValue != nil }) else { return false }
+                groups += 1
+            }
+        }
+        return gaps == 0 ? groups == 8 : gaps == 1 && groups <= 7
+    }
+
+    private static func isIPv4(_ address: ArraySlice<UInt8>) -> Bool {
+        let octets = address.split(separator: 0x2E, omittingEmptySubsequences: false)
+        return octets.count == 4
+            && octets.allSatisfy { octet in
+                (1...3).contains(octet.count) && octet.allSatisfy(\.isDigit)
+                    && !(octet.count > 1 && octet.first == 0x30)
+                    && octet.reduce(0) { $0 * 10 + Int($1 - 0x30) } <= 255
+            }
+    }
+}

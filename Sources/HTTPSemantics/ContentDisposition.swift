@@ -1,0 +1,56 @@
+/// A Content-Disposition value (RFC 6266).
+///
+/// The file name is what the peer wrote; only ``SafeFileName`` makes it fit for a file system.
+public struct ContentDisposition: Sendable, Hashable {
+    /// `attachment`, `inline` or another type, in lower case.
+    public let type: String
+    /// The decoded name: of `filename*` if that is present and valid, else of `filename`.
+    public let filename: String?
+
+    /// A type that is no token becomes `attachment`, as which unknown types are handled (RFC 6266 §4.2).
+    public init(type: String, filename: String? = nil) {
+        self.type = type.isToken ? type.asciiLowercased : "attachment"
+        self.filename = filename
+    }
+
+    /// Parses a field value. Nil when it is malformed or names a parameter twice (RFC 6266 §4.1).
+    ///
+    /// `filename*` is decoded from UTF-8 or ISO-8859-1 (RFC 8187); when it is malformed it is ignored (§4.3). White
+    /// space around "=" is accepted, as the grammar of RFC 2616 had it.
+    public init?(parsing value: String) {
+        var scanner = FieldValueScanner(value.trimmingOptionalWhitespace)
+        guard let type = scanner.token(), let parameters = scanner.parameters(allowsWhitespace: true), scanner.isAtEnd,
+            Set(parameters.map(\.name)).count == parameters.count
+        else { return nil }
+        let extended = parameters.first { $0.name == "filename*" }.flatMap { ExtendedParameterValue.decode($0.value) }
+        self.init(type: type, filename: extended ?? parameters.first { $0.name == "filename" }?.value)
+    }
+
+    /// The field value: `filename` when that says everything, else an ASCII likeness as `filename` for old recipients,
+    /// followed by the true name as `filename*`.
+    ///
+    /// Safe for any name: controls never reach the wire as such.
+    public var serialized: String {
+        guard let filename else { return type }
+        let likeness = ContentDisposition.asciiLikeness(of: filename)
+        let plain = "\(type); filename=\(likeness.quoted)"
+        if likeness.equalsBytewise(filename) { return plain }
+        return "\(plain); filename*=\(ExtendedParameterValue.encode(filename))"
+    }
+
+    /// The field value for this type and name, like the property of this name.
+    public static func serialized(type: String, filename: String?) -> String {
+        ContentDisposition(type: type, filename: filename).serialized
+    }
+
+    /// The name with "_" for whatever recipients read differently: non-ASCII and control characters, quotes and
+    /// backslashes, and "%", which some decode (RFC 6266 appendix D).
+    private static func asciiLikeness(of name: String) -> String {
+        var likeness = String.UnicodeScalarView()
+        for scalar in name.unicodeScalars {
+            let isPlain = (0x20...0x7E).contains(scalar.value) && scalar != "\"" && scalar != "\\" && scalar != "%"
+            likeness.append(isPlain ? scalar : "_")
+        }
+        return String(likeness)
+    }
+}

@@ -1,0 +1,123 @@
+/// A cursor over the bytes of one field value, with the productions of RFC 9110 §5.6 that the typed fields share.
+///
+/// A method that returns nil may have moved the cursor; the caller gives the whole value up.
+struct FieldValueScanner {
+    private let bytes: [UInt8]
+    private(set) var position = 0
+
+    init(_ value: String) {
+        bytes = Array(value.utf8)
+    }
+
+    var isAtEnd: Bool { position == bytes.count }
+
+    var next: UInt8? { position < bytes.count ? bytes[position] : nil }
+
+    mutating func consume(_ byte: UInt8) -> Bool {
+        guard next == byte else { return false }
+        position += 1
+        return true
+    }
+
+    /// Consumes `literal` byte by byte; on false nothing has been consumed.
+    mutating func consume(literal: String) -> Bool {
+        guard bytes[position...].starts(with: literal.utf8) else { return false }
+        position += literal.utf8.count
+        return true
+    }
+
+    mutating func skipOptionalWhitespace() {
+        while let byte = next, byte.isOptionalWhitespace { position += 1 }
+    }
+
+    /// The longest, possibly empty, run of bytes that satisfy `condition`.
+    mutating func run(where condition: (UInt8) -> Bool) -> ArraySlice<UInt8> {
+        let start = position
+        while let byte = next, condition(byte) { position += 1 }
+        return bytes[start..<position]
+    }
+
+    mutating func token() -> String? {
+        let characters = run(where: \.isTokenCharacter)
+        return characters.isEmpty ? nil : String(decoding: characters, as: UTF8.self)
+    }
+
+    /// One or more digits with leading zeros removed ("0" for zero), so that texts compare like numbers.
+    mutating func digits() -> ArraySlice<UInt8>? {
+        let characters = run(where: \.isDigit)
+        guard !characters.isEmpty else { return nil }
+        return characters.firstIndex { $0 != 0x30 }.map { characters[$0...] } ?? characters.suffix(1)
+    }
+
+    /// The content of a `quoted-string`, quoted pairs resolved (RFC 9110 §5.6.4).
+    mutating func quotedString() -> String? {
+        guard consume(0x22) else { return nil }
+        var content: [UInt8] = []
+        while let byte = next {
+            position += 1
+            switch byte {
+            case 0x22:
+                return String(decoding: content, as: UTF8.self)
+            case 0x5C:
+                guard let escaped = next, escaped.isFieldValueCharacter else { return nil }
+                position += 1
+                content.append(escaped)
+            default:
+                guard byte.isFieldValueCharacter else { return nil }
+                content.append(byte)
+            }
+        }
+        return nil
+    }
+
+    /// `token = ( token / quoted-string )`; the name in lower case.
+    ///
+    /// - Parameter allowsWhitespace: Whether OWS may surround the equals sign, as the older grammars have it.
+    mutating func parameter(allowsWhitespace: Bool = false) -> (name: String, value: String)? {
+        guard let name = token() else { return nil }
+        if allowsWhitespace { skipOptionalWhitespace() }
+        guard consume(0x3D) else { return nil }
+        if allowsWhitespace { skipOptionalWhitespace() }
+        guard let value = next == 0x22 ? quotedString() : token() else { return nil }
+        return (name.asciiLowercased, value)
+    }
+
+    /// `*( OWS ";" OWS [ parameter ] )` (RFC 9110 §5.6.6), up to something else.
+    mutating func parameters(allowsWhitespace: Bool = false) -> [(name: String, value: String)]? {
+        var result: [(name: String, value: String)] = []
+        while true {
+            let mark = position
+            skipOptionalWhitespace()
+            guard consume(0x3B) else {
+                position = mark
+                return result
+            }
+            skipOptionalWhitespace()
+            guard let byte = next, byte != 0x3B, byte != 0x2C else { continue }
+            guard let parameter = parameter(allowsWhitespace: allowsWhitespace) else { return nil }
+            result.append(parameter)
+        }
+    }
+
+    /// The rest of the value as a comma-separated list (RFC 9110 §5.6.1); nil unless it is one to its very end.
+    ///
+    /// - Parameter allowsEmptyElements: Whether empty elements are skipped, as §5.6.1.2 asks of recipients; where a
+    ///   doubt must not be read generously (framing) they make the list malformed.
+    mutating func list<Element>(
+        allowsEmptyElements: Bool = true, of element: (inout FieldValueScanner) -> Element?
+    ) -> [Element]? {
+        var result: [Element] = []
+        while true {
+            skipOptionalWhitespace()
+            if isAtEnd || next == 0x2C {
+                guard allowsEmptyElements else { return nil }
+            } else {
+                guard let element = element(&self) else { return nil }
+                result.append(element)
+                skipOptionalWhitespace()
+            }
+            if isAtEnd { return result }
+            guard consume(0x2C) else { return nil }
+        }
+    }
+}

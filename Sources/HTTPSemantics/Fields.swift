@@ -1,0 +1,119 @@
+/// The header or trailer section of one message: field lines in order, names compared without regard to case, several
+/// lines of the same name kept apart (RFC 9110 §5).
+///
+/// Lines are stored as they were given, valid or not, so that a request can be judged by what was really sent. Ask
+/// ``firstInvalid`` before a section goes onto the wire.
+public struct Fields: Sendable, Hashable {
+    /// One field line.
+    public struct Field: Sendable, Hashable {
+        /// The name as it was given; its case has no meaning.
+        public let name: String
+        /// The value of this line, as it was given.
+        public let value: String
+
+        public init(name: String, value: String) {
+            self.name = name
+            self.value = value
+        }
+
+        /// Equal names but for ASCII case, and the same bytes as value.
+        public static func == (left: Field, right: Field) -> Bool {
+            left.name.equalsIgnoringASCIICase(right.name) && left.value.equalsBytewise(right.value)
+        }
+
+        public func hash(into hasher: inout Hasher) {
+            for byte in name.utf8 { hasher.combine(byte.asciiLowercased) }
+            hasher.combine(UInt8(0))
+            for byte in value.utf8 { hasher.combine(byte) }
+        }
+    }
+
+    private var lines: [Field] = []
+
+    /// An empty section.
+    public init() {}
+
+    /// A section of the given (name, value) lines, in this order.
+    public init(_ lines: [(String, String)]) {
+        self.lines = lines.map { Field(name: $0.0, value: $0.1) }
+    }
+
+    /// Adds a line at the end.
+    public mutating func append(_ name: String, _ value: String) {
+        lines.append(Field(name: name, value: value))
+    }
+
+    /// Replaces all lines of this name by one, which stands where the first of them stood, or else at the end.
+    public mutating func set(_ name: String, _ value: String) {
+        guard let first = lines.firstIndex(where: { $0.name.equalsIgnoringASCIICase(name) }) else {
+            return append(name, value)
+        }
+        lines[first] = Field(name: name, value: value)
+        let rest = lines[(first + 1)...].filter { !$0.name.equalsIgnoringASCIICase(name) }
+        lines.replaceSubrange((first + 1)..., with: rest)
+    }
+
+    /// Removes all lines of this name.
+    public mutating func remove(_ name: String) {
+        lines.removeAll { $0.name.equalsIgnoringASCIICase(name) }
+    }
+
+    /// The values of all lines of this name in order, without white space at their ends; empty when there are none.
+    public func values(_ name: String) -> [String] {
+        var result: [String] = []
+        for line in lines where line.name.equalsIgnoringASCIICase(name) {
+            result.append(line.value.trimmingOptionalWhitespace)
+        }
+        return result
+    }
+
+    /// Whether there is at least one line of this name.
+    public func contains(_ name: String) -> Bool {
+        lines.contains { $0.name.equalsIgnoringASCIICase(name) }
+    }
+
+    /// The combined field value (RFC 9110 §5.2): all lines of this name joined with ", "; nil when there are none.
+    public subscript(name: String) -> String? {
+        let values = values(name)
+        return values.isEmpty ? nil : values.joined(separator: ", ")
+    }
+
+    /// The number of lines.
+    public var count: Int { lines.count }
+
+    /// Whether there is no line at all.
+    public var isEmpty: Bool { lines.isEmpty }
+
+    /// The first line whose name is no token or whose value could split or corrupt a message; nil when all may be sent.
+    public var firstInvalid: Field? {
+        lines.first { !Fields.isValidName($0.name) || !Fields.isValidValue($0.value) }
+    }
+
+    /// Whether `name` is a field name: a non-empty token (RFC 9110 §5.1).
+    public static func isValidName(_ name: String) -> Bool {
+        name.isToken
+    }
+
+    /// Whether `value` is harmless as a field value (RFC 9110 §5.5): no CR, LF, NUL nor any other control character but
+    /// HTAB.
+    ///
+    /// White space at the ends is allowed here; it is not part of the value.
+    public static func isValidValue(_ value: String) -> Bool {
+        value.utf8.allSatisfy(\.isFieldValueCharacter)
+    }
+}
+
+extension Fields: Sequence {
+    public func makeIterator() -> [Field].Iterator {
+        lines.makeIterator()
+    }
+
+    public var underestimatedCount: Int { lines.count }
+}
+
+extension Fields: ExpressibleByDictionaryLiteral {
+    /// A section of these lines in order. A name may occur several times and then has several lines.
+    public init(dictionaryLiteral elements: (String, String)...) {
+        self.init(elements)
+    }
+}

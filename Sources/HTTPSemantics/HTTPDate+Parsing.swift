@@ -1,0 +1,103 @@
+extension HTTPDate {
+    /// Parses an HTTP-date in any of its three forms (RFC 9110 §5.6.7):
+    /// `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT`, `Sun Nov  6 08:49:37 1994`.
+    ///
+    /// Strict: case, spaces and widths are those of the grammar, the day must exist and bear the right name. A leap
+    /// second (23:59:60) is the second after it.
+    ///
+    /// - Parameter now: A two-digit year that would lie more than 50 years after this time is the most recent year in
+    ///   the past with the same digits.
+    public init?(parsing value: String, relativeTo now: HTTPDate) {
+        var scanner = FieldValueScanner(value.trimmingOptionalWhitespace)
+        let name = String(decoding: scanner.run(where: \.isLetter), as: UTF8.self)
+        guard let weekday = HTTPDate.dayNames.firstIndex(where: { $0 == name || $0.prefix(3) == name }) else {
+            return nil
+        }
+        let isShort = name.utf8.count == 3
+        let seconds: Int64?
+        if scanner.consume(literal: ", ") {
+            seconds =
+                isShort
+                ? HTTPDate.preferredForm(&scanner, weekday: weekday)
+                : HTTPDate.twoDigitYearForm(&scanner, weekday: weekday, now: now)
+        } else {
+            seconds = isShort && scanner.consume(0x20) ? HTTPDate.asctimeForm(&scanner, weekday: weekday) : nil
+        }
+        // Only the last leap second of the year 9999 leaves the range of years.
+        guard let seconds, scanner.isAtEnd, seconds <= HTTPDate.maximumSeconds else { return nil }
+        self.init(secondsSinceEpoch: seconds)
+    }
+
+    /// `06 Nov 1994 08:49:37 GMT`
+    private static func preferredForm(_ scanner: inout FieldValueScanner, weekday: Int) -> Int64? {
+        guard let day = number(&scanner, width: 2), scanner.consume(0x20),
+            let month = month(&scanner), scanner.consume(0x20),
+            let year = number(&scanner, width: 4), scanner.consume(0x20),
+            let date = CivilDate(year: year, month: month, day: day), date.weekday == weekday,
+            let time = timeOfDay(&scanner), scanner.consume(literal: " GMT")
+        else { return nil }
+        return Int64(date.dayNumber * 86_400 + time)
+    }
+
+    /// `06-Nov-94 08:49:37 GMT`
+    private static func twoDigitYearForm(
+        _ scanner: inout FieldValueScanner, weekday: Int, now: HTTPDate
+    ) -> Int64? {
+        guard let day = number(&scanner, width: 2), scanner.consume(0x2D),
+            let month = month(&scanner), scanner.consume(0x2D),
+            let digits = number(&scanner, width: 2), scanner.consume(0x20),
+            let time = timeOfDay(&scanner), scanner.consume(literal: " GMT")
+        else { return nil }
+        let today = now.civilDate
+        // The latest year with these digits that begins within 50 years, or the one a century earlier.
+        let latest = today.year + 50
+        var year = latest - (latest - digits) % 100
+        let isLater = (month, day, time) > (today.month, today.day, now.secondOfDay)
+        if year > latest || (year == latest && isLater) { year -= 100 }
+        guard (0...9999).contains(year), let date = CivilDate(year: year, month: month, day: day),
+            date.weekday == weekday
+        else { return nil }
+        return Int64(date.dayNumber * 86_400 + time)
+    }
+
+    /// `Nov  6 08:49:37 1994`
+    private static func asctimeForm(_ scanner: inout FieldValueScanner, weekday: Int) -> Int64? {
+        guard let month = month(&scanner), scanner.consume(0x20),
+            let day = scanner.consume(0x20) ? number(&scanner, width: 1) : number(&scanner, width: 2),
+            scanner.consume(0x20), let time = timeOfDay(&scanner), scanner.consume(0x20),
+            let year = number(&scanner, width: 4),
+            let date = CivilDate(year: year, month: month, day: day), date.weekday == weekday
+        else { return nil }
+        return Int64(date.dayNumber * 86_400 + time)
+    }
+
+    /// Seconds since midnight of `hh:mm:ss`; 86,400 for a leap second.
+    private static func timeOfDay(_ scanner: inout FieldValueScanner) -> Int? {
+        guard let hour = number(&scanner, width: 2), scanner.consume(0x3A),
+            let minute = number(&scanner, width: 2), scanner.consume(0x3A),
+            let second = number(&scanner, width: 2),
+            hour < 24, minute < 60, second < 60 || (hour == 23 && minute == 59 && second == 60)
+        else { return nil }
+        return hour * 3600 + minute * 60 + second
+    }
+
+    private static func month(_ scanner: inout FieldValueScanner) -> Int? {
+        monthNames.firstIndex { scanner.consume(literal: $0) }.map { $0 + 1 }
+    }
+
+    private static func number(_ scanner: inout FieldValueScanner, width: Int) -> Int? {
+        let digits = scanner.run(where: \.isDigit)
+        guard digits.count == width else { return nil }
+        return digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+    }
+
+    private var civilDate: CivilDate {
+        let seconds = Int(secondsSinceEpoch)
+        return CivilDate(dayNumber: (seconds >= 0 ? seconds : seconds - 86_399) / 86_400)
+    }
+
+    private var secondOfDay: Int {
+        let remainder = Int(secondsSinceEpoch % 86_400)
+        return remainder < 0 ? remainder + 86_400 : remainder
+    }
+}

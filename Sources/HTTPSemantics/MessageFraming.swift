@@ -1,0 +1,125 @@
+/// How the content of an HTTP/1 request is delimited (RFC 9112 §6).
+public enum MessageFraming: Sendable, Hashable {
+    /// Neither Content-Length nor Transfer-Encoding: there is no content.
+    case none
+    /// Exactly so many bytes, possibly zero.
+    case length(Int64)
+    /// The chunked transfer coding, and no other.
+    case chunked
+
+    /// Judges the head of one HTTP/1 request strictly by RFC 9112 §3.2, §5 and §6.
+    ///
+    /// Stricter than the RFC demands, because a doubt about framing is an attack or a defect in an upload server:
+    /// Content-Length together with Transfer-Encoding is refused, an empty element makes both fields malformed, a
+    /// repeated Content-Length must be the same text, and Host must not be empty. A Content-Length beyond `Int64.max`
+    /// is well-formed and therefore 413.
+    ///
+    /// Refusals: `invalid-field-name`, `invalid-field-value`, `invalid-transfer-encoding`, `chunked-not-final`,
+    /// `chunked-repeated`, `transfer-encoding-in-old-http`, `content-length-with-transfer-encoding`,
+    /// `invalid-content-length`, `conflicting-content-length`, `missing-host`, `repeated-host`, `invalid-host` (all
+    /// 400); `content-length-overflow` (413); `unknown-transfer-coding` (501); `unsupported-http-version` (505).
+    public static func evaluate(_ head: RequestHead) -> Result<MessageFraming, FramingRefusal> {
+        do throws(FramingRefusal) {
+            guard head.version.major == 1 else {
+                throw FramingRefusal(
+                    status: .httpVersionNotSupported, code: "unsupported-http-version",
+                    detail: "Only HTTP/1.0 and HTTP/1.1 are spoken here.")
+            }
+            try checkSyntax(of: head.fields)
+            let framing = try delimiter(of: head)
+            try checkHost(of: head)
+            return .success(framing)
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private static func checkSyntax(of fields: Fields) throws(FramingRefusal) {
+        guard let field = fields.firstInvalid else { return }
+        guard Fields.isValidName(field.name) else {
+            throw .badRequest("invalid-field-name", "A field name is empty or contains a character that no token has.")
+        }
+        throw .badRequest("invalid-field-value", "A field value contains a control character.")
+    }
+
+    private static func delimiter(of head: RequestHead) throws(FramingRefusal) -> MessageFraming {
+        let lengths = head.fields.values("Content-Length")
+        guard head.fields.contains("Transfer-Encoding") else {
+            return lengths.isEmpty ? .none : .length(try contentLength(lengths))
+        }
+        guard head.version >= .http11 else {
+            throw .badRequest("transfer-encoding-in-old-http", "HTTP/1.0 knows no Transfer-Encoding.")
+        }
+        guard lengths.isEmpty else {
+            throw .badRequest(
+                "content-length-with-transfer-encoding", "Content-Length and Transfer-Encoding exclude each other.")
+        }
+        try checkCodings(head.fields.values("Transfer-Encoding"))
+        return .chunked
+    }
+
+    private static func checkCodings(_ lines: [String]) throws(FramingRefusal) {
+        var scanner = FieldValueScanner(lines.joined(separator: ", "))
+        let codings = scanner.list(allowsEmptyElements: false) { scanner -> (name: String, isPlain: Bool)? in
+            guard let name = scanner.token() else { return nil }
+            let end = scanner.position
+            guard scanner.parameters() != nil else { return nil }
+            return (name.asciiLowercased, scanner.position == end)
+        }
+        guard let codings, let last = codings.last, !codings.contains(where: { $0.name == "chunked" && !$0.isPlain })
+        else { throw .badRequest("invalid-transfer-encoding", "Transfer-Encoding is malformed.") }
+        guard codings.count(where: { $0.name == "chunked" }) <= 1 else {
+            throw .badRequest("chunked-repeated", "The chunked coding is applied more than once.")
+        }
+        guard last.name == "chunked" else {
+            throw .badRequest("chunked-not-final", "The final transfer coding of a request must be chunked.")
+        }
+        guard codings.count == 1 else {
+            throw FramingRefusal(
+                status: .notImplemented, code: "unknown-transfer-coding",
+                detail: "No other transfer coding than chunked is understood.")
+        }
+    }
+
+    private static func contentLength(_ lines: [String]) throws(FramingRefusal) -> Int64 {
+        var scanner = FieldValueScanner(lines.joined(separator: ", "))
+        let texts = scanner.list(allowsEmptyElements: false) { scanner -> ArraySlice<UInt8>? in
+            let digits = scanner.run(where: \.isDigit)
+            return digits.isEmpty ? nil : digits
+        }
+        guard let texts, let text = texts.first else {
+            throw .badRequest("invalid-content-length", "Content-Length is not a decimal number.")
+        }
+        guard texts.allSatisfy({ $0.elementsEqual(text) }) else {
+            throw .badRequest("conflicting-content-length", "Content-Length is given with different values.")
+        }
+        var length: Int64 = 0
+        for digit in text {
+            let (tenfold, overflowsTenfold) = length.multipliedReportingOverflow(by: 10)
+            let (sum, overflowsSum) = tenfold.addingReportingOverflow(Int64(digit - 0x30))
+            guard !overflowsTenfold, !overflowsSum else {
+                throw FramingRefusal(
+                    status: .contentTooLarge, code: "content-length-overflow",
+                    detail: "Content-Length is larger than any representation can be.")
+            }
+            length = sum
+        }
+        return length
+    }
+
+    private static func checkHost(of head: RequestHead) throws(FramingRefusal) {
+        let hosts = head.fields.values("Host")
+        guard hosts.count <= 1 else {
+            throw .badRequest("repeated-host", "Host is given more than once.")
+        }
+        guard let host = hosts.first else {
+            guard head.version < .http11 else {
+                throw .badRequest("missing-host", "An HTTP/1.1 request needs Host.")
+            }
+            return
+        }
+        guard Authority(parsing: host) != nil else {
+            throw .badRequest("invalid-host", "Host is not a host name or address with an optional port.")
+        }
+    }
+}

@@ -1,0 +1,66 @@
+/// The layout of a `multipart/byteranges` content (RFC 9110 §14.6): which bytes to send in which order, without
+/// touching the representation.
+public struct MultipartByteRanges: Sendable, Hashable {
+    /// A piece of the content.
+    public enum Segment: Sendable, Hashable {
+        /// These bytes as they are: delimiters and part headers.
+        case bytes([UInt8])
+        /// These bytes of the representation.
+        case range(Range<Int64>)
+    }
+
+    /// The delimiter of the parts, without its dashes.
+    public let boundary: String
+    /// The whole content in order.
+    public let segments: [Segment]
+    /// The number of bytes in the whole content: the value of Content-Length.
+    public let contentLength: Int64
+
+    /// Lays parts out in the given order.
+    ///
+    /// - Parameters:
+    ///   - boundary: 1…70 letters, digits, "-", "_", "." , "+" or "'", which need no quotes. It must not occur in the
+    ///     content, so the caller draws it at random, with 128 bits or more.
+    ///   - ranges: Non-empty ranges within the representation. One alone is a valid layout, but must not be the answer
+    ///     to a request for a single range.
+    ///   - size: The size of the representation in bytes.
+    ///   - contentType: The Content-Type of every part; nil for none.
+    /// - Returns: Nil when an argument breaks these rules or the total exceeds `Int64`.
+    public init?(boundary: String, ranges: [Range<Int64>], size: Int64, contentType: String? = nil) {
+        guard (1...70).contains(boundary.utf8.count),
+            boundary.utf8.allSatisfy({ $0.isLetter || $0.isDigit || "-_.+'".utf8.contains($0) }),
+            !ranges.isEmpty, Fields.isValidValue(contentType ?? "")
+        else { return nil }
+        var segments: [Segment] = []
+        var total: Int64 = 0
+        for range in ranges {
+            guard let contentRange = ContentRange(range: range, size: size) else { return nil }
+            var head = segments.isEmpty ? "--\(boundary)\r\n" : "\r\n--\(boundary)\r\n"
+            if let contentType { head += "Content-Type: \(contentType)\r\n" }
+            head += "Content-Range: \(contentRange.serialized)\r\n\r\n"
+            segments += [.bytes(Array(head.utf8)), .range(range)]
+        }
+        segments.append(.bytes(Array("\r\n--\(boundary)--\r\n".utf8)))
+        for segment in segments {
+            let (sum, overflows) = total.addingReportingOverflow(segment.count)
+            guard !overflows else { return nil }
+            total = sum
+        }
+        self.boundary = boundary
+        self.segments = segments
+        contentLength = total
+    }
+
+    /// The value of the response's Content-Type.
+    public var contentType: String { "multipart/byteranges; boundary=\(boundary)" }
+}
+
+extension MultipartByteRanges.Segment {
+    /// The number of bytes this piece contributes.
+    public var count: Int64 {
+        switch self {
+        case .bytes(let bytes): Int64(bytes.count)
+        case .range(let range): range.upperBound - range.lowerBound
+        }
+    }
+}

@@ -1,0 +1,116 @@
+/// The conditional fields of a request (RFC 9110 §13), evaluated in the order of §13.2.2.
+///
+/// Malformed values are read so that they never do harm: a malformed If-Match fails, since its author wanted no change
+/// without a match; a malformed If-None-Match matches nothing for GET and HEAD, which yields the full response, and
+/// fails for every other method, whose author meant to protect what exists; a malformed If-Range does not apply, which
+/// also yields the full response. Dates that are malformed or given in several lines are ignored, as §13.1.3 and
+/// §13.1.4 demand.
+public struct Preconditions: Sendable, Hashable {
+    public enum Outcome: Sendable, Hashable {
+        /// Perform the method; for GET look at ``Preconditions/rangeApplies(current:)`` next.
+        case proceed
+        /// 304, for GET and HEAD only.
+        case notModified
+        /// 412
+        case failed
+    }
+
+    private enum TagField: Sendable, Hashable {
+        case absent
+        case malformed
+        case condition(EntityTagCondition)
+    }
+
+    private enum RangeField: Sendable, Hashable {
+        case absent
+        case malformed
+        case entityTag(EntityTag)
+        case date(HTTPDate)
+    }
+
+    private let ifMatch: TagField
+    private let ifNoneMatch: TagField
+    private let ifUnmodifiedSince: HTTPDate?
+    private let ifModifiedSince: HTTPDate?
+    private let ifRange: RangeField
+
+    /// Whether the request carries none of If-Match, If-None-Match, If-Modified-Since, If-Unmodified-Since, If-Range.
+    public let isEmpty: Bool
+
+    /// Reads the fields once.
+    ///
+    /// - Parameter now: The current time, which two-digit years are relative to.
+    public init(fields: Fields, now: HTTPDate) {
+        ifMatch = Preconditions.tagField(fields.values("If-Match"))
+        ifNoneMatch = Preconditions.tagField(fields.values("If-None-Match"))
+        ifUnmodifiedSince = Preconditions.date(fields.values("If-Unmodified-Since"), now: now)
+        ifModifiedSince = Preconditions.date(fields.values("If-Modified-Since"), now: now)
+        ifRange = Preconditions.rangeField(fields.values("If-Range"), now: now)
+        isEmpty = !["If-Match", "If-None-Match", "If-Unmodified-Since", "If-Modified-Since", "If-Range"]
+            .contains { fields.contains($0) }
+    }
+
+    /// Evaluates everything but If-Range.
+    ///
+    /// To be asked only when the answer would otherwise be 2xx or 412 (§13.2.1). CONNECT, OPTIONS and TRACE select no
+    /// representation, so they always proceed.
+    ///
+    /// - Parameter current: The validators of the selected representation; nil when none exists.
+    public func evaluate(method: Method, current: Validators?) -> Outcome {
+        if method == .connect || method == .options || method == .trace { return .proceed }
+        switch ifMatch {
+        case .malformed:
+            return .failed
+        case .condition(let condition):
+            guard let current,
+                condition.isMatched(by: current.entityTag, comparing: { $0.strongMatches($1) })
+            else { return .failed }
+        case .absent:
+            if let ifUnmodifiedSince, let lastModified = current?.lastModified, lastModified > ifUnmodifiedSince {
+                return .failed
+            }
+        }
+        let isRetrieval = method == .get || method == .head
+        switch ifNoneMatch {
+        case .malformed:
+            return isRetrieval ? .proceed : .failed
+        case .condition(let condition):
+            guard let current, condition.isMatched(by: current.entityTag, comparing: { $0.weakMatches($1) }) else {
+                return .proceed
+            }
+            return isRetrieval ? .notModified : .failed
+        case .absent:
+            guard isRetrieval, let ifModifiedSince, let lastModified = current?.lastModified else { return .proceed }
+            return lastModified <= ifModifiedSince ? .notModified : .proceed
+        }
+    }
+
+    /// Whether a Range field, if there is one, may be answered with 206: If-Range is absent or its condition is true
+    /// (RFC 9110 §13.1.5). Without a Range field the answer has no meaning.
+    ///
+    /// A tag is compared strongly. A date must be exactly the modification date, and that must be strong.
+    public func rangeApplies(current: Validators) -> Bool {
+        switch ifRange {
+        case .absent: true
+        case .malformed: false
+        case .entityTag(let tag): current.entityTag?.strongMatches(tag) ?? false
+        case .date(let date): current.strongLastModified == date
+        }
+    }
+
+    private static func tagField(_ lines: [String]) -> TagField {
+        guard !lines.isEmpty else { return .absent }
+        return EntityTagCondition(fieldLines: lines).map(TagField.condition) ?? .malformed
+    }
+
+    private static func date(_ lines: [String], now: HTTPDate) -> HTTPDate? {
+        lines.count == 1 ? HTTPDate(parsing: lines[0], relativeTo: now) : nil
+    }
+
+    private static func rangeField(_ lines: [String], now: HTTPDate) -> RangeField {
+        guard !lines.isEmpty else { return .absent }
+        guard lines.count == 1 else { return .malformed }
+        return EntityTag(parsing: lines[0]).map(RangeField.entityTag)
+            ?? HTTPDate(parsing: lines[0], relativeTo: now).map(RangeField.date) ?? .malformed
+    }
+}

@@ -1,0 +1,78 @@
+/// A problem document (RFC 9457 §3).
+public struct ProblemDetails: Sendable {
+    /// The value of an extension member.
+    public enum Value: Sendable, Hashable {
+        case integer(Int64)
+        case string(String)
+        case boolean(Bool)
+    }
+
+    /// A URI reference; `about:blank` says no more than the status.
+    public var type: String
+    public var title: String
+    public var status: Status
+    /// What went wrong this time, for people.
+    public var detail: String?
+    /// The stable word of this error, the same as in log and metrics: an extension member named "code".
+    public var code: String?
+    /// Further extension members, in order.
+    public var members: [(String, Value)]
+
+    /// - Parameter title: Nil takes the reason phrase, as RFC 9457 §4.2.1 wants it for `about:blank`.
+    public init(
+        type: String = "about:blank", title: String? = nil, status: Status, detail: String? = nil, code: String? = nil,
+        members: [(String, Value)] = []
+    ) {
+        self.type = type
+        self.title = title ?? status.reasonPhrase
+        self.status = status
+        self.detail = detail
+        self.code = code
+        self.members = members
+    }
+
+    /// The Content-Type of ``json()``.
+    public static let mediaType = "application/problem+json"
+
+    /// The document as JSON in UTF-8, on one line, members in the order type, title, status, code, detail, then the
+    /// rest. Of several members with the same name the first is written.
+    public func json() -> [UInt8] {
+        var all: [(String, Value)] = [
+            ("type", .string(type)), ("title", .string(title)), ("status", .integer(Int64(status.rawValue))),
+        ]
+        if let code { all.append(("code", .string(code))) }
+        if let detail { all.append(("detail", .string(detail))) }
+        all += members
+        var names: Set<String> = []
+        var bytes: [UInt8] = []
+        for (name, value) in all where names.insert(name).inserted {
+            bytes.append(bytes.isEmpty ? 0x7B : 0x2C)
+            ProblemDetails.append(string: name, to: &bytes)
+            bytes.append(0x3A)
+            switch value {
+            case .integer(let number): bytes += String(number).utf8
+            case .string(let text): ProblemDetails.append(string: text, to: &bytes)
+            case .boolean(let flag): bytes += (flag ? "true" : "false").utf8
+            }
+        }
+        bytes.append(0x7D)
+        return bytes
+    }
+
+    /// A JSON string (RFC 8259 §7): quote, backslash and the controls below U+0020 escaped, all else as it is.
+    private static func append(string: String, to bytes: inout [UInt8]) {
+        let digits = Array("0123456789abcdef".utf8)
+        bytes.append(0x22)
+        for byte in string.utf8 {
+            switch byte {
+            case 0x22, 0x5C: bytes += [0x5C, byte]
+            case 0x0A: bytes += "\\n".utf8
+            case 0x0D: bytes += "\\r".utf8
+            case 0x09: bytes += "\\t".utf8
+            case ..<0x20: bytes += "\\u00".utf8 + [digits[Int(byte >> 4)], digits[Int(byte & 0x0F)]]
+            default: bytes.append(byte)
+            }
+        }
+        bytes.append(0x22)
+    }
+}

@@ -1,0 +1,15 @@
+/// What precedes the content of a request: the request line and the header section (RFC 9112 §3).
+public struct RequestHead: Sendable, Hashable {
+    public var method: Method
+    /// The request target as it was sent; see ``RequestTarget``.
+    public var target: String
+    public var version: ProtocolVersion
+    public var fields: Fields
+
+    public init(method: Method, target: String, version: ProtocolVersion = .http11, fields: Fields = Fields()) {
+        self.method = method
+        self.target = target
+        self.version = version
+        self.fields = fields
+    }
+}

@@ -1,0 +1,55 @@
+/// A request target in origin-form, absolute-form or asterisk-form (RFC 9112 §3.2).
+///
+/// Path and query stay raw; ``PathSegments`` decodes the path and judges it. Only bytes that cannot occur in a target
+/// at all are refused here: anything but visible ASCII, and "#".
+public struct RequestTarget: Sendable, Hashable {
+    public enum Form: Sendable, Hashable {
+        /// `/path?query`
+        case origin
+        /// `http://host/path?query`
+        case absolute
+        /// `*`, for OPTIONS
+        case asterisk
+    }
+
+    public let form: Form
+    /// `http` or `https` of an absolute-form target, else nil.
+    public let scheme: String?
+    /// The authority of an absolute-form target as it was sent, else nil. It takes precedence over Host
+    /// (RFC 9112 §3.2.2).
+    public let authority: String?
+    /// The raw path, which begins with "/"; "/" when an absolute-form target has none; "*" for asterisk-form.
+    public let path: String
+    /// What follows the first "?", without it; nil when there is none.
+    public let query: String?
+
+    /// Parses a raw request target; nil when it has none of the three forms, when an absolute-form target has another
+    /// scheme than http(s), or when its authority is invalid or carries user information.
+    public init?(parsing target: String) {
+        let bytes = Array(target.utf8)
+        guard !bytes.isEmpty, bytes.allSatisfy({ (0x21...0x7E).contains($0) && $0 != 0x23 }) else { return nil }
+        if bytes == [0x2A] {
+            self.init(form: .asterisk, scheme: nil, authority: nil, rest: bytes[...])
+        } else if bytes[0] == 0x2F {
+            self.init(form: .origin, scheme: nil, authority: nil, rest: bytes[...])
+        } else {
+            let text = target.asciiLowercased
+            guard let scheme = ["http", "https"].first(where: { text.hasPrefix($0 + "://") }) else { return nil }
+            let rest = bytes[(scheme.utf8.count + 3)...]
+            let end = rest.firstIndex { $0 == 0x2F || $0 == 0x3F } ?? rest.endIndex
+            let authority = String(decoding: rest[..<end], as: UTF8.self)
+            guard Authority(parsing: authority) != nil else { return nil }
+            self.init(form: .absolute, scheme: scheme, authority: authority, rest: rest[end...])
+        }
+    }
+
+    private init(form: Form, scheme: String?, authority: String?, rest: ArraySlice<UInt8>) {
+        let mark = rest.firstIndex(of: 0x3F)
+        let path = rest[..<(mark ?? rest.endIndex)]
+        self.form = form
+        self.scheme = scheme
+        self.authority = authority
+        self.path = path.isEmpty ? "/" : String(decoding: path, as: UTF8.self)
+        query = mark.map { String(decoding: rest[($0 + 1)...], as: UTF8.self) }
+    }
+}

@@ -1,0 +1,19 @@
+/// What identifies the version of a selected representation (RFC 9110 §8.8).
+public struct Validators: Sendable, Hashable {
+    public var entityTag: EntityTag?
+    public var lastModified: HTTPDate?
+    /// The Date of the response about to be sent. A modification date is strong when it lies at least one second
+    /// before it (RFC 9110 §8.8.2.2).
+    public var date: HTTPDate
+
+    public init(entityTag: EntityTag? = nil, lastModified: HTTPDate? = nil, date: HTTPDate) {
+        self.entityTag = entityTag
+        self.lastModified = lastModified
+        self.date = date
+    }
+
+    /// The modification date if it is a strong validator, else nil.
+    var strongLastModified: HTTPDate? {
+        lastModified.flatMap { $0 < date ? $0 : nil }
+    }
+}

@@ -1,0 +1,50 @@
+/// A small deterministic generator (SplitMix64). Tests take the seed as their argument, so a failure names it.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) {
+        state = seed
+    }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+
+    /// A string of up to `length` characters from `alphabet`.
+    mutating func string(from alphabet: [Character], upTo length: Int) -> String {
+        String(
+            (0..<Int.random(in: 0...length, using: &self)).map { _ in
+                alphabet[Int.random(in: 0..<alphabet.count, using: &self)]
+            })
+    }
+
+    /// A string of any Unicode scalars, mostly from the ranges that parsers care about.
+    mutating func unicode(upTo length: Int) -> String {
+        var scalars = String.UnicodeScalarView()
+        for _ in 0..<Int.random(in: 0...length, using: &self) {
+            let limit: UInt32 = [0x20, 0x80, 0x80, 0x80, 0x100, 0x3000, 0x110000].randomElement(using: &self) ?? 0x80
+            scalars.append(Unicode.Scalar(UInt32.random(in: 0..<limit, using: &self)) ?? "?")
+        }
+        return String(scalars)
+    }
+
+    /// The bytes of `text` with some of them replaced, removed or repeated.
+    mutating func mutate(_ text: String) -> String {
+        var bytes = Array(text.utf8)
+        for _ in 0..<Int.random(in: 1...3, using: &self) where !bytes.isEmpty {
+            let index = Int.random(in: 0..<bytes.count, using: &self)
+            switch Int.random(in: 0..<3, using: &self) {
+            case 0: bytes[index] = UInt8.random(in: 0...255, using: &self)
+            case 1: bytes.remove(at: index)
+            default: bytes.insert(bytes[index], at: Int.random(in: 0...bytes.count, using: &self))
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    static let seeds: [UInt64] = [1, 2, 3, 20_260_701, 0xDEAD_BEEF]
+}
