@@ -1,0 +1,46 @@
+/// When received bytes are made durable while content streams, and when the client is told (draft section 4.2.2, 4.4.2).
+///
+/// Times are nanoseconds of a monotonic clock.
+public struct AcknowledgementPace: Sendable {
+    /// Bytes after which another acknowledgement is worth its sync.
+    public var step: Int64
+    /// Time after which fewer bytes are worth it, too.
+    public var interval: Int64
+    /// The least time between two interim responses.
+    public var spacing: Int64
+
+    private var requestedOffset: Int64
+    private var requestedAt: Int64
+    private var toldOffset: Int64
+    private var toldAt: Int64
+
+    public init(
+        start: Int64, now: Int64, step: Int64 = 8 << 20, interval: Int64 = 1_000_000_000,
+        spacing: Int64 = 250_000_000
+    ) {
+        self.step = step
+        self.interval = interval
+        self.spacing = spacing
+        requestedOffset = start
+        requestedAt = now
+        toldOffset = start
+        toldAt = now - spacing
+    }
+
+    /// Whether to begin to make what was received durable.
+    public mutating func shouldAcknowledge(received: Int64, now: Int64) -> Bool {
+        let pending = received - requestedOffset
+        guard pending >= step || (pending > 0 && now - requestedAt >= interval) else { return false }
+        requestedOffset = received
+        requestedAt = now
+        return true
+    }
+
+    /// Whether to tell the client the durable offset.
+    public mutating func shouldTell(durable: Int64, now: Int64) -> Bool {
+        guard durable > toldOffset, now - toldAt >= spacing else { return false }
+        toldOffset = durable
+        toldAt = now
+        return true
+    }
+}

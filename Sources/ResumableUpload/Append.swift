@@ -1,0 +1,102 @@
+import HTTPSemantics
+
+/// An append as its head says it, and the decision about it (draft section 4.4).
+///
+/// The head is judged before the upload is touched, so that a malformed request cannot end a running one; the state is
+/// judged after the previous request on the same upload has been ended.
+public struct Append: Sendable, Hashable {
+    public var dialect: Dialect
+    /// Where the content starts.
+    public var offset: Int64
+    public var isComplete: Bool
+    public var declaredLength: Int64?
+    /// `nil` for chunked content.
+    public var contentLength: Int64?
+
+    /// Reads the head of an append.
+    ///
+    /// Nothing but the head is asked, so a refusal holds whatever the state of the upload. The media type comes first:
+    /// under another one the other fields mean nothing.
+    /// - Throws: ``UploadError`` with status 415 or 400.
+    public init(dialect: Dialect, fields: Fields, framing: MessageFraming) throws(UploadError) {
+        if dialect.requiresPartialUploadMediaType {
+            let type = fields["Content-Type"].flatMap { MediaType(parsing: $0) }
+            guard let type, type.matches(partialUploadMediaType) else { throw .unsupportedMediaType }
+        }
+        if fields.contains("Content-Encoding") { throw .contentCodingOnAppend }
+        guard let offset = fields.uploadInteger(UploadFieldName.offset) else { throw .missingOffset }
+        guard let isComplete = dialect.completeness(ofAppend: fields) else { throw .missingCompleteness }
+        self.dialect = dialect
+        self.offset = offset
+        self.isComplete = isComplete
+        declaredLength = dialect.readsUploadLength ? fields.uploadInteger(UploadFieldName.length) : nil
+        contentLength = framing.contentLength
+    }
+
+    public enum Decision: Sendable, Hashable {
+        case refuse(UploadError)
+        /// A valid repeat of the completing append: give the stored response again.
+        case replay(FinalResponse)
+        /// The target resource still works on the upload: wait for its answer and give that.
+        case join
+        case accept(ContentPlan)
+    }
+
+    /// Judges the append against the upload, as it is once its previous request has ended.
+    public func decide(state: UploadState) -> Decision {
+        if state.isComplete && dialect.refusesCompletedBeforeOffset { return .refuse(.completed) }
+        // Offsets first: the length that an append implies means nothing at another offset.
+        guard offset == state.offset else {
+            return .refuse(.mismatchingOffset(expected: state.offset, provided: offset))
+        }
+        switch state.phase {
+        case .complete(let response):
+            return decideRepeat(state: state, dialect.replaysFinalResponse ? .replay(response) : .refuse(.completed))
+        case .processing:
+            return decideRepeat(state: state, .join)
+        case .receiving:
+            return decideContent(state: state)
+        }
+    }
+
+    /// Everything is here already: what is no valid repeat of the completing append is refused.
+    private func decideRepeat(state: UploadState, _ answer: Decision) -> Decision {
+        guard isComplete, contentLength == 0 else { return .refuse(.completed) }
+        let length = state.length ?? state.offset
+        guard declaredLength == nil || declaredLength == length else {
+            return inconsistent("The upload has \(length) bytes, but this request's Upload-Length says otherwise.")
+        }
+        return answer
+    }
+
+    private func decideContent(state: UploadState) -> Decision {
+        let end = contentLength.map { offset.addingReportingOverflow($0) }
+        if let end, end.overflow { return .refuse(.uploadTooLarge(limit: state.limits.effectiveMaxSize)) }
+        if let declared = declaredLength {
+            if let known = state.length, known != declared {
+                return inconsistent("The upload has \(known) bytes, but this request's Upload-Length says \(declared).")
+            }
+            if declared < offset {
+                return inconsistent("Upload-Length says \(declared) bytes, but \(offset) are already here.")
+            }
+        }
+        var length = state.length ?? declaredLength
+        if let end = end?.partialValue {
+            if let length, end > length || (isComplete && end != length) {
+                return inconsistent("The upload has \(length) bytes, but this request's content reaches to \(end).")
+            }
+            if isComplete && dialect.derivesLength { length = end }
+            if let refusal = state.limits.refusal(ofSize: end) { return .refuse(refusal) }
+        }
+        if let refusal = state.limits.refusal(ofSize: length ?? 0) { return .refuse(refusal) }
+        if let refusal = state.limits.refusal(ofContent: contentLength, completes: isComplete, isEmptyAllowed: false) {
+            return .refuse(refusal)
+        }
+        return .accept(
+            ContentPlan(
+                start: offset, completes: isComplete, length: length, maxSize: state.limits.effectiveMaxSize,
+                maxContent: state.limits.maxAppendSize, learnsLength: length != nil && state.length == nil))
+    }
+
+    private func inconsistent(_ detail: String) -> Decision { .refuse(.inconsistentLength(detail: detail)) }
+}

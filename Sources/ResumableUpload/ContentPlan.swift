@@ -1,0 +1,76 @@
+/// How the content of one accepted request is taken in: where it starts, what it means when it ends, where it must stop.
+public struct ContentPlan: Sendable, Hashable {
+    /// Offset of the content's first byte in the representation.
+    public var start: Int64
+    /// Whether the end of the content is the end of the representation.
+    public var completes: Bool
+    /// Length of the whole representation in bytes, once known.
+    public var length: Int64?
+    /// Bytes that the representation may have at most.
+    public var maxSize: Int64
+    /// Bytes that this request's content may have at most.
+    public var maxContent: Int64?
+    /// What fixes `length` was told by this request and not known before.
+    public var learnsLength: Bool
+
+    public init(
+        start: Int64 = 0, completes: Bool, length: Int64? = nil, maxSize: Int64 = UploadLimits.largestInteger,
+        maxContent: Int64? = nil, learnsLength: Bool = false
+    ) {
+        self.start = start
+        self.completes = completes
+        self.length = length
+        self.maxSize = maxSize
+        self.maxContent = maxContent
+        self.learnsLength = learnsLength
+    }
+}
+
+/// Counts the content of one request against its plan, because a declared length is no guard (draft section 4.4.2).
+///
+/// Valid events: any number of `receive`, then one `end`. After a verdict other than `.accept` neither may follow.
+public struct ContentCounter: Sendable {
+    public let plan: ContentPlan
+    /// Bytes of content seen so far.
+    public private(set) var received: Int64 = 0
+
+    public init(_ plan: ContentPlan) { self.plan = plan }
+
+    public enum Verdict: Sendable, Hashable {
+        case accept
+        /// The content passes the known length: the upload is invalid for good.
+        case exceedsLength(Int64)
+        /// The representation passes its maximum size.
+        case exceedsMaxSize(Int64)
+        /// This request's content passes the maximum of one request.
+        case exceedsMaxContent(Int64)
+    }
+
+    /// The next `count` bytes of content.
+    public mutating func receive(_ count: Int) -> Verdict {
+        let (total, overflow) = received.addingReportingOverflow(Int64(count))
+        let (end, wraps) = plan.start.addingReportingOverflow(total)
+        if let length = plan.length, overflow || wraps || end > length { return .exceedsLength(length) }
+        if overflow || wraps || end > plan.maxSize { return .exceedsMaxSize(plan.maxSize) }
+        if let maxContent = plan.maxContent, total > maxContent { return .exceedsMaxContent(maxContent) }
+        received = total
+        return .accept
+    }
+
+    public enum End: Sendable, Hashable {
+        /// A part is in; the upload goes on.
+        case part
+        /// The representation of `length` bytes is whole.
+        case whole(length: Int64)
+        /// The request claimed to complete the representation but ended before its known length.
+        case short(length: Int64, received: Int64)
+    }
+
+    /// The content ended as its framing says. An interruption is not an end.
+    public func end() -> End {
+        guard plan.completes else { return .part }
+        let total = plan.start + received
+        if let length = plan.length, length != total { return .short(length: length, received: total) }
+        return .whole(length: total)
+    }
+}

@@ -1,0 +1,110 @@
+import HTTPSemantics
+
+/// A request that may create an upload, and the decision about it (draft section 4.2).
+public struct Creation: Sendable {
+    public var dialect: Dialect
+    /// The completeness field's value; `nil` for a plain request.
+    public var isComplete: Bool?
+    public var framing: MessageFraming
+    /// A valid `Upload-Length`, in a dialect that has it.
+    public var declaredLength: Int64?
+
+    /// - Parameter isComplete: as ``Dialect/completeness(of:)`` reads it from the same fields.
+    public init(dialect: Dialect, isComplete: Bool?, framing: MessageFraming, fields: Fields) {
+        self.dialect = dialect
+        self.isComplete = isComplete
+        self.framing = framing
+        let readsLength = isComplete == nil || dialect.readsUploadLength
+        declaredLength = readsLength ? fields.uploadInteger(UploadFieldName.length) : nil
+    }
+
+    public enum Decision: Sendable, Hashable {
+        case refuse(UploadError)
+        /// Handle it as an ordinary request: no upload resource, no interim response of the upload protocol. Where the
+        /// request had a completeness field, the response states that it is complete all the same.
+        case plain(ContentPlan)
+        /// Create an upload resource, then take the content in.
+        case create(ContentPlan)
+    }
+
+    /// - Parameter announces: whether an interim response will tell the client where the upload resource is
+    ///   (``UploadResponses/allowsInterimResponses``).
+    public func decide(limits: UploadLimits, announces: Bool = true) -> Decision {
+        guard let isComplete else { return decidePlain(limits: limits) }
+        // An empty file of the clients that never send the completing append.
+        let completes = isComplete || (dialect.emptyLengthCompletes && declaredLength == 0)
+        var length = declaredLength
+        if let content = contentLength {
+            if let declared = declaredLength, content > declared || (isComplete && content != declared) {
+                return .refuse(inconsistent(declared, content))
+            }
+            if isComplete && dialect.derivesLength { length = content }
+        }
+        if let refusal = limits.refusal(ofSize: max(length ?? 0, contentLength ?? 0)) { return .refuse(refusal) }
+        var plan = ContentPlan(
+            completes: completes, length: length, maxSize: limits.effectiveMaxSize, learnsLength: length != nil)
+        if isComplete && !isWorthResource(size: length ?? contentLength, limits: limits, announces: announces) {
+            return .plain(plan)
+        }
+        plan.maxContent = limits.maxAppendSize
+        if let refusal = limits.refusal(ofContent: contentLength, completes: completes, isEmptyAllowed: true) {
+            return .refuse(refusal)
+        }
+        return .create(plan)
+    }
+
+    /// Whether an upload resource is of use for content that is the whole representation.
+    ///
+    /// It is not where the representation is too small to be resumed, nor where no response would tell its location: it
+    /// would only occupy the store until it expires. An unknown size counts as large.
+    private func isWorthResource(size: Int64?, limits: UploadLimits, announces: Bool) -> Bool {
+        if let size, let minSize = limits.minSize, size < minSize { return false }
+        return announces || dialect.finalLocationIsUploadResource
+    }
+
+    private func decidePlain(limits: UploadLimits) -> Decision {
+        // A void completeness field must be ignored; a length beside it still tells a truncated file from a whole one.
+        if let declared = declaredLength, let content = contentLength, declared != content {
+            return .refuse(inconsistent(declared, content))
+        }
+        let length = declaredLength ?? contentLength
+        if let refusal = limits.refusal(ofSize: length ?? 0) { return .refuse(refusal) }
+        return .plain(
+            ContentPlan(
+                completes: true, length: length, maxSize: limits.effectiveMaxSize, learnsLength: length != nil))
+    }
+
+    private var contentLength: Int64? { framing.contentLength }
+
+    private func inconsistent(_ declared: Int64, _ content: Int64) -> UploadError {
+        .inconsistentLength(
+            detail: "Upload-Length says \(declared) bytes, but the content of this request has \(content).")
+    }
+}
+
+extension MessageFraming {
+    /// Bytes of content, where the message's head tells them.
+    var contentLength: Int64? {
+        switch self {
+        case .none: 0
+        case .length(let length): length
+        case .chunked: nil
+        }
+    }
+}
+
+extension UploadLimits {
+    func refusal(ofSize size: Int64) -> UploadError? {
+        size > effectiveMaxSize ? .uploadTooLarge(limit: effectiveMaxSize) : nil
+    }
+
+    /// The limits on one request's content bind creations and appends; what completes an upload may be small.
+    func refusal(ofContent content: Int64?, completes: Bool, isEmptyAllowed: Bool) -> UploadError? {
+        guard let content else { return nil }
+        if let maxAppendSize, content > maxAppendSize { return .appendTooLarge(limit: maxAppendSize) }
+        if let minAppendSize, !completes, content < minAppendSize, !(isEmptyAllowed && content == 0) {
+            return .appendTooSmall(limit: minAppendSize)
+        }
+        return nil
+    }
+}

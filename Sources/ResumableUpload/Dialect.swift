@@ -1,0 +1,123 @@
+import HTTPSemantics
+import StructuredFields
+
+/// The version of the protocol in which one request is answered.
+///
+/// Interop versions 3 to 8 are the drafts -01 to -11 and the editor's copy after them; `rfc` is the protocol of version 8
+/// without the draft's version field. An upload's state is neutral: each request may use another dialect.
+/// Every difference between the versions stands in this file.
+public enum Dialect: Int, Sendable, Hashable, CaseIterable {
+    case interop3 = 3
+    case interop4 = 4
+    case interop5 = 5
+    case interop6 = 6
+    case interop7 = 7
+    case interop8 = 8
+    /// The protocol of a request without a usable version field.
+    case rfc = 100
+
+    /// The dialect that `Upload-Draft-Interop-Version` names, or `nil` when it is absent, void or not one of 3 to 8.
+    public init?(announcedBy fields: Fields) {
+        guard let version = fields.uploadInteger(UploadFieldName.interopVersion), version < 100,
+            let dialect = Dialect(rawValue: Int(version))
+        else { return nil }
+        self = dialect
+    }
+
+    /// The number that a response echoes; `nil` for the published protocol, which has no version field.
+    public var interopVersion: Int? { self == .rfc ? nil : rawValue }
+}
+
+// MARK: - What requests mean
+
+extension Dialect {
+    /// Whether the request's content ends the representation; `nil` when its field is absent or void.
+    ///
+    /// Interop 3 has the inverse field and knows no other.
+    public func completeness(of fields: Fields) -> Bool? {
+        self == .interop3
+            ? fields.uploadBoolean(UploadFieldName.incomplete).map { !$0 }
+            : fields.uploadBoolean(UploadFieldName.complete)
+    }
+
+    /// The same of an append, which versions 3 to 6 understand without the field, too; `nil`: it is refused.
+    ///
+    /// In version 3 the absent field completes. A void one is refused there: it might have said that more follows.
+    public func completeness(ofAppend fields: Fields) -> Bool? {
+        if let isComplete = completeness(of: fields) { return isComplete }
+        return switch self {
+        case .interop3: fields.contains(UploadFieldName.incomplete) ? nil : true
+        case .interop4, .interop5, .interop6: false
+        case .interop7, .interop8, .rfc: nil
+        }
+    }
+
+    /// Whether an append has to be `application/partial-upload`.
+    public var requiresPartialUploadMediaType: Bool { self >= .interop6 }
+
+    /// Whether `Upload-Length` is read. Interop 5 does not define it, but a deployed client of that version sends it.
+    public var readsUploadLength: Bool { self >= .interop5 }
+
+    /// Whether the content length of a completing request tells the length of the representation.
+    public var derivesLength: Bool { self >= .interop4 }
+
+    /// Whether `HEAD` and `DELETE` on an upload resource must not carry the upload's fields.
+    public var forbidsStateFieldsOnRetrieval: Bool { self <= .interop6 }
+
+    /// Why a retrieval or a cancellation is refused for its fields: interop versions up to 6 forbid those that state an
+    /// offset, a length or completeness, later ones ignore them.
+    public func retrievalRefusal(fields: Fields) -> UploadError? {
+        guard forbidsStateFieldsOnRetrieval else { return nil }
+        let names = [
+            UploadFieldName.offset, UploadFieldName.complete, UploadFieldName.incomplete, UploadFieldName.length,
+        ]
+        return names.contains(where: fields.contains) ? .stateFieldsOnRetrieval : nil
+    }
+
+    /// Whether an incomplete creation with `Upload-Length: 0` is complete all the same.
+    ///
+    /// A deployed client of versions 5 and 6 ends an empty file that way and never sends the completing append.
+    public var emptyLengthCompletes: Bool { self == .interop5 || self == .interop6 }
+
+    /// Whether a valid repeat of the completing append is answered with the stored final response.
+    /// Versions 6 and 7 demand a refusal.
+    public var replaysFinalResponse: Bool { self != .interop6 && self != .interop7 }
+}
+
+// MARK: - What responses look like
+
+extension Dialect {
+    /// The completeness field of a response, with its value.
+    public func completenessField(_ isComplete: Bool) -> (name: String, value: String) {
+        self == .interop3
+            ? (UploadFieldName.incomplete, isComplete ? "?0" : "?1")
+            : (UploadFieldName.complete, isComplete ? "?1" : "?0")
+    }
+
+    /// Whether progress may be told by interim responses; versions 3 and 4 do not know them.
+    public var hasProgressResponses: Bool { self >= .interop5 }
+
+    /// The status of an append that was taken in and does not complete the upload.
+    public var appendedStatus: Status { self <= .interop6 ? 201 : 204 }
+
+    /// Whether the final response of a creation names the upload resource in `Location` even when it is complete;
+    /// the application's own location then moves to `Content-Location`.
+    public var finalLocationIsUploadResource: Bool { self <= .interop6 }
+
+    /// The status for an upload that was deactivated while its client may still know it.
+    public var deactivatedStatus: Status { self <= .interop6 ? 404 : 410 }
+
+    /// Whether a completed upload is told before the offset is compared.
+    /// Versions 6 and 7 demand that refusal for any append.
+    public var refusesCompletedBeforeOffset: Bool { self == .interop6 || self == .interop7 }
+
+    /// Whether the problem type `completed-upload` exists; the editor's copy, and so the RFC, has none.
+    public var hasCompletedUploadProblem: Bool { self >= .interop6 && self != .rfc }
+
+    /// Whether the lifetime has the old key `expires` beside `max-age`.
+    public var namesLifetimeExpires: Bool { self == .interop6 }
+}
+
+extension Dialect: Comparable {
+    public static func < (left: Dialect, right: Dialect) -> Bool { left.rawValue < right.rawValue }
+}

@@ -1,0 +1,115 @@
+import HTTPSemantics
+
+/// Why the upload protocol refuses a request. ``code`` is the stable word of problem documents, log lines and metrics.
+public enum UploadError: Error, Sendable, Hashable {
+    case mismatchingOffset(expected: Int64, provided: Int64)
+    case inconsistentLength(detail: String)
+    case lengthExceeded(length: Int64)
+    case completed
+    case notFound
+    case deactivated(reason: String)
+    case missingOffset
+    case missingCompleteness
+    case unsupportedMediaType
+    case contentCodingOnAppend
+    case uploadTooLarge(limit: Int64)
+    case appendTooLarge(limit: Int64)
+    case appendTooSmall(limit: Int64)
+    case stateFieldsOnRetrieval
+    case methodNotAllowed
+    case digestMismatch(field: String, algorithm: String)
+
+    public var code: String {
+        switch self {
+        case .mismatchingOffset: "mismatching-upload-offset"
+        case .inconsistentLength: "inconsistent-upload-length"
+        case .lengthExceeded: "upload-length-exceeded"
+        case .completed: "completed-upload"
+        case .notFound: "upload-not-found"
+        case .deactivated: "upload-deactivated"
+        case .missingOffset: "missing-upload-offset"
+        case .missingCompleteness: "missing-upload-complete"
+        case .unsupportedMediaType: "unsupported-media-type"
+        case .contentCodingOnAppend: "content-coding-on-append"
+        case .uploadTooLarge: "upload-too-large"
+        case .appendTooLarge: "append-too-large"
+        case .appendTooSmall: "append-too-small"
+        case .stateFieldsOnRetrieval: "upload-fields-not-allowed"
+        case .methodNotAllowed: "method-not-allowed"
+        case .digestMismatch: "digest-mismatch"
+        }
+    }
+
+    /// The status in `dialect`.
+    public func status(in dialect: Dialect) -> Status {
+        switch self {
+        case .mismatchingOffset: 409
+        case .inconsistentLength, .lengthExceeded, .completed, .missingOffset, .missingCompleteness, .appendTooSmall,
+            .stateFieldsOnRetrieval, .digestMismatch:
+            400
+        case .notFound: 404
+        case .deactivated: dialect.deactivatedStatus
+        case .unsupportedMediaType, .contentCodingOnAppend: 415
+        case .uploadTooLarge, .appendTooLarge: 413
+        case .methodNotAllowed: 405
+        }
+    }
+
+    /// Whether there is no upload any more to go on with: its offset is told to nobody.
+    public var endsUpload: Bool {
+        switch self {
+        case .notFound, .deactivated, .lengthExceeded: true
+        default: false
+        }
+    }
+
+    /// A sentence for the person who reads the response: what was wrong and what to do.
+    public var detail: String {
+        switch self {
+        case .mismatchingOffset(let expected, let provided):
+            "The upload is at offset \(expected), the request starts at \(provided). Continue at \(expected)."
+        case .inconsistentLength(let detail): detail
+        case .lengthExceeded(let length):
+            "The content runs past the upload's length of \(length) bytes. The upload is invalid; start a new one."
+        case .completed: "The upload is complete and takes no more content."
+        case .notFound: "There is no such upload. It may have expired, been cancelled, or never existed."
+        case .deactivated(let reason): "The upload can no longer be used: \(reason). Start a new one."
+        case .missingOffset: "An append needs Upload-Offset, a non-negative Integer (RFC 9651), on one field line."
+        case .missingCompleteness:
+            "An append needs Upload-Complete (interop version 3: Upload-Incomplete), ?0 or ?1, on one field line."
+        case .unsupportedMediaType: "An append needs Content-Type: \(partialUploadMediaType)."
+        case .contentCodingOnAppend:
+            "Content codings belong to the creation of the upload; an append must not carry Content-Encoding."
+        case .uploadTooLarge(let limit): "The representation may have \(limit) bytes at most."
+        case .appendTooLarge(let limit):
+            "The content of one request may have \(limit) bytes at most. Send smaller parts."
+        case .appendTooSmall(let limit):
+            "The content of a request that does not complete the upload needs \(limit) bytes at least."
+        case .stateFieldsOnRetrieval:
+            "This request must not carry Upload-Offset, Upload-Complete, Upload-Incomplete or Upload-Length."
+        case .methodNotAllowed: "An upload resource knows HEAD, GET, PATCH, DELETE and OPTIONS."
+        case .digestMismatch(let field, let algorithm):
+            "The \(algorithm) digest of the bytes received differs from the one in \(field)."
+        }
+    }
+
+    /// The problem document (RFC 9457) in `dialect`, with the draft's type where it has one (draft section 7).
+    public func problem(in dialect: Dialect) -> ProblemDetails {
+        let registry = "https://iana.org/assignments/http-problem-types#"
+        var problem = ProblemDetails(status: status(in: dialect), detail: detail, code: code)
+        switch self {
+        case .mismatchingOffset(let expected, let provided):
+            problem.type = registry + "mismatching-upload-offset"
+            problem.title = "Mismatching Upload Offset"
+            problem.members = [("expected-offset", .integer(expected)), ("provided-offset", .integer(provided))]
+        case .inconsistentLength:
+            problem.type = registry + "inconsistent-upload-length"
+            problem.title = "Inconsistent Upload Length"
+        case .completed where dialect.hasCompletedUploadProblem:
+            problem.type = registry + "completed-upload"
+            problem.title = "Upload Is Completed"
+        default: break
+        }
+        return problem
+    }
+}

@@ -1,0 +1,54 @@
+import HTTPSemantics
+import StructuredFields
+
+/// The limits of an upload as `Upload-Limit` announces them (draft section 4.1.4).
+///
+/// Sizes are bytes of the representation, ages are seconds. `nil` means that there is no such limit.
+public struct UploadLimits: Sendable, Hashable {
+    /// The largest value that an Integer of RFC 9651 can carry, and so the largest offset, length or limit.
+    public static let largestInteger: Int64 = 999_999_999_999_999
+
+    public var maxSize: Int64?
+    public var minSize: Int64?
+    public var maxAppendSize: Int64?
+    public var minAppendSize: Int64?
+    /// Seconds that an upload stays usable: at creation its whole life, in a response what is left of it.
+    public var maxAge: Int64?
+
+    public init(
+        maxSize: Int64? = nil, minSize: Int64? = nil, maxAppendSize: Int64? = nil, minAppendSize: Int64? = nil,
+        maxAge: Int64? = nil
+    ) {
+        self.maxSize = maxSize
+        self.minSize = minSize
+        self.maxAppendSize = maxAppendSize
+        self.minAppendSize = minAppendSize
+        self.maxAge = maxAge
+    }
+
+    /// The size that no representation may pass, whatever is configured: larger offsets cannot be written in the fields.
+    public var effectiveMaxSize: Int64 { min(maxSize ?? Self.largestInteger, Self.largestInteger) }
+
+    /// The same limits with `seconds` left to live; values below zero count as zero.
+    public func remaining(_ seconds: Int64?) -> UploadLimits {
+        var limits = self
+        limits.maxAge = seconds.map { max(0, $0) }
+        return limits
+    }
+
+    /// The value of `Upload-Limit`, a Dictionary of Integers; never empty: without limits it is `min-size=0`.
+    public func fieldValue(for dialect: Dialect) -> String {
+        var members: [(String, Int64)] = []
+        func add(_ key: String, _ value: Int64?) {
+            if let value { members.append((key, min(max(value, 0), Self.largestInteger))) }
+        }
+        add("max-size", maxSize)
+        add("min-size", minSize)
+        add("max-append-size", maxAppendSize)
+        add("min-append-size", minAppendSize)
+        if dialect.namesLifetimeExpires { add("expires", maxAge) }
+        add("max-age", maxAge)
+        if members.isEmpty { add("min-size", 0) }
+        return members.map { "\($0.0)=\($0.1)" }.joined(separator: ", ")
+    }
+}

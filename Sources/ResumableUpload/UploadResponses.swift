@@ -1,0 +1,142 @@
+import HTTPSemantics
+
+/// Every response that the upload protocol can give, in one dialect (draft sections 4.1 to 4.5).
+///
+/// Each response carries what any version demands of it: the superset harms no client.
+public struct UploadResponses: Sendable {
+    public let dialect: Dialect
+    /// Whether the request named the dialect; only then is the version echoed.
+    public let echoesVersion: Bool
+
+    /// Whether 104 may be sent to the client at all.
+    public let allowsInterimResponses: Bool
+
+    public init(dialect: Dialect, echoesVersion: Bool, allowsInterimResponses: Bool = true) {
+        self.dialect = dialect
+        self.echoesVersion = echoesVersion
+        self.allowsInterimResponses = allowsInterimResponses
+    }
+
+    // MARK: Interim
+
+    /// 104 that announces the upload resource (draft section 4.2.2).
+    public func announcement(location: String, limits: UploadLimits) -> ResponseHead {
+        var fields = versionFields
+        fields.append("Location", location)
+        fields.append(UploadFieldName.limit, limits.fieldValue(for: dialect))
+        return ResponseHead(status: 104, fields: fields)
+    }
+
+    /// 104 that tells a durable offset; `nil` where the dialect has none. It never carries a location.
+    public func progress(offset: Int64) -> ResponseHead? {
+        guard dialect.hasProgressResponses else { return nil }
+        var fields = versionFields
+        fields.append(UploadFieldName.offset, "\(offset)")
+        return ResponseHead(status: 104, fields: fields)
+    }
+
+    // MARK: Final
+
+    /// A creation whose content was a part.
+    public func created(location: String, state: UploadState) -> FinalResponse {
+        var response = FinalResponse(status: 201, fields: stateFields(state, isComplete: false))
+        response.fields.append("Location", location)
+        return response
+    }
+
+    /// An append whose content was a part.
+    public func appended(state: UploadState) -> FinalResponse {
+        FinalResponse(status: dialect.appendedStatus, fields: stateFields(state, isComplete: false))
+    }
+
+    /// The target resource's answer, marked as such; it is stored without these marks, for a later request of another
+    /// dialect. A representation whose `Repr-Digest` does not match ends with such an answer, too.
+    /// - Parameter uploadLocation: the upload resource's location where this answers the creation, otherwise `nil`.
+    public func finished(_ answer: FinalResponse, state: UploadState, uploadLocation: String?) -> FinalResponse {
+        var response = answer
+        // A redirection's location is where the client has to go; nothing else may stand there.
+        if let uploadLocation, dialect.finalLocationIsUploadResource, !answer.status.isRedirection {
+            if let own = response.fields["Location"] { response.fields.set("Content-Location", own) }
+            response.fields.set("Location", uploadLocation)
+        }
+        for field in stateFields(state, isComplete: true) { response.fields.set(field.name, field.value) }
+        return response
+    }
+
+    /// Offset retrieval (draft section 4.3.2).
+    public func retrieved(state: UploadState) -> FinalResponse {
+        var response = FinalResponse(status: 204, fields: stateFields(state, isComplete: state.isComplete))
+        if let length = state.length { response.fields.append(UploadFieldName.length, "\(length)") }
+        response.fields.append("Cache-Control", "no-store")
+        return response
+    }
+
+    /// A cancelled upload.
+    public func cancelled() -> FinalResponse { FinalResponse(status: 204, fields: versionFields) }
+
+    /// `OPTIONS`: what a target resource or an upload resource supports (draft section 4.1.4).
+    public func discovered(limits: UploadLimits, allow: [Method]) -> FinalResponse {
+        var fields = versionFields
+        fields.append("Allow", allow.map(\.rawValue).joined(separator: ", "))
+        fields.append("Accept-Patch", partialUploadMediaType)
+        fields.append(UploadFieldName.limit, limits.fieldValue(for: dialect))
+        return FinalResponse(status: 204, fields: fields)
+    }
+
+    /// A refusal by the upload protocol: a problem document, never marked complete.
+    /// - Parameters:
+    ///   - offset: the upload's offset where it is known and the upload is still active.
+    ///   - limits: announced where they are the reason, or known.
+    public func refused(_ error: UploadError, offset: Int64? = nil, limits: UploadLimits? = nil) -> FinalResponse {
+        let problem = error.problem(in: dialect)
+        var fields = versionFields
+        let completeness = dialect.completenessField(false)
+        fields.append(completeness.name, completeness.value)
+        if case .mismatchingOffset(let expected, _) = error {
+            fields.append(UploadFieldName.offset, "\(expected)")
+        } else if let offset, !error.endsUpload {
+            fields.append(UploadFieldName.offset, "\(offset)")
+        }
+        if let limits { fields.append(UploadFieldName.limit, limits.fieldValue(for: dialect)) }
+        switch error {
+        case .unsupportedMediaType: fields.append("Accept-Patch", partialUploadMediaType)
+        case .contentCodingOnAppend:
+            // Tells a refused coding from a refused media type (RFC 9110 section 12.5.3).
+            fields.append("Accept-Encoding", "identity")
+            fields.append("Accept-Patch", partialUploadMediaType)
+        case .methodNotAllowed: fields.append("Allow", "HEAD, GET, PATCH, DELETE, OPTIONS")
+        default: break
+        }
+        fields.append("Cache-Control", "no-store")
+        return FinalResponse(problem, fields: fields)
+    }
+
+    /// A failure that is not the protocol's own, answered so that the client may resume: never marked complete.
+    public func failed(_ problem: ProblemDetails, offset: Int64?) -> FinalResponse {
+        var fields = versionFields
+        let completeness = dialect.completenessField(false)
+        fields.append(completeness.name, completeness.value)
+        if let offset { fields.append(UploadFieldName.offset, "\(offset)") }
+        fields.append("Cache-Control", "no-store")
+        return FinalResponse(problem, fields: fields)
+    }
+
+    // MARK: Fields
+
+    private var versionFields: Fields {
+        var fields = Fields()
+        if echoesVersion, let version = dialect.interopVersion {
+            fields.append(UploadFieldName.interopVersion, "\(version)")
+        }
+        return fields
+    }
+
+    private func stateFields(_ state: UploadState, isComplete: Bool) -> Fields {
+        var fields = versionFields
+        let completeness = dialect.completenessField(isComplete)
+        fields.append(completeness.name, completeness.value)
+        fields.append(UploadFieldName.offset, "\(state.offset)")
+        fields.append(UploadFieldName.limit, state.limits.fieldValue(for: dialect))
+        return fields
+    }
+}
