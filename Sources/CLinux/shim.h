@@ -1,0 +1,22 @@
+#ifndef ONWARD_CLINUX_SHIM_H
+#define ONWARD_CLINUX_SHIM_H
+
+/* What glibc declares for _GNU_SOURCE alone, and the Glibc module therefore leaves out. */
+
+#include <sys/types.h>
+
+extern int renameat2(int from_directory, const char *from, int to_directory, const char *to, unsigned int flags);
+extern int sync_file_range(int descriptor, off_t offset, off_t count, unsigned int flags);
+extern const char *strerrordesc_np(int number);
+extern const char *strerrorname_np(int number);
+extern int pthread_setname_np(unsigned long thread, const char *name);
+
+/* <linux/fs.h> */
+enum { ONWARD_RENAME_NOREPLACE = 1 };
+enum {
+    ONWARD_SYNC_FILE_RANGE_WAIT_BEFORE = 1,
+    ONWARD_SYNC_FILE_RANGE_WRITE = 2,
+    ONWARD_SYNC_FILE_RANGE_WAIT_AFTER = 4
+};
+
+#endif

@@ -1,0 +1,69 @@
+import CLinux
+import Glibc
+
+extension FileDescriptor {
+    /// Makes a directory (mkdirat(2)).
+    public func makeDirectory(at path: String, mode: UInt32 = 0o700) throws(Errno) {
+        _ = try retryingOnInterrupt { mkdirat(rawValue, path, mode_t(mode)) }
+    }
+
+    /// Makes a directory, relative to the working directory (mkdir(2)).
+    public static func makeDirectory(_ path: String, mode: UInt32 = 0o700) throws(Errno) {
+        _ = try retryingOnInterrupt { mkdir(path, mode_t(mode)) }
+    }
+
+    /// Removes a name that is no directory (unlinkat(2)).
+    public func unlink(at path: String) throws(Errno) {
+        _ = try retryingOnInterrupt { unlinkat(rawValue, path, 0) }
+    }
+
+    /// Removes an empty directory (unlinkat(2)).
+    public func removeDirectory(at path: String) throws(Errno) {
+        _ = try retryingOnInterrupt { unlinkat(rawValue, path, AT_REMOVEDIR) }
+    }
+
+    /// Gives a file a second name, which must not exist: EEXIST (linkat(2)).
+    public func link(from path: String, to other: FileDescriptor, as newPath: String) throws(Errno) {
+        _ = try retryingOnInterrupt { linkat(rawValue, path, other.rawValue, newPath, 0) }
+    }
+
+    /// Moves a name into another directory of the same file system in one step, over whatever file was there
+    /// (renameat(2)).
+    public func rename(from path: String, to other: FileDescriptor, as newPath: String) throws(Errno) {
+        _ = try retryingOnInterrupt { renameat(rawValue, path, other.rawValue, newPath) }
+    }
+
+    /// Moves a name in one step to one that must not exist: EEXIST (renameat2(2) with `RENAME_NOREPLACE`).
+    ///
+    /// File systems that do not know the flag answer EINVAL.
+    public func renameNoReplace(from path: String, to other: FileDescriptor, as newPath: String) throws(Errno) {
+        _ = try retryingOnInterrupt {
+            renameat2(rawValue, path, other.rawValue, newPath, UInt32(ONWARD_RENAME_NOREPLACE))
+        }
+    }
+
+    /// The names in this directory without "." and "..", in no order; those that are not UTF-8 are left out
+    /// (readdir(3)).
+    public func entryNames() throws(Errno) -> [String] {
+        // A description of its own: the position in a directory is shared by duplicates.
+        let number = try retryingOnInterrupt { openat(rawValue, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        guard let stream = fdopendir(number) else {
+            let error = Errno.current
+            close(number)
+            throw error
+        }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while true {
+            errno = 0
+            guard let entry = readdir(stream) else {
+                if errno != 0 { throw Errno.current }
+                return names
+            }
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
+                String(validating: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if let name, name != ".", name != ".." { names.append(name) }
+        }
+    }
+}

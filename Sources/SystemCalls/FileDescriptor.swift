@@ -1,0 +1,23 @@
+import Glibc
+
+/// An open file description that belongs to this object alone and is closed with it.
+public final class FileDescriptor: Sendable {
+    /// The number, valid for as long as this object lives.
+    public let rawValue: Int32
+
+    /// Takes over an open descriptor.
+    public init(owning rawValue: Int32) {
+        self.rawValue = rawValue
+    }
+
+    deinit {
+        // Never again on EINTR: Linux has released the number by then, and it may be somebody else's already.
+        close(rawValue)
+    }
+
+    /// A second descriptor of the same open file description, closed on exec.
+    public func duplicate() throws(Errno) -> FileDescriptor {
+        let number = try retryingOnInterrupt { fcntl(rawValue, F_DUPFD_CLOEXEC, 0) }
+        return FileDescriptor(owning: number)
+    }
+}

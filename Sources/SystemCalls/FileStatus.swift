@@ -1,0 +1,77 @@
+import Glibc
+
+/// The attributes of a file (stat(2)).
+public struct FileStatus: Sendable, Hashable {
+    /// A point in time of a file system: seconds since 1970 and nanoseconds within the second.
+    public struct Time: Sendable, Hashable {
+        public var seconds: Int64
+        public var nanoseconds: Int64
+
+        public init(seconds: Int64, nanoseconds: Int64) {
+            self.seconds = seconds
+            self.nanoseconds = nanoseconds
+        }
+    }
+
+    public var device: UInt64
+    public var inode: UInt64
+    public var linkCount: UInt64
+    /// Type and permission bits.
+    public var mode: UInt32
+    public var owner: UInt32
+    /// Bytes.
+    public var size: Int64
+    /// Last change of the content.
+    public var modified: Time
+    /// Last change of content or attributes.
+    public var changed: Time
+
+    public var isDirectory: Bool { mode & UInt32(S_IFMT) == UInt32(S_IFDIR) }
+    public var isRegular: Bool { mode & UInt32(S_IFMT) == UInt32(S_IFREG) }
+    public var isSymbolicLink: Bool { mode & UInt32(S_IFMT) == UInt32(S_IFLNK) }
+    /// The permission bits alone.
+    public var permissions: UInt32 { mode & 0o7777 }
+
+    init(_ status: stat) {
+        device = UInt64(status.st_dev)
+        inode = UInt64(status.st_ino)
+        linkCount = UInt64(status.st_nlink)
+        mode = UInt32(status.st_mode)
+        owner = UInt32(status.st_uid)
+        size = Int64(status.st_size)
+        modified = Time(seconds: Int64(status.st_mtim.tv_sec), nanoseconds: Int64(status.st_mtim.tv_nsec))
+        changed = Time(seconds: Int64(status.st_ctim.tv_sec), nanoseconds: Int64(status.st_ctim.tv_nsec))
+    }
+}
+
+extension FileDescriptor {
+    /// The attributes of the open file (fstat(2)).
+    public func status() throws(Errno) -> FileStatus {
+        var status = stat()
+        _ = try retryingOnInterrupt { fstat(rawValue, &status) }
+        return FileStatus(status)
+    }
+
+    /// The attributes of an entry of this directory, of the link itself where it is one (fstatat(2)).
+    public func status(at path: String) throws(Errno) -> FileStatus {
+        var status = stat()
+        _ = try retryingOnInterrupt { fstatat(rawValue, path, &status, AT_SYMLINK_NOFOLLOW) }
+        return FileStatus(status)
+    }
+
+    /// Sets the time of the last change of the content; the time of the last access stays (futimens(2)).
+    public func setModified(_ time: FileStatus.Time) throws(Errno) {
+        // UTIME_OMIT, a macro that the importer does not see.
+        let omit = (1 << 30) - 2
+        let times = [
+            timespec(tv_sec: 0, tv_nsec: omit),
+            timespec(tv_sec: Int(time.seconds), tv_nsec: Int(time.nanoseconds)),
+        ]
+        _ = try retryingOnInterrupt { futimens(rawValue, times) }
+    }
+
+    /// Sets the permission bits (fchmod(2)).
+    public func setPermissions(_ mode: UInt32) throws(Errno) {
+        _ = try retryingOnInterrupt { fchmod(rawValue, mode_t(mode)) }
+    }
+}

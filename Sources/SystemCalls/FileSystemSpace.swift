@@ -1,0 +1,25 @@
+import Glibc
+
+/// Space of a file system in bytes (statvfs(3)).
+public struct FileSystemSpace: Sendable, Hashable {
+    /// What an unprivileged process can still use.
+    public var free: Int64
+    public var total: Int64
+
+    public init(free: Int64, total: Int64) {
+        self.free = free
+        self.total = total
+    }
+}
+
+extension FileDescriptor {
+    /// The space of the file system that holds this file.
+    public func fileSystemSpace() throws(Errno) -> FileSystemSpace {
+        var status = statvfs()
+        _ = try retryingOnInterrupt { fstatvfs(rawValue, &status) }
+        let unit = Int64(clamping: status.f_frsize)
+        return FileSystemSpace(
+            free: Int64(clamping: status.f_bavail).multipliedReportingOverflow(by: unit).partialValue,
+            total: Int64(clamping: status.f_blocks).multipliedReportingOverflow(by: unit).partialValue)
+    }
+}

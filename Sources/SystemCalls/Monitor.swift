@@ -1,0 +1,74 @@
+import Glibc
+
+/// State behind a lock that threads can wait on: a mutex and a condition variable (pthread_cond_wait(3)).
+///
+/// The lock is not recursive. Whoever changes what others wait for calls ``notifyAll()``.
+public final class Monitor<State>: @unchecked Sendable {
+    // `state` is touched only while `mutex` is held; mutex and condition live at fixed addresses until deinit.
+    private var state: State
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+
+    public init(_ state: sending State) {
+        self.state = state
+        mutex.initialize(to: pthread_mutex_t())
+        condition.initialize(to: pthread_cond_t())
+        pthread_mutex_init(mutex, nil)
+        var attributes = pthread_condattr_t()
+        pthread_condattr_init(&attributes)
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        pthread_cond_init(condition, &attributes)
+        pthread_condattr_destroy(&attributes)
+    }
+
+    deinit {
+        pthread_cond_destroy(condition)
+        pthread_mutex_destroy(mutex)
+        condition.deallocate()
+        mutex.deallocate()
+    }
+
+    /// Runs `body` while holding the lock.
+    public func withLock<Result, Failure: Error>(
+        _ body: (inout State) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        return try body(&state)
+    }
+
+    /// Waits until `attempt`, which runs with the lock held, gives something; nil once the deadline has passed.
+    ///
+    /// - Parameter deadline: monotonic nanoseconds (``SystemClock/monotonicNanoseconds()``); nil waits for ever.
+    public func wait<Result>(
+        until deadline: Int64? = nil, _ attempt: (inout State) -> Result?
+    ) -> Result? {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        while true {
+            if let result = attempt(&state) { return result }
+            guard let deadline else {
+                pthread_cond_wait(condition, mutex)
+                continue
+            }
+            var time = timespec(
+                tv_sec: Int(deadline / 1_000_000_000), tv_nsec: Int(deadline % 1_000_000_000))
+            if pthread_cond_timedwait(condition, mutex, &time) == ETIMEDOUT { return attempt(&state) }
+        }
+    }
+
+    /// Waits without limit until `attempt`, which runs with the lock held, gives something.
+    public func waitForever<Result>(_ attempt: (inout State) -> Result?) -> Result {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        while true {
+            if let result = attempt(&state) { return result }
+            pthread_cond_wait(condition, mutex)
+        }
+    }
+
+    /// Wakes everybody who waits, to look at the state again.
+    public func notifyAll() {
+        pthread_cond_broadcast(condition)
+    }
+}

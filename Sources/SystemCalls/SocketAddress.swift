@@ -1,0 +1,132 @@
+import Glibc
+
+/// Where a server listens: a TCP address or a path in the file system.
+public enum SocketAddress: Sendable, Hashable, CustomStringConvertible {
+    /// A host name or numeric address, and a port; port 0 lets the system choose.
+    case tcp(host: String, port: UInt16)
+    case unix(path: String)
+
+    public var description: String {
+        switch self {
+        case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        case .unix(let path): "unix:\(path)"
+        }
+    }
+}
+
+/// A socket that listens. It owns its descriptor until `release()` hands it over.
+public final class ListeningSocket: Sendable {
+    public let address: SocketAddress
+    /// Whether only processes of this machine can reach it.
+    public let isLocal: Bool
+    private let descriptor: Int32
+
+    /// Binds and listens.
+    /// - Throws: `Errno` of the step that failed (`EADDRINUSE`, `EADDRNOTAVAIL`, `EACCES`, …); `EINVAL` for an unknown host.
+    public init(_ address: SocketAddress, backlog: Int32 = 4096) throws(Errno) {
+        switch address {
+        case .tcp(let host, let port):
+            let bound = try Self.bindTCP(host: host, port: port)
+            descriptor = bound.descriptor
+            self.address = .tcp(host: host, port: bound.port)
+            isLocal = bound.isLoopback
+        case .unix(let path):
+            descriptor = try Self.bindUnix(path: path)
+            self.address = address
+            isLocal = true
+        }
+        guard listen(descriptor, backlog) == 0 else {
+            let error = Errno(rawValue: errno)
+            close(descriptor)
+            throw error
+        }
+    }
+
+    /// The descriptor; whoever takes it closes it.
+    public func release() -> Int32 { descriptor }
+
+    private static func bindTCP(
+        host: String, port: UInt16
+    ) throws(Errno) -> (descriptor: Int32, port: UInt16, isLoopback: Bool) {
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV
+        var list: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(host, "\(port)", &hints, &list) == 0, let first = list else { throw Errno(rawValue: EINVAL) }
+        defer { freeaddrinfo(list) }
+        let descriptor = socket(
+            first.pointee.ai_family, first.pointee.ai_socktype | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { throw Errno(rawValue: errno) }
+        var one: Int32 = 1
+        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
+        guard bind(descriptor, first.pointee.ai_addr, first.pointee.ai_addrlen) == 0 else {
+            let error = Errno(rawValue: errno)
+            close(descriptor)
+            throw error
+        }
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        _ = withUnsafeMutablePointer(to: &storage) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
+        }
+        let (bound, loopback) = portAndScope(of: &storage)
+        return (descriptor, bound, loopback)
+    }
+
+    private static func portAndScope(of storage: inout sockaddr_storage) -> (UInt16, Bool) {
+        withUnsafePointer(to: &storage) { pointer in
+            if Int32(pointer.pointee.ss_family) == AF_INET6 {
+                return pointer.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) { address in
+                    var bytes = address.pointee.sin6_addr
+                    let isLoopback = withUnsafeBytes(of: &bytes) {
+                        $0.dropLast().allSatisfy { $0 == 0 } && $0.last == 1
+                    }
+                    return (UInt16(bigEndian: address.pointee.sin6_port), isLoopback)
+                }
+            }
+            return pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { address in
+                let isLoopback = UInt32(bigEndian: address.pointee.sin_addr.s_addr) >> 24 == 127
+                return (UInt16(bigEndian: address.pointee.sin_port), isLoopback)
+            }
+        }
+    }
+
+    private static func bindUnix(path: String) throws(Errno) -> Int32 {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = Array(path.utf8)
+        guard !bytes.isEmpty, bytes.count < MemoryLayout.size(ofValue: address.sun_path) else {
+            throw Errno(rawValue: ENAMETOOLONG)
+        }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { throw Errno(rawValue: errno) }
+        func call(_ function: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32, on target: Int32) -> Int32 {
+            withUnsafePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    function(target, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+                }
+            }
+        }
+        var result = call({ bind($0, $1, $2) }, on: descriptor)
+        if result != 0 && errno == EADDRINUSE {
+            // A socket file that nobody answers on was left behind by a killed server.
+            let probe = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+            let answered = call({ connect($0, $1, $2) }, on: probe)
+            let refused = answered != 0 && errno == ECONNREFUSED
+            close(probe)
+            if refused {
+                unlink(path)
+                result = call({ bind($0, $1, $2) }, on: descriptor)
+            } else {
+                errno = EADDRINUSE
+            }
+        }
+        guard result == 0 else {
+            let error = Errno(rawValue: errno)
+            close(descriptor)
+            throw error
+        }
+        return descriptor
+    }
+}

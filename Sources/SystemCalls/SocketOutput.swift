@@ -1,0 +1,68 @@
+import Glibc
+
+/// Writing to a connected socket whose descriptor somebody else owns.
+public struct SocketOutput: Sendable {
+    private let descriptor: Int32
+
+    public init(descriptor: Int32) { self.descriptor = descriptor }
+
+    public enum Outcome: Sendable, Hashable {
+        /// Every byte was handed to the kernel.
+        case sent
+        /// No byte was: the peer does not read.
+        case notWritable
+        /// Some bytes went out, or the connection is gone: nothing more may be written.
+        case broken
+    }
+
+    /// Sends all of `bytes`, waiting at most `patience` milliseconds for the first byte to fit and as long again for the rest.
+    public func send(_ bytes: [UInt8], patience: Int32) -> Outcome {
+        guard isWritable(within: patience) else { return .notWritable }
+        var sent = 0
+        while sent < bytes.count {
+            let count = bytes.withUnsafeBytes { buffer in
+                Glibc.send(
+                    descriptor, buffer.baseAddress?.advanced(by: sent), buffer.count - sent,
+                    Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
+            }
+            if count > 0 {
+                sent += count
+            } else if count < 0 && errno == EINTR {
+                continue
+            } else if count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) {
+                if sent == 0 { return .notWritable }
+                guard isWritable(within: max(patience, 1000)) else { return .broken }
+            } else {
+                return .broken
+            }
+        }
+        return .sent
+    }
+
+    /// Tells the peer that nothing more will come, and goes on receiving.
+    public func endOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
+
+    /// Ends the connection in both directions; its owner notices and closes the descriptor.
+    public func endConnection() { shutdown(descriptor, Int32(SHUT_RDWR)) }
+
+    /// Milliseconds since data last went out on a TCP connection; `nil` where that cannot be told.
+    public func millisecondsSinceLastSend() -> UInt32? {
+        var info = tcp_info()
+        var length = socklen_t(MemoryLayout<tcp_info>.size)
+        guard getsockopt(descriptor, Int32(IPPROTO_TCP), TCP_INFO, &info, &length) == 0 else { return nil }
+        return info.tcpi_last_data_sent
+    }
+
+    private func isWritable(within milliseconds: Int32) -> Bool {
+        var entry = pollfd(descriptor: descriptor)
+        while true {
+            let result = poll(&entry, 1, milliseconds)
+            if result < 0 && errno == EINTR { continue }
+            return result == 1 && entry.revents & Int16(POLLOUT) != 0
+        }
+    }
+}
+
+extension pollfd {
+    fileprivate init(descriptor: Int32) { self.init(fd: descriptor, events: Int16(POLLOUT), revents: 0) }
+}

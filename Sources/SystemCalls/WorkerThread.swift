@@ -1,0 +1,52 @@
+import CLinux
+import Glibc
+
+/// A thread of the system that runs one function and can be joined.
+public final class WorkerThread: Sendable {
+    private let handle: pthread_t
+    private let finished = Monitor(false)
+
+    /// Starts the thread.
+    ///
+    /// - Parameter name: up to 15 bytes, shown by debuggers and `top`.
+    public init(name: String, _ body: @escaping @Sendable () -> Void) throws(Errno) {
+        let start = Unmanaged.passRetained(Start(name: name, body: body, finished: finished))
+        var handle = pthread_t()
+        let error = pthread_create(&handle, nil, runWorkerThread, start.toOpaque())
+        guard error == 0 else {
+            start.release()
+            throw Errno(rawValue: error)
+        }
+        pthread_detach(handle)
+        self.handle = handle
+    }
+
+    /// Waits until the function has returned; at once on the thread itself.
+    public func join() {
+        if pthread_equal(pthread_self(), handle) != 0 { return }
+        finished.waitForever { $0 ? () : nil }
+    }
+}
+
+/// What the new thread is handed.
+private final class Start: Sendable {
+    let name: String
+    let body: @Sendable () -> Void
+    let finished: Monitor<Bool>
+
+    init(name: String, body: @escaping @Sendable () -> Void, finished: Monitor<Bool>) {
+        self.name = name
+        self.body = body
+        self.finished = finished
+    }
+}
+
+private func runWorkerThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    guard let argument else { return nil }
+    let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
+    pthread_setname_np(pthread_self(), String(decoding: start.name.utf8.prefix(15), as: UTF8.self))
+    start.body()
+    start.finished.withLock { $0 = true }
+    start.finished.notifyAll()
+    return nil
+}
