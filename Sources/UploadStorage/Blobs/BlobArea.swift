@@ -1,0 +1,28 @@
+import SystemCalls
+
+/// Where the bytes are: those of unfinished uploads under names of the store's choice, and the published files.
+package protocol BlobArea: Sendable {
+    /// New and empty.
+    func create(_ name: String) throws(Errno) -> any Blob
+    func open(_ name: String) throws(Errno) -> any Blob
+    /// Does nothing where there is none.
+    func remove(_ name: String) throws(Errno)
+    /// All names of bytes of unfinished uploads, each with its size.
+    func sizes() throws(Errno) -> [String: Int64]
+    func space() throws(Errno) -> FileSystemSpace
+    /// Writes something, makes it durable and removes it.
+    func probe() throws(Errno)
+
+    /// Throws `notFound`, `targetIsDirectory`, `parentIsFile`, or `invalidState` where the name is something else.
+    func openPublished(_ name: PublishedName) throws(StoreError) -> PublishedBlob
+    /// Moves bytes to their published name in one step, with the directories that it needs. Nothing is durable yet.
+    /// Throws `preconditionFailed` where the name exists and may not be replaced, else as ``openPublished(_:)``.
+    func publish(_ name: String, as published: PublishedName, replacing: Bool) throws(StoreError)
+    /// Returns once a publication is durable: the attributes of the file and all names on the way to it.
+    func synchronizePublication(_ name: PublishedName) throws(StoreError)
+    func list(_ directory: PublishedName.Directory) throws(StoreError) -> [PublishedEntry]
+    /// Durable on return.
+    func removePublished(_ name: PublishedName) throws(StoreError)
+    /// Lets others use the area.
+    func close()
+}

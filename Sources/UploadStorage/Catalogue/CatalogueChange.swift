@@ -1,0 +1,40 @@
+import ResumableUpload
+
+/// One change of the catalogue, whole or not at all.
+///
+/// A change that bears an epoch concerns an unfinished upload, and only while its row has no higher one. Otherwise it does
+/// nothing and fails with ``StoreError/superseded``.
+package enum CatalogueChange: Sendable {
+    case insert(CatalogueRow)
+    case advance(Advance)
+    /// The target resource is about to run and must not run again.
+    case markProcessing(UploadID, epoch: Int64)
+    case intend(UploadID, epoch: Int64, PublicationIntent)
+    case complete(Completion)
+    case invalidate(UploadID, epoch: Int64, reason: String, expiresAt: Int64?)
+    /// Finished uploads, too. Does nothing where the row is gone.
+    case delete(UploadID, epoch: Int64)
+    case recordFile(FileRecord)
+    case removeFiles([String])
+    /// Proves that a change can be made durable.
+    case probe
+
+    /// Bytes up to `offset` are durable. Brings the upload back to receiving; the offset never goes down.
+    package struct Advance: Sendable {
+        package var id: UploadID
+        package var epoch: Int64
+        package var offset: Int64
+        package var length: Int64?
+        package var digestStates: [[UInt8]]
+    }
+
+    /// The final response, and what the publication that led to it means for the quota.
+    package struct Completion: Sendable {
+        package var id: UploadID
+        package var epoch: Int64
+        package var offset: Int64
+        package var response: FinalResponse
+        package var expiresAt: Int64?
+        package var file: FileRecord?
+    }
+}

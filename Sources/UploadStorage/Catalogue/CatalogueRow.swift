@@ -1,0 +1,37 @@
+import ResumableUpload
+
+/// Everything the catalogue keeps of one upload.
+package struct CatalogueRow: Sendable, Hashable {
+    package var id: UploadID
+    /// Name of its bytes in the blob area. Not the id: a listing of names gives no access.
+    package var blob: String
+    package var upload: NewUpload
+    package var createdAt: Int64
+    package var expiresAt: Int64?
+    package var epoch: Int64
+    /// Durable bytes.
+    package var offset: Int64
+    package var length: Int64?
+    package var phase: UploadRecord.Phase
+    /// What is to become of the bytes, from the moment on that a publication cannot be taken back.
+    package var intent: PublicationIntent?
+    /// Encoded states of the running digests, each of the first bytes up to its own count, none beyond `offset`.
+    package var digestStates: [[UInt8]]
+
+    var record: UploadRecord {
+        UploadRecord(
+            id: id, upload: upload, offset: offset, length: length, phase: phase, createdAt: createdAt,
+            expiresAt: expiresAt)
+    }
+
+    /// Whether it still counts as an unfinished upload, whose bytes are needed.
+    var isUnfinished: Bool {
+        switch phase {
+        case .receiving, .processing: true
+        case .complete, .invalid: false
+        }
+    }
+
+    /// What it takes of its principal's quota.
+    var reservedBytes: Int64 { length ?? offset }
+}

@@ -1,0 +1,66 @@
+import Synchronization
+import SystemCalls
+
+/// The bytes of one upload in a file.
+final class FileBlob: Blob {
+    private let descriptor: FileDescriptor
+    private let directory: FileDescriptor
+    private let name: String
+    private let nameIsDurable = Atomic(false)
+    // Waiting for write-back consumes the error of an open file description, and the synchronisation has to see it.
+    private let writeBackDescriptor = Mutex<FileDescriptor?>(nil)
+
+    init(_ descriptor: FileDescriptor, named name: String, in directory: FileDescriptor) {
+        self.descriptor = descriptor
+        self.name = name
+        self.directory = directory
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
+        let count = try descriptor.writeSome(bytes, at: offset)
+        if count == 0 && !bytes.isEmpty { throw .inputOutput }
+        return count
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
+        try descriptor.read(into: buffer, at: offset)
+    }
+
+    func startWriteBack(at offset: Int64, count: Int64) {
+        _ = try? openForWriteBack().startWriteBack(at: offset, count: count)
+    }
+
+    func awaitWriteBack(at offset: Int64, count: Int64) {
+        _ = try? openForWriteBack().awaitWriteBack(at: offset, count: count)
+    }
+
+    private func openForWriteBack() throws(Errno) -> FileDescriptor {
+        try writeBackDescriptor.withLock { (opened) throws(Errno) in
+            if let opened { return opened }
+            let new = try directory.open(at: name, [.readOnly, .noFollow])
+            opened = new
+            return new
+        }
+    }
+
+    func synchronize(includingName: Bool) throws(Errno) {
+        try descriptor.synchronizeData()
+        if includingName && !nameIsDurable.load(ordering: .acquiring) {
+            try directory.synchronize()
+            nameIsDurable.store(true, ordering: .releasing)
+        }
+    }
+
+    func size() throws(Errno) -> Int64 { try descriptor.status().size }
+
+    func truncate(to size: Int64) throws(Errno) { try descriptor.truncate(to: size) }
+
+    func identity() throws(Errno) -> String { try descriptor.status().identity }
+
+    func setModified(_ nanoseconds: Int64) throws(Errno) {
+        try descriptor.setModified(
+            FileStatus.Time(seconds: nanoseconds / 1_000_000_000, nanoseconds: nanoseconds % 1_000_000_000))
+    }
+
+    func attributes() throws(Errno) -> PublishedFile.Attributes { try descriptor.status().publishedAttributes() }
+}

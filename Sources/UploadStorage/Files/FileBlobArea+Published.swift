@@ -1,0 +1,138 @@
+import SystemCalls
+
+extension FileBlobArea {
+    /// A published file's descriptor as content.
+    private struct Content: PublishedContent {
+        let descriptor: FileDescriptor
+
+        func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
+            try descriptor.read(into: buffer, at: offset)
+        }
+
+        func duplicateDescriptor() throws(Errno) -> FileDescriptor? { try descriptor.duplicate() }
+    }
+
+    func openPublished(_ name: PublishedName) throws(StoreError) -> PublishedBlob {
+        let parent = try walk(name.directory)[0]
+        let descriptor: FileDescriptor
+        let status: FileStatus
+        let attributes: PublishedFile.Attributes
+        do throws(Errno) {
+            // Not waiting for the other end where somebody put a FIFO.
+            descriptor = try parent.open(at: name.lastSegment, [.readOnly, .noFollow, .nonBlocking])
+            status = try descriptor.status()
+            attributes = try status.publishedAttributes()
+        } catch {
+            switch error {
+            case .noSuchFile: throw .notFound
+            case .tooManySymbolicLinks: throw .invalidState("the name is a symbolic link")
+            case .noSuchDevice: throw .invalidState("the name is a socket")
+            default: throw .failure(error, during: "open a published file")
+            }
+        }
+        if status.isDirectory { throw .targetIsDirectory }
+        guard status.isRegular else { throw .invalidState("the name is no regular file") }
+        let file = PublishedFile(attributes: attributes, content: Content(descriptor: descriptor))
+        return PublishedBlob(identity: status.identity, file: file)
+    }
+
+    func publish(_ name: String, as published: PublishedName, replacing: Bool) throws(StoreError) {
+        let parent = try walk(published.directory, making: true)[0]
+        let uploads = directory.uploads
+        do throws(Errno) {
+            if replacing {
+                try uploads.rename(from: name, to: parent, as: published.lastSegment)
+            } else {
+                try renameNoReplace(name, to: parent, as: published.lastSegment)
+            }
+        } catch {
+            switch error {
+            case .fileExists: throw .preconditionFailed
+            case .isDirectory, .directoryNotEmpty: throw .targetIsDirectory
+            case .notDirectory: throw .parentIsFile
+            default: throw .failure(error, during: "publish")
+            }
+        }
+    }
+
+    private func renameNoReplace(_ name: String, to parent: FileDescriptor, as newName: String) throws(Errno) {
+        do throws(Errno) {
+            try directory.uploads.renameNoReplace(from: name, to: parent, as: newName)
+        } catch {
+            guard error == .invalidArgument || error == .notImplemented || error == .notSupported else { throw error }
+            // A file system without the flag. In between, both names are of the same file, and recovery knows it by
+            // its identity.
+            try directory.uploads.link(from: name, to: parent, as: newName)
+            try directory.uploads.unlink(at: name)
+        }
+    }
+
+    func synchronizePublication(_ name: PublishedName) throws(StoreError) {
+        let chain = try walk(name.directory)
+        try translating("synchronize a publication") { [directory] () throws(Errno) in
+            try chain[0].open(at: name.lastSegment, [.readOnly, .noFollow, .nonBlocking]).synchronize()
+            // All of them: somebody else may have made one of the directories, and not come to synchronise it.
+            for ancestor in chain { try ancestor.synchronize() }
+            try directory.uploads.synchronize()
+        }
+    }
+
+    func list(_ directory: PublishedName.Directory) throws(StoreError) -> [PublishedEntry] {
+        let descriptor = try walk(directory)[0]
+        return try translating("list a directory") { () throws(Errno) in
+            var entries: [PublishedEntry] = []
+            for name in try descriptor.entryNames().sorted() where PublishedName.isValid(name) {
+                let status: FileStatus
+                do throws(Errno) { status = try descriptor.status(at: name) } catch {
+                    if error == .noSuchFile { continue }
+                    throw error
+                }
+                guard status.isRegular || status.isDirectory else { continue }
+                entries.append(
+                    PublishedEntry(
+                        name: name, isDirectory: status.isDirectory, size: status.isRegular ? status.size : 0,
+                        modifiedSeconds: status.modified.seconds))
+            }
+            return entries
+        }
+    }
+
+    func removePublished(_ name: PublishedName) throws(StoreError) {
+        let parent = try walk(name.directory)[0]
+        do throws(Errno) {
+            try parent.unlink(at: name.lastSegment)
+            try parent.synchronize()
+        } catch {
+            switch error {
+            case .noSuchFile: throw .notFound
+            case .isDirectory: throw .targetIsDirectory
+            default: throw .failure(error, during: "remove a published file")
+            }
+        }
+    }
+
+    /// Opens a directory component by component, without following any link: it and those above it, the root last.
+    private func walk(
+        _ path: PublishedName.Directory, making: Bool = false
+    ) throws(StoreError) -> [FileDescriptor] {
+        var chain = [directory.files]
+        for segment in path.segments {
+            let parent = chain[0]
+            do throws(Errno) {
+                if making { try makeDirectory(segment, in: parent) }
+                chain.insert(try parent.open(at: segment, [.readOnly, .directory, .noFollow]), at: 0)
+            } catch {
+                switch error {
+                case .noSuchFile: throw .notFound
+                case .notDirectory, .tooManySymbolicLinks: throw .parentIsFile
+                default: throw .failure(error, during: "open a directory")
+                }
+            }
+        }
+        return chain
+    }
+
+    private func makeDirectory(_ name: String, in parent: FileDescriptor) throws(Errno) {
+        do throws(Errno) { try parent.makeDirectory(at: name) } catch { if error != .fileExists { throw error } }
+    }
+}

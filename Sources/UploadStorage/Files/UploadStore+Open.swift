@@ -1,0 +1,14 @@
+extension UploadStore {
+    /// Opens the store of a data directory, which is made if it is missing: rows in SQLite, bytes in files.
+    ///
+    /// - Parameter root: path of the data directory. All parts lie in one file system; one store at a time has it.
+    public static func open(root: String, configuration: StoreConfiguration = StoreConfiguration()) throws(StoreError)
+        -> UploadStore
+    {
+        let directory = try DataDirectory(path: root)
+        let catalogue = try SQLiteCatalogue(
+            path: root + "/" + DataDirectory.catalogueName, durability: configuration.durability)
+        return try UploadStore(
+            catalogue: catalogue, area: FileBlobArea(directory), configuration: configuration)
+    }
+}

@@ -1,0 +1,51 @@
+import ResumableUpload
+
+extension CatalogueRow {
+    /// The values of ``CatalogueSQL/columns``.
+    var columns: [SQLiteValue] {
+        let phaseColumns: [SQLiteValue] =
+            switch phase {
+            case .receiving: [.integer(CatalogueSQL.Phase.receiving), .null, .null]
+            case .processing: [.integer(CatalogueSQL.Phase.processing), .null, .null]
+            case .complete(let response):
+                [.integer(CatalogueSQL.Phase.complete), .blob(response.savedBytes), .null]
+            case .invalid(let reason): [.integer(CatalogueSQL.Phase.invalid), .null, .text(reason)]
+            }
+        return [
+            .blob(id.bytes), .text(blob), .blob(upload.savedBytes), .integer(createdAt), .init(expiresAt),
+            .integer(epoch), .integer(offset), .init(length),
+        ] + phaseColumns + [.init(intent?.savedBytes), .blob(DigestStates(digestStates).savedBytes)]
+    }
+
+    /// From the values of ``CatalogueSQL/columns``.
+    init(columns: [SQLiteValue]) throws(StoreError) {
+        guard columns.count == 13, let id = columns[0].blob.flatMap(UploadID.init(bytes:)), let blob = columns[1].text,
+            let creation = columns[2].blob, let createdAt = columns[3].integer, let epoch = columns[5].integer,
+            let offset = columns[6].integer, let phase = columns[8].integer, let digests = columns[12].blob
+        else { throw .damaged("a row of an upload lacks a value") }
+        do {
+            self.init(
+                id: id, blob: blob, upload: try NewUpload(savedBytes: creation), createdAt: createdAt,
+                expiresAt: columns[4].integer, epoch: epoch, offset: offset, length: columns[7].integer,
+                phase: try Self.phase(phase, response: columns[9].blob, reason: columns[10].text),
+                intent: try columns[11].blob.map { (bytes) throws(ByteDecoder.Malformed) in
+                    try PublicationIntent(savedBytes: bytes)
+                },
+                digestStates: try DigestStates(savedBytes: digests).states)
+        } catch {
+            throw .damaged("a row of an upload cannot be read")
+        }
+    }
+
+    private static func phase(
+        _ number: Int64, response: [UInt8]?, reason: String?
+    ) throws(ByteDecoder.Malformed) -> UploadRecord.Phase {
+        switch number {
+        case CatalogueSQL.Phase.receiving: return .receiving
+        case CatalogueSQL.Phase.processing: return .processing
+        case CatalogueSQL.Phase.complete: return .complete(try FinalResponse(savedBytes: response ?? []))
+        case CatalogueSQL.Phase.invalid: return .invalid(reason: reason ?? "")
+        default: throw ByteDecoder.Malformed()
+        }
+    }
+}

@@ -1,0 +1,111 @@
+/// All SQL of the catalogue.
+enum CatalogueSQL {
+    /// "Onwd": marks the file as ours (sqlite.org/pragma.html#pragma_application_id).
+    static let applicationID: Int64 = 0x4F6E_7764
+
+    /// Numbers of `uploads.phase`. Below `complete` an upload is unfinished.
+    enum Phase {
+        static let receiving: Int64 = 0
+        static let processing: Int64 = 1
+        static let complete: Int64 = 2
+        static let invalid: Int64 = 3
+    }
+
+    /// Steps of the schema in order; `user_version` counts those that were taken. Only ever append.
+    static let migrations: [(name: String, sql: String)] = [
+        (
+            "uploads, files and marks",
+            """
+            CREATE TABLE uploads (
+                id BLOB NOT NULL PRIMARY KEY,
+                blob TEXT NOT NULL UNIQUE,
+                principal TEXT NOT NULL,
+                creation BLOB NOT NULL,
+                created_at INTEGER NOT NULL,
+                expires_at INTEGER,
+                epoch INTEGER NOT NULL,
+                "offset" INTEGER NOT NULL CHECK ("offset" >= 0),
+                length INTEGER,
+                phase INTEGER NOT NULL,
+                response BLOB,
+                reason TEXT,
+                intent BLOB,
+                digests BLOB NOT NULL
+            ) STRICT, WITHOUT ROWID;
+            CREATE INDEX uploads_by_expiry ON uploads (expires_at) WHERE expires_at IS NOT NULL;
+            CREATE INDEX uploads_unfinished ON uploads (phase) WHERE phase < 2;
+            CREATE TABLE files (
+                name TEXT NOT NULL PRIMARY KEY,
+                principal TEXT NOT NULL,
+                size INTEGER NOT NULL
+            ) STRICT, WITHOUT ROWID;
+            CREATE TABLE marks (name TEXT NOT NULL PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+            """
+        )
+    ]
+
+    static let readApplicationID = "PRAGMA application_id"
+    static let readUserVersion = "PRAGMA user_version"
+    static let countTables = "SELECT count(*) FROM sqlite_schema"
+    static let quickCheck = "PRAGMA quick_check(1)"
+    static func setApplicationID() -> String { "PRAGMA application_id = \(applicationID)" }
+    static func setUserVersion(_ version: Int) -> String { "PRAGMA user_version = \(version)" }
+
+    static func configureWriter(_ durability: Durability) -> String {
+        """
+        PRAGMA journal_mode = WAL;
+        PRAGMA synchronous = \(durability == .acknowledged ? "FULL" : "NORMAL");
+        PRAGMA foreign_keys = ON;
+        PRAGMA trusted_schema = OFF;
+        PRAGMA cell_size_check = ON;
+        """
+    }
+    static let configureReader = "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF;"
+    static let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)"
+
+    static let begin = "BEGIN IMMEDIATE"
+    static let commit = "COMMIT"
+    static let rollback = "ROLLBACK"
+
+    static let readMark = "SELECT value FROM marks WHERE name = ?"
+    static let setMark = "INSERT INTO marks VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2"
+    static let countUp = "INSERT INTO marks VALUES (?1, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1"
+
+    static let columns = """
+        id, blob, creation, created_at, expires_at, epoch, "offset", length, phase, response, reason, intent, digests
+        """
+    static let insertUpload = """
+        INSERT INTO uploads (\(columns), principal) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """
+    static let selectUpload = "SELECT \(columns) FROM uploads WHERE id = ?"
+    static let selectUnfinished = "SELECT \(columns) FROM uploads WHERE phase < 2"
+    static let selectExpired = "SELECT id FROM uploads WHERE expires_at <= ? ORDER BY expires_at LIMIT ?"
+    static let selectBlob = "SELECT 1 FROM uploads WHERE blob = ? AND phase < 2"
+
+    // The fence: whoever has been overtaken changes nothing.
+    private static let fence = "WHERE id = ?1 AND epoch <= ?2 AND phase < 2"
+    static let advance = """
+        UPDATE uploads SET epoch = ?2, "offset" = max("offset", ?3), length = coalesce(?4, length), digests = ?5, phase = 0
+        \(fence) AND intent IS NULL
+        """
+    static let markProcessing = "UPDATE uploads SET epoch = ?2, phase = 1 \(fence) AND intent IS NULL"
+    static let intend = "UPDATE uploads SET epoch = ?2, phase = 1, intent = ?3 \(fence)"
+    static let complete = """
+        UPDATE uploads SET epoch = ?2, "offset" = max("offset", ?3), phase = 2, response = ?4, expires_at = ?5,
+            intent = NULL, digests = ?6
+        \(fence)
+        """
+    static let invalidate = """
+        UPDATE uploads SET epoch = ?2, phase = 3, reason = ?3, expires_at = ?4, intent = NULL, digests = ?5 \(fence)
+        """
+    static let delete = "DELETE FROM uploads WHERE id = ?1 AND epoch <= ?2"
+
+    static let recordFile = """
+        INSERT INTO files (name, principal, size) VALUES (?1, ?2, ?3)
+        ON CONFLICT (name) DO UPDATE SET principal = ?2, size = ?3
+        """
+    static let removeFile = "DELETE FROM files WHERE name = ?"
+    static let selectFile = "SELECT name, principal, size FROM files WHERE name = ?"
+    static let selectFiles = "SELECT name, principal, size FROM files WHERE name > ? ORDER BY name LIMIT ?"
+    static let sumFiles = "SELECT principal, sum(size) FROM files GROUP BY principal"
+}

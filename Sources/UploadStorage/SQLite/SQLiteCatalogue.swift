@@ -1,0 +1,90 @@
+import Synchronization
+import SystemCalls
+
+/// The catalogue in an SQLite database: one thread writes, and puts all changes that wait into one transaction.
+final class SQLiteCatalogue: UploadCatalogue {
+    private let queue = CommitQueue()
+    private let thread: WorkerThread
+    private let reader: Mutex<SQLiteConnection>
+
+    /// Opens or creates the database, brings its schema up to date, and after an unclean stop checks it.
+    init(path: String, durability: Durability) throws(StoreError) {
+        do {
+            let writer = try SQLiteCatalogueWriter(path: path, durability: durability, queue: queue)
+            reader = Mutex(try SQLiteConnection(path: path, readOnly: true))
+            try reader.withLock { (reader) throws(SQLiteFailure) in try reader.execute(CatalogueSQL.configureReader) }
+            thread = try WorkerThread(name: "catalogue") { writer.run() }
+        } catch let failure as SQLiteFailure {
+            throw failure.storeError(during: "open the catalogue")
+        } catch let error as StoreError {
+            throw error
+        } catch let error as Errno {
+            throw .failure(error, during: "start the catalogue's thread")
+        } catch {
+            throw .damaged("\(error)")
+        }
+    }
+
+    deinit { close() }
+
+    var statistics: CatalogueStatistics { queue.statistics }
+
+    func commit(_ change: CatalogueChange) throws(StoreError) { try queue.commit(change) }
+
+    func close() {
+        queue.close()
+        thread.join()
+    }
+
+    func row(_ id: UploadID) throws(StoreError) -> CatalogueRow? {
+        try read(CatalogueSQL.selectUpload, [.blob(id.bytes)]).first.map(CatalogueRow.init(columns:))
+    }
+
+    func unfinishedRows() throws(StoreError) -> [CatalogueRow] {
+        var rows: [CatalogueRow] = []
+        for columns in try read(CatalogueSQL.selectUnfinished) { rows.append(try CatalogueRow(columns: columns)) }
+        return rows
+    }
+
+    func expired(at now: Int64, limit: Int) throws(StoreError) -> [UploadID] {
+        try read(CatalogueSQL.selectExpired, [.integer(now), .integer(Int64(limit))]).compactMap { columns in
+            columns[0].blob.flatMap(UploadID.init(bytes:))
+        }
+    }
+
+    func needsBlob(_ name: String) throws(StoreError) -> Bool {
+        try !read(CatalogueSQL.selectBlob, [.text(name)]).isEmpty
+    }
+
+    func file(_ name: String) throws(StoreError) -> FileRecord? {
+        try read(CatalogueSQL.selectFile, [.text(name)]).first.map(FileRecord.init(columns:))
+    }
+
+    func files(after name: String, limit: Int) throws(StoreError) -> [FileRecord] {
+        try read(CatalogueSQL.selectFiles, [.text(name), .integer(Int64(limit))]).map(FileRecord.init(columns:))
+    }
+
+    func publishedBytes() throws(StoreError) -> [String: Int64] {
+        var result: [String: Int64] = [:]
+        for columns in try read(CatalogueSQL.sumFiles) {
+            if let principal = columns[0].text, let sum = columns[1].integer { result[principal] = sum }
+        }
+        return result
+    }
+
+    private func read(_ sql: String, _ parameters: [SQLiteValue] = []) throws(StoreError) -> [[SQLiteValue]] {
+        do {
+            return try reader.withLock { (reader) throws(SQLiteFailure) in try reader.rows(sql, parameters) }
+        } catch {
+            throw error.storeError(during: "read the catalogue")
+        }
+    }
+}
+
+extension FileRecord {
+    /// From the columns of ``CatalogueSQL/selectFile``.
+    fileprivate init(columns: [SQLiteValue]) {
+        self.init(
+            name: columns[0].text ?? "", principal: columns[1].text ?? "", size: columns[2].integer ?? 0)
+    }
+}

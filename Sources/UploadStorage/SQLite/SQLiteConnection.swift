@@ -1,0 +1,71 @@
+import CSQLite
+import SystemCalls
+
+/// One connection to a database (sqlite.org/c3ref/sqlite3.html) with its prepared statements. One thread at a time.
+final class SQLiteConnection {
+    private let handle: OpaquePointer
+    private var statements: [String: SQLiteStatement] = [:]
+
+    /// Opens the database, and creates it unless `readOnly`.
+    init(path: String, readOnly: Bool = false) throws(SQLiteFailure) {
+        var handle: OpaquePointer?
+        let access = readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+        let result = sqlite3_open_v2(path, &handle, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
+        guard let handle else {
+            throw SQLiteFailure(code: SQLITE_NOMEM, systemError: .outOfMemory, message: "no memory for a connection")
+        }
+        if result != SQLITE_OK {
+            let failure = Self.failure(result, of: handle)
+            sqlite3_close_v2(handle)
+            throw failure
+        }
+        self.handle = handle
+        sqlite3_busy_timeout(handle, 5_000)
+    }
+
+    deinit {
+        statements = [:]
+        sqlite3_close_v2(handle)
+    }
+
+    /// Runs one statement, prepared once, and returns the count of changed rows.
+    @discardableResult
+    func run(_ sql: String, _ parameters: [SQLiteValue] = []) throws(SQLiteFailure) -> Int {
+        try prepared(sql).run(parameters, on: self) { _ in }
+        return Int(sqlite3_changes64(handle))
+    }
+
+    /// The rows of one statement, prepared once.
+    func rows(_ sql: String, _ parameters: [SQLiteValue] = []) throws(SQLiteFailure) -> [[SQLiteValue]] {
+        var result: [[SQLiteValue]] = []
+        try prepared(sql).run(parameters, on: self) { result.append($0) }
+        return result
+    }
+
+    /// Runs a script of statements without parameters.
+    func execute(_ sql: String) throws(SQLiteFailure) {
+        let result = sqlite3_exec(handle, sql, nil, nil, nil)
+        if result != SQLITE_OK { throw failure(result) }
+    }
+
+    /// Whether no transaction is open. SQLite ends one by itself after some errors.
+    var isInAutocommit: Bool { sqlite3_get_autocommit(handle) != 0 }
+
+    func failure(_ code: Int32) -> SQLiteFailure { Self.failure(code, of: handle) }
+
+    private static func failure(_ code: Int32, of handle: OpaquePointer) -> SQLiteFailure {
+        SQLiteFailure(
+            code: code, systemError: Errno(rawValue: sqlite3_system_errno(handle)),
+            message: String(cString: sqlite3_errmsg(handle)))
+    }
+
+    private func prepared(_ sql: String) throws(SQLiteFailure) -> SQLiteStatement {
+        if let statement = statements[sql] { return statement }
+        var pointer: OpaquePointer?
+        let result = sqlite3_prepare_v3(handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &pointer, nil)
+        guard result == SQLITE_OK, let pointer else { throw failure(result) }
+        let statement = SQLiteStatement(owning: pointer)
+        statements[sql] = statement
+        return statement
+    }
+}

@@ -1,0 +1,128 @@
+import SystemCalls
+
+extension OpenUpload {
+    /// What one acknowledgement covers, taken with the lock held.
+    private struct Snapshot {
+        var blob: any Blob
+        var epoch: Int64
+        var offset: Int64
+        var hasNewBytes: Bool
+        var length: Int64?
+        var digestStates: [[UInt8]]
+    }
+
+    /// Returns once all that has been received by now is durable, and the length, with the durable offset.
+    func acknowledge(as epoch: Int64) throws(StoreError) -> Int64 {
+        enum Step {
+            case done(Int64)
+            case run(Snapshot)
+            case refused(StoreError)
+        }
+        var goal: Int64?
+        while true {
+            let step = monitor.waitForever { state -> Step? in
+                if let refusal = state.refusal(epoch) { return .refused(refusal) }
+                let wanted = goal ?? state.received
+                goal = wanted
+                if state.durable >= wanted && state.lengthIsRecorded { return .done(state.durable) }
+                if state.acknowledgement == .running { return nil }
+                guard let snapshot = makeSnapshot(state) else { return .refused(.invalidState("the bytes are gone")) }
+                state.acknowledgement = .running
+                return .run(snapshot)
+            }
+            switch step {
+            case .done(let offset): return offset
+            case .refused(let error): throw error
+            case .run(let snapshot): try run(snapshot)
+            }
+        }
+    }
+
+    /// Has it done on another thread. Does nothing while one is on its way.
+    func startAcknowledging(as epoch: Int64) {
+        guard !isTransient else { return }
+        let isNeeded = monitor.withLock { state in
+            guard state.refusal(epoch) == nil, state.acknowledgement == .idle, state.activity == .idle,
+                state.received > state.durable || !state.lengthIsRecorded
+            else { return false }
+            state.acknowledgement = .queued
+            return true
+        }
+        guard isNeeded else { return }
+        // The job keeps the upload in memory: a second object for the same upload must never exist beside this one.
+        store.registry.retain(self)
+        let accepted = store.acknowledging.enqueue { [self] in
+            runQueued()
+            store.registry.drop(self)
+        }
+        if !accepted {
+            update { if $0.acknowledgement == .queued { $0.acknowledgement = .idle } }
+            store.registry.drop(self)
+        }
+    }
+
+    private func runQueued() {
+        let snapshot = monitor.withLock { state -> Snapshot? in
+            guard state.acknowledgement == .queued, let snapshot = makeSnapshot(state) else { return nil }
+            state.acknowledgement = .running
+            return snapshot
+        }
+        // Whoever waits for the offset runs into the same error.
+        if let snapshot { _ = try? run(snapshot) }
+    }
+
+    private func makeSnapshot(_ state: State) -> Snapshot? {
+        guard let blob = state.blob else { return nil }
+        return Snapshot(
+            blob: blob, epoch: state.epoch, offset: state.received, hasNewBytes: state.received > state.durable,
+            length: state.length, digestStates: state.digests.isEmpty ? [] : state.digests.encodedStates)
+    }
+
+    /// Data first, then the row, then the number.
+    private func run(_ snapshot: Snapshot) throws(StoreError) {
+        if snapshot.hasNewBytes && store.writesBack {
+            do throws(Errno) {
+                try snapshot.blob.synchronize(includingName: !isTransient)
+            } catch {
+                synchronizationFailed()
+                throw .failure(error, during: "synchronize")
+            }
+        }
+        do throws(StoreError) {
+            if !isTransient {
+                try store.catalogue.commit(
+                    .advance(
+                        CatalogueChange.Advance(
+                            id: id, epoch: snapshot.epoch, offset: snapshot.offset, length: snapshot.length,
+                            digestStates: snapshot.digestStates)))
+            }
+        } catch {
+            // The bytes are safe, only the row may or may not know. Asking again is harmless, as its offset never
+            // goes down.
+            update { $0.acknowledgement = .idle }
+            throw error
+        }
+        update { state in
+            state.acknowledgement = .idle
+            state.durable = max(state.durable, snapshot.offset)
+            if state.length == snapshot.length { state.lengthIsRecorded = true }
+            state.row?.offset = state.durable
+            state.row?.length = snapshot.length
+        }
+    }
+
+    /// The kernel may have dropped pages, and a second attempt would not tell. So nothing of this blob's beyond the row
+    /// counts any more: the lease is void, and whoever comes next reads the row and cuts the bytes off there.
+    private func synchronizationFailed() {
+        let revoked = update { state in
+            state.acknowledgement = .idle
+            state.isStaging = false
+            state.stagedDigests = nil
+            state.blob = nil
+            state.received = state.durable
+            state.written = state.durable
+            return state.revoke()
+        }
+        revoked?()
+    }
+}

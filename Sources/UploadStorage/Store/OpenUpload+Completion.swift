@@ -1,0 +1,107 @@
+import ResumableUpload
+
+extension OpenUpload {
+    /// Everything is here and durable. From now on a take-over waits, because the target resource is at work.
+    func beginProcessing(marksDurably: Bool, as epoch: Int64) throws(StoreError) {
+        if monitor.withLock({ $0.isStaging }) {
+            throw .invalidState("staged bytes are neither committed nor discarded")
+        }
+        _ = try acknowledge(as: epoch)
+        try enter(.processing, as: epoch)
+        guard marksDurably, !isTransient else { return }
+        do throws(StoreError) {
+            try store.catalogue.commit(.markProcessing(id, epoch: epoch))
+        } catch {
+            // The row may say so or not; the next acknowledgement brings it back to receiving.
+            update { state in
+                state.activity = .idle
+                state.lengthIsRecorded = false
+            }
+            throw error
+        }
+        update { $0.markedDurably = true }
+    }
+
+    /// The target resource did not run.
+    func endProcessing(as epoch: Int64) {
+        let wasMarked = update { state in
+            guard state.epoch == epoch, state.activity == .processing else { return false }
+            defer { state.markedDurably = false }
+            state.activity = .idle
+            if state.markedDurably { state.lengthIsRecorded = false }
+            return state.markedDurably
+        }
+        if wasMarked { _ = try? acknowledge(as: epoch) }
+    }
+
+    /// Stores the final response, whether all bytes are here or not, and drops them.
+    func complete(with response: FinalResponse, as epoch: Int64) throws(StoreError) {
+        let wasProcessing = monitor.withLock { $0.activity == .processing }
+        try enter(.settling, as: epoch)
+        do throws(StoreError) {
+            try finish(with: response, publishedAs: nil)
+        } catch {
+            // The target resource has run and may try to tell us again.
+            update { $0.activity = wasProcessing ? .processing : .idle }
+            throw error
+        }
+    }
+
+    /// The upload will never be usable again.
+    func invalidate(reason: String, as epoch: Int64) throws(StoreError) {
+        try enter(.settling, as: epoch)
+        let expiresAt = store.expiryOfFinished
+        do throws(StoreError) {
+            if !isTransient {
+                try store.catalogue.commit(.invalidate(id, epoch: epoch, reason: reason, expiresAt: expiresAt))
+            }
+        } catch {
+            update { $0.activity = .idle }
+            throw error
+        }
+        close(as: .invalid(reason: reason), expiresAt: expiresAt, keepsBytes: false)
+    }
+
+    /// Makes the final response durable, as the one who set `activity`.
+    func finish(with response: FinalResponse, publishedAs file: FileRecord?) throws(StoreError) {
+        let (epoch, received) = monitor.withLock { ($0.epoch, $0.received) }
+        let expiresAt = store.expiryOfFinished
+        let replaced: FileRecord?
+        if let file { replaced = try store.catalogue.file(file.name) } else { replaced = nil }
+        if !isTransient {
+            try store.catalogue.commit(
+                .complete(
+                    CatalogueChange.Completion(
+                        id: id, epoch: epoch, offset: received, response: response, expiresAt: expiresAt, file: file)))
+        } else if let file {
+            // The file is in its place. That it is not counted is no reason to call it a failure.
+            _ = try? store.catalogue.commit(.recordFile(file))
+        }
+        if let replaced { store.ledger.addPublished(-replaced.size, for: replaced.principal) }
+        if let file { store.ledger.addPublished(file.size, for: file.principal) }
+        close(as: .complete(response), expiresAt: expiresAt, keepsBytes: file != nil)
+    }
+
+    /// The end of an upload in memory, once it is durable.
+    private func close(as phase: UploadRecord.Phase, expiresAt: Int64, keepsBytes: Bool) {
+        let (row, reserved) = update { state in
+            let reserved = state.reserved
+            state.row?.phase = phase
+            state.row?.expiresAt = expiresAt
+            state.row?.intent = nil
+            state.dropStaged()
+            if case .complete = phase { state.durable = state.received }
+            state.row?.offset = state.durable
+            state.blob = nil
+            state.reserved = 0
+            state.unsettled = nil
+            state.markedDurably = false
+            state.lengthIsRecorded = true
+            state.activity = .idle
+            return (state.row, reserved)
+        }
+        guard let row else { return }
+        store.ledger.end(row.upload.principal, releasing: reserved, counts: !isTransient)
+        if !keepsBytes { store.discard(row.blob) }
+    }
+}

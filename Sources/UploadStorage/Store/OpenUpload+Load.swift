@@ -1,0 +1,86 @@
+import SystemCalls
+
+extension OpenUpload {
+    /// Fills in a new upload, whose row, if it has one, is durable.
+    func begin(_ row: CatalogueRow, blob: any Blob, reserved: Int64) -> Int64 {
+        update { state in
+            state.row = row
+            state.blob = blob
+            state.epoch = row.epoch
+            state.length = row.length
+            state.reserved = reserved
+            state.digests = DigestTracker(row.upload.digests)
+            return state.epoch
+        }
+    }
+
+    /// Reads the row and opens the bytes, as the caller who set `activity` to loading.
+    ///
+    /// Bytes beyond the recorded offset were never acknowledged and are dropped. Bytes missing below it make the upload
+    /// invalid: its offset is never taken back.
+    func load() throws(StoreError) {
+        do throws(StoreError) {
+            guard var row = try store.catalogue.row(id) else { throw .notFound }
+            var blob: (any Blob)?
+            if row.phase == .receiving {
+                blob = try openBlob(of: row)
+                if blob == nil { try invalidateLost(&row) }
+            }
+            update { state in
+                state.take(row, blob: blob)
+                state.unsettled = row.intent.map { Unsettled(intent: $0, validated: store.configuration.validated) }
+                state.activity = .idle
+            }
+        } catch {
+            update { $0.activity = .idle }
+            throw error
+        }
+    }
+
+    private func invalidateLost(_ row: inout CatalogueRow) throws(StoreError) {
+        let reason = "acknowledged bytes were lost"
+        let expiresAt = store.expiryOfFinished
+        try store.catalogue.commit(.invalidate(id, epoch: row.epoch, reason: reason, expiresAt: expiresAt))
+        let reserved = monitor.withLock { max($0.reserved, row.reservedBytes) }
+        store.ledger.end(row.upload.principal, releasing: reserved, counts: true)
+        row.phase = .invalid(reason: reason)
+        row.expiresAt = expiresAt
+        store.discard(row.blob)
+    }
+
+    /// Nil where bytes are missing.
+    private func openBlob(of row: CatalogueRow) throws(StoreError) -> (any Blob)? {
+        try translating("open the bytes of an upload") { () throws(Errno) -> (any Blob)? in
+            do throws(Errno) {
+                let blob = try store.area.open(row.blob)
+                let size = try blob.size()
+                if size < row.offset { return nil }
+                if size > row.offset { try blob.truncate(to: row.offset) }
+                return blob
+            } catch {
+                guard error == .noSuchFile else { throw error }
+            }
+            // Nothing was acknowledged yet, so that not even the name was made durable.
+            return row.offset == 0 ? try store.area.create(row.blob) : nil
+        }
+    }
+}
+
+extension OpenUpload.State {
+    fileprivate mutating func take(_ row: CatalogueRow, blob: (any Blob)?) {
+        self.row = row
+        self.blob = blob
+        epoch = max(epoch, row.epoch) + 1
+        received = row.offset
+        written = row.offset
+        isStaging = false
+        stagedDigests = nil
+        durable = row.offset
+        length = row.length
+        lengthIsRecorded = true
+        writeBackStarted = row.offset
+        writeBackAwaited = row.offset
+        reserved = row.isUnfinished ? max(reserved, row.reservedBytes) : 0
+        digests = DigestTracker(row.upload.digests, states: row.digestStates, limit: row.offset)
+    }
+}

@@ -1,0 +1,137 @@
+import ResumableUpload
+import SystemCalls
+
+extension OpenUpload {
+    private static let maximumAttempts = 1000
+
+    /// Makes the bytes a published file. From the durable intent on it will be carried to its end, whatever happens.
+    func publish(_ publication: Publication, as epoch: Int64) throws(StoreError) -> FinalResponse {
+        if monitor.withLock({ $0.epoch == epoch && $0.activity == .processing }) {
+            _ = try acknowledge(as: epoch)
+        } else {
+            try beginProcessing(marksDurably: false, as: epoch)
+        }
+        try cutOff(as: epoch)
+        do throws(StoreError) {
+            return try publishUnderSomeName(publication, as: epoch)
+        } catch {
+            // Decided, but not brought to its end: the next one who takes the upload over does that.
+            let revoked = update { state -> (@Sendable () -> Void)? in
+                guard state.unsettled != nil else { return nil }
+                state.activity = .idle
+                return state.revoke()
+            }
+            revoked?()
+            throw error
+        }
+    }
+
+    /// The blob becomes the file, so that it must end where the received bytes end.
+    private func cutOff(as epoch: Int64) throws(StoreError) {
+        let (blob, received) = monitor.withLock { ($0.blob, $0.received) }
+        guard let blob else { throw .superseded }
+        try translating("cut off what does not count") { () throws(Errno) in
+            guard try blob.size() != received else { return }
+            try blob.truncate(to: received)
+            try blob.synchronize(includingName: false)
+        }
+    }
+
+    private func publishUnderSomeName(
+        _ publication: Publication, as epoch: Int64
+    ) throws(StoreError) -> FinalResponse {
+        var name = publication.name
+        for attempt in 1...Self.maximumAttempts {
+            let response = try store.pathLocks.withLock(name) { () throws(StoreError) in
+                try publish(publication, under: name, as: epoch)
+            }
+            if let response { return response }
+            guard let next = publication.alternatives(attempt) else { break }
+            name = next
+        }
+        return try giveUp(publication, because: .noFreeName)
+    }
+
+    /// Nil where another name has to be tried. The path lock of the name is held.
+    private func publish(
+        _ publication: Publication, under name: PublishedName, as epoch: Int64
+    ) throws(StoreError) -> FinalResponse? {
+        let (blob, row, received) = monitor.withLock { ($0.blob, $0.row, $0.received) }
+        guard let blob, let row else { throw .superseded }
+        let identity = try translating("identify") { () throws(Errno) in try blob.identity() }
+        for _ in 1...Self.maximumAttempts {
+            let current: PublishedBlob?
+            do throws(StoreError) {
+                current = try store.lookUp(name)
+            } catch {
+                if error == .targetIsDirectory && !publication.replaces { return nil }
+                return try giveUp(publication, because: error)
+            }
+            if current != nil && !publication.replaces { return nil }
+            if let refusal = publication.condition(current?.file.attributes) {
+                try finish(with: refusal, publishedAs: nil)
+                return refusal
+            }
+            let intent = PublicationIntent(
+                name: name, replaced: current?.file.attributes.entityTag.opaque, identity: identity,
+                response: publication.response(current == nil, name), refused: publication.refused)
+            if !isTransient {
+                try store.catalogue.commit(.intend(id, epoch: epoch, intent))
+                update { $0.unsettled = Unsettled(intent: intent, validated: publication.validated) }
+            }
+            switch try store.place(intent, from: row.blob, blob) {
+            case .published(let attributes):
+                let response = publication.validated(intent.response, attributes)
+                try finish(
+                    with: response,
+                    publishedAs: FileRecord(name: name.path, principal: row.upload.principal, size: received))
+                return response
+            case .occupied:
+                // Somebody outside put a file there in between: judge again.
+                continue
+            case .lost:
+                return try giveUp(publication, because: .stateLost)
+            }
+        }
+        return try giveUp(publication, because: .noFreeName)
+    }
+
+    /// Before the decision an error leaves everything as it was. After it, the refusal is the end.
+    private func giveUp(_ publication: Publication, because error: StoreError) throws(StoreError) -> FinalResponse {
+        guard monitor.withLock({ $0.unsettled != nil }) else { throw error }
+        try finish(with: publication.refused, publishedAs: nil)
+        return publication.refused
+    }
+
+    /// Brings to its end what an interruption left, as the one who set `activity` to settling.
+    func settle() throws(StoreError) {
+        do throws(StoreError) {
+            let (row, unsettled) = monitor.withLock { ($0.row, $0.unsettled) }
+            guard let row else { throw .notFound }
+            if let unsettled {
+                try store.pathLocks.withLock(unsettled.intent.name) { () throws(StoreError) in
+                    try settle(unsettled, of: row)
+                }
+            } else {
+                // The target resource was at work, and must not run again.
+                try finish(with: store.configuration.interruptedResponse, publishedAs: nil)
+            }
+        } catch {
+            update { $0.activity = .idle }
+            throw error
+        }
+    }
+
+    private func settle(_ unsettled: Unsettled, of row: CatalogueRow) throws(StoreError) {
+        let intent = unsettled.intent
+        switch try store.place(intent, from: row.blob, nil) {
+        case .published(let attributes):
+            try finish(
+                with: unsettled.validated(intent.response, attributes),
+                publishedAs: FileRecord(
+                    name: intent.name.path, principal: row.upload.principal, size: attributes.size))
+        case .occupied, .lost:
+            try finish(with: intent.refused, publishedAs: nil)
+        }
+    }
+}

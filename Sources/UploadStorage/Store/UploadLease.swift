@@ -1,0 +1,119 @@
+import HTTPSemantics
+import ResumableUpload
+import Synchronization
+
+/// The right to write to one upload, until somebody takes it over.
+///
+/// One thread uses it; ``isCurrent`` and the offsets can be read, and the right taken away, from any. Every operation
+/// fails with ``StoreError/superseded`` once it is, before anything is changed.
+public final class UploadLease: Sendable {
+    private let upload: OpenUpload
+    private let epoch: Int64
+    private let isReleased = Atomic(false)
+    /// The upload when the lease was given.
+    public let record: UploadRecord
+
+    init(_ upload: OpenUpload, epoch: Int64, record: UploadRecord) {
+        self.upload = upload
+        self.epoch = epoch
+        self.record = record
+    }
+
+    deinit { release() }
+
+    /// Nil for bytes without an upload resource.
+    public var id: UploadID? { upload.isTransient ? nil : upload.id }
+
+    /// Bytes in place, contiguous from 0; staged ones are not among them.
+    public var received: Int64 { upload.receivedMirror.load(ordering: .acquiring) }
+
+    /// Bytes that are durable: the offset that may be told to the client.
+    public var acknowledged: Int64 { upload.durableMirror.load(ordering: .acquiring) }
+
+    /// Whether nobody has taken the upload over.
+    public var isCurrent: Bool { upload.epochMirror.load(ordering: .acquiring) == epoch }
+
+    /// Sets what is called once, on the other one's thread, when the upload is taken over, and at once if it has been.
+    /// It must not wait for this lease's thread.
+    public func onRevocation(_ closure: @escaping @Sendable () -> Void) {
+        upload.onRevocation(closure, as: epoch)
+    }
+
+    /// Puts bytes behind those that are in place. After an error, a prefix of them may count; see ``received``.
+    public func append(_ bytes: UnsafeRawBufferPointer) throws(StoreError) {
+        try upload.append(bytes, as: epoch)
+    }
+
+    /// Has everything received made durable on another thread; cheap, and nothing new while that is under way.
+    public func startAcknowledging() { upload.startAcknowledging(as: epoch) }
+
+    /// Returns once everything received by now is durable, with the offset.
+    ///
+    /// If the bytes cannot be synchronised, the lease is lost: what comes next starts from the last durable offset.
+    public func acknowledge() throws(StoreError) -> Int64 { try upload.acknowledge(as: epoch) }
+
+    /// Sets the length of the representation, once; durable when ``acknowledge()`` returns.
+    public func setLength(_ length: Int64) throws(StoreError) { try upload.setLength(length, as: epoch) }
+
+    /// From here on bytes are put in place, but neither received nor acknowledged before ``commitStaged()``. A take-over,
+    /// a release or a crash drops them.
+    ///
+    /// - Parameter digests: those that run while the bytes arrive.
+    public func beginStaging(digests: Set<DigestAlgorithm> = []) throws(StoreError) {
+        try upload.beginStaging(digests, as: epoch)
+    }
+
+    public func commitStaged() throws(StoreError) { try upload.commitStaged(as: epoch) }
+
+    public func discardStaged() { upload.discardStaged(as: epoch) }
+
+    /// The digest of the staged bytes so far.
+    public func stagedDigest(_ algorithm: DigestAlgorithm) throws(StoreError) -> [UInt8] {
+        try upload.stagedDigest(algorithm, as: epoch)
+    }
+
+    /// The digest of all received bytes. Those that have been taken in while they arrived are not read again.
+    public func representationDigest(_ algorithm: DigestAlgorithm) throws(StoreError) -> [UInt8] {
+        try upload.representationDigest(algorithm, as: epoch)
+    }
+
+    /// Makes the upload unusable for good, durably, and frees its bytes.
+    public func invalidate(reason: String) throws(StoreError) {
+        try upload.invalidate(reason: reason, as: epoch)
+    }
+
+    /// Acknowledges everything and begins the target's work: from here on nobody takes the upload over, but waits.
+    ///
+    /// - Parameter marksDurably: for a target that must not run twice; a crash from here on leads to
+    ///   ``StoreConfiguration/interruptedResponse``, and so does a release without a response.
+    public func beginProcessing(marksDurably: Bool) throws(StoreError) {
+        try upload.beginProcessing(marksDurably: marksDurably, as: epoch)
+    }
+
+    /// The target did not run; the upload goes on receiving.
+    public func endProcessing() { upload.endProcessing(as: epoch) }
+
+    /// Stores the final response durably and frees the bytes. Also while bytes are still missing.
+    public func complete(with response: FinalResponse) throws(StoreError) {
+        try upload.complete(with: response, as: epoch)
+    }
+
+    /// Makes the bytes a published file and stores the final response, or stores the refusal of the condition.
+    ///
+    /// `targetIsDirectory`, `parentIsFile` and `noFreeName` leave the upload in processing, for the caller to complete or
+    /// to end. After `io` the lease is lost if the publication was decided already; a take-over brings it to its end.
+    public func publish(_ publication: Publication) throws(StoreError) -> FinalResponse {
+        try upload.publish(publication, as: epoch)
+    }
+
+    /// Reads received bytes; fewer than the buffer holds only at their end.
+    public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StoreError) -> Int {
+        try upload.read(into: buffer, at: offset, as: epoch)
+    }
+
+    /// Ends the lease. What has been received is acknowledged; bytes without an upload resource vanish.
+    public func release() {
+        if isReleased.exchange(true, ordering: .acquiringAndReleasing) { return }
+        upload.release(as: epoch)
+    }
+}

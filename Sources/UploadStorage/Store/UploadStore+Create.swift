@@ -1,0 +1,63 @@
+import HTTPSemantics
+import SystemCalls
+
+extension UploadStore {
+    /// Creates an upload. Its row is durable on return.
+    public func create(_ new: NewUpload) throws(StoreError) -> UploadLease {
+        try begin(new, isTransient: false)
+    }
+
+    /// Bytes for which no upload can be found: they vanish with the lease, unless they are published.
+    public func createTransient(
+        principal: String, length: Int64?, digests: Set<DigestAlgorithm> = []
+    ) throws(StoreError) -> UploadLease {
+        try begin(
+            NewUpload(principal: principal, method: .put, target: "", length: length, digests: digests),
+            isTransient: true)
+    }
+
+    private func begin(_ new: NewUpload, isTransient: Bool) throws(StoreError) -> UploadLease {
+        if registry.isClosed { throw .superseded }
+        if let length = new.length, length < 0 { throw .invalidState("a length is not negative") }
+        let reserved = new.length ?? 0
+        try ledger.begin(new.principal, reserving: reserved, counts: !isTransient)
+        do throws(StoreError) {
+            try requireSpace(for: reserved)
+            return try place(new, isTransient: isTransient, reserved: reserved)
+        } catch {
+            ledger.end(new.principal, releasing: reserved, counts: !isTransient)
+            throw error
+        }
+    }
+
+    private func requireSpace(for bytes: Int64) throws(StoreError) {
+        let space = try translating("ask for free space") { () throws(Errno) in try area.space() }
+        let needed = configuration.effectiveMinFree(total: space.total).addingReportingOverflow(bytes)
+        if needed.overflow || space.free < needed.partialValue { throw .insufficientSpace }
+    }
+
+    private func place(_ new: NewUpload, isTransient: Bool, reserved: Int64) throws(StoreError) -> UploadLease {
+        // Bytes have a name of their own, unguessable or not: the id is the secret.
+        let row = CatalogueRow(
+            id: UploadID(), blob: UploadID().text, upload: new, createdAt: configuration.clock(),
+            expiresAt: new.expiresAt, epoch: 1, offset: 0, length: new.length, phase: .receiving, intent: nil,
+            digestStates: [])
+        // The sweep must not take the bytes for an orphan before the row exists.
+        registry.addNewBlob(row.blob)
+        do throws(StoreError) {
+            let blob = try translating("create the bytes of an upload") { () throws(Errno) in
+                try area.create(row.blob)
+            }
+            if !isTransient { try catalogue.commit(.insert(row)) }
+            let upload = OpenUpload(row.id, store: self, isTransient: isTransient)
+            let epoch = upload.begin(row, blob: blob, reserved: reserved)
+            try registry.insert(upload)
+            if !isTransient { registry.removeNewBlob(row.blob) }
+            return UploadLease(upload, epoch: epoch, record: row.record)
+        } catch {
+            discard(row.blob)
+            registry.removeNewBlob(row.blob)
+            throw error
+        }
+    }
+}

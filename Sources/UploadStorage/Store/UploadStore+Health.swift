@@ -1,0 +1,31 @@
+import SystemCalls
+
+/// The last answer, kept for a second so that asking often costs nothing.
+struct HealthProbe {
+    var validUntil: Int64 = 0
+    var health = Health(ready: true)
+}
+
+extension UploadStore {
+    private static let validity: Int64 = 1_000_000_000
+
+    /// Whether bytes and rows can be written now, by trying, once a second at most.
+    public func health() -> Health {
+        if registry.isClosed { return Health(ready: false, reasons: ["store-closed"]) }
+        // Whoever asks while somebody tries waits for that answer.
+        return healthProbe.withLock { probe in
+            let now = SystemClock.monotonicNanoseconds()
+            if now < probe.validUntil { return probe.health }
+            probe.health = probeHealth()
+            probe.validUntil = SystemClock.monotonicNanoseconds() + Self.validity
+            return probe.health
+        }
+    }
+
+    private func probeHealth() -> Health {
+        var reasons: [String] = []
+        do throws(Errno) { try area.probe() } catch { reasons.append("bytes-cannot-be-written") }
+        do throws(StoreError) { try catalogue.commit(.probe) } catch { reasons.append("catalogue-cannot-be-written") }
+        return Health(ready: reasons.isEmpty, reasons: reasons)
+    }
+}

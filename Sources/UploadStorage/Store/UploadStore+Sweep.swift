@@ -1,0 +1,101 @@
+import SystemCalls
+
+extension UploadStore {
+    private static let pageSize = 200
+
+    /// Removes what has expired and what nobody knows. Other work goes on meanwhile.
+    public func sweep() -> SweepReport {
+        var report = SweepReport()
+        sweepExpired(&report)
+        sweepOrphans(&report)
+        sweepFiles(&report)
+        return report
+    }
+
+    private func sweepExpired(_ report: inout SweepReport) {
+        do throws(StoreError) {
+            let now = configuration.clock()
+            var failed: Set<UploadID> = []
+            while true {
+                let ids = try catalogue.expired(at: now, limit: Self.pageSize + failed.count)
+                let due = ids.filter { !failed.contains($0) }
+                if due.isEmpty { return }
+                for id in due {
+                    do throws(StoreError) {
+                        if try remove(id, expiredAt: now) {
+                            report.expired += 1
+                        } else {
+                            failed.insert(id)
+                        }
+                    } catch {
+                        failed.insert(id)
+                        if error != .notFound { report.failures.append(error) }
+                    }
+                }
+            }
+        } catch {
+            report.failures.append(error)
+        }
+    }
+
+    /// False where a target is at work, or the upload has just got a later time.
+    private func remove(_ id: UploadID, expiredAt now: Int64) throws(StoreError) -> Bool {
+        let upload = try registry.retain(id) { OpenUpload(id, store: self) }
+        defer { registry.drop(upload) }
+        let removed = try upload.remove(principal: nil, until: deadline(in: .zero)) { record in
+            record.expiresAt.map { $0 <= now } ?? false
+        }
+        return removed ?? false
+    }
+
+    func sweepOrphans(_ report: inout SweepReport) {
+        do throws(StoreError) {
+            // Names first: a row that appears later has its bytes under a name that is not in this list, or is "new".
+            let names = try translating("list bytes") { () throws(Errno) in try area.sizes() }.keys
+            for name in names where !registry.isNewBlob(name) {
+                if try catalogue.needsBlob(name) { continue }
+                try translating("remove bytes") { () throws(Errno) in try area.remove(name) }
+                report.orphans += 1
+            }
+        } catch {
+            report.failures.append(error)
+        }
+    }
+
+    /// Files that somebody removed by hand are nobody's to pay for any more.
+    private func sweepFiles(_ report: inout SweepReport) {
+        do throws(StoreError) {
+            var last = ""
+            while let page = Optional(try catalogue.files(after: last, limit: Self.pageSize)), let end = page.last {
+                last = end.name
+                for record in page {
+                    let segments = record.name.split(separator: "/").map(String.init)
+                    guard let name = PublishedName(segments: segments) else { continue }
+                    if try forgetIfVanished(name) { report.vanishedFiles += 1 }
+                }
+            }
+        } catch {
+            report.failures.append(error)
+        }
+    }
+
+    private func forgetIfVanished(_ name: PublishedName) throws(StoreError) -> Bool {
+        try pathLocks.withLock(name) { () throws(StoreError) in
+            do throws(StoreError) {
+                _ = try area.openPublished(name)
+                return false
+            } catch {
+                guard error == .notFound || error == .parentIsFile || error == .targetIsDirectory else { throw error }
+            }
+            return try forgetFile(name)
+        }
+    }
+
+    /// Takes a file that is gone out of its owner's account. The path lock is held.
+    func forgetFile(_ name: PublishedName) throws(StoreError) -> Bool {
+        guard let record = try catalogue.file(name.path) else { return false }
+        try catalogue.commit(.removeFiles([record.name]))
+        ledger.addPublished(-record.size, for: record.principal)
+        return true
+    }
+}

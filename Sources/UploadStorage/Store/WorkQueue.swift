@@ -1,0 +1,59 @@
+import SystemCalls
+
+/// A fixed set of threads that run pieces of work in their order.
+final class WorkQueue: Sendable {
+    private struct State {
+        var work: [@Sendable () -> Void] = []
+        var next = 0
+        var isClosed = false
+    }
+
+    private let state: Monitor<State>
+    private let threads: [WorkerThread]
+
+    init(name: String, threads count: Int) throws(Errno) {
+        let state = Monitor(State())
+        var threads: [WorkerThread] = []
+        for _ in 0..<count {
+            threads.append(
+                try WorkerThread(name: name) {
+                    while let work = Self.next(in: state) { work() }
+                })
+        }
+        self.state = state
+        self.threads = threads
+    }
+
+    deinit { close() }
+
+    /// Never waits. False once the queue is closed.
+    @discardableResult
+    func enqueue(_ work: @escaping @Sendable () -> Void) -> Bool {
+        let accepted = state.withLock { state in
+            if !state.isClosed { state.work.append(work) }
+            return !state.isClosed
+        }
+        state.notifyAll()
+        return accepted
+    }
+
+    /// Does what is queued, and no more.
+    func close() {
+        state.withLock { $0.isClosed = true }
+        state.notifyAll()
+        for thread in threads { thread.join() }
+    }
+
+    private static func next(in state: Monitor<State>) -> (@Sendable () -> Void)? {
+        state.waitForever { state -> (@Sendable () -> Void)?? in
+            guard state.next < state.work.count else { return state.isClosed ? .some(nil) : nil }
+            let work = state.work[state.next]
+            state.next += 1
+            if state.next == state.work.count {
+                state.work.removeAll(keepingCapacity: true)
+                state.next = 0
+            }
+            return .some(work)
+        }
+    }
+}

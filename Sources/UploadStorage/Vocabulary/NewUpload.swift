@@ -1,0 +1,38 @@
+import HTTPSemantics
+import ResumableUpload
+
+/// What is known of an upload when it is created, and saved with it.
+public struct NewUpload: Sendable, Hashable {
+    /// Who may use the upload; it counts against this one's limits.
+    public var principal: String
+    /// Method of the request that created it.
+    public var method: Method
+    /// The target resource, in words of the caller; nothing here reads them.
+    public var target: String
+    /// The saved representation metadata and conditions.
+    public var fields: Fields
+    public var dialect: Dialect
+    public var limits: UploadLimits
+    /// Bytes of the whole representation, where the creation told it.
+    public var length: Int64?
+    /// Digests of the representation that run while its bytes arrive.
+    public var digests: Set<DigestAlgorithm>
+    /// Seconds since 1970; nil: does not expire.
+    public var expiresAt: Int64?
+
+    public init(
+        principal: String, method: Method, target: String, fields: Fields = [:], dialect: Dialect = .rfc,
+        limits: UploadLimits = UploadLimits(), length: Int64? = nil, digests: Set<DigestAlgorithm> = [],
+        expiresAt: Int64? = nil
+    ) {
+        self.principal = principal
+        self.method = method
+        self.target = target
+        self.fields = fields
+        self.dialect = dialect
+        self.limits = limits
+        self.length = length
+        self.digests = digests
+        self.expiresAt = expiresAt
+    }
+}

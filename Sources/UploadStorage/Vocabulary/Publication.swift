@@ -1,0 +1,40 @@
+import HTTPSemantics
+import ResumableUpload
+
+/// How an upload becomes a file, and what is answered then.
+public struct Publication: Sendable {
+    public var name: PublishedName
+    /// Judges the file that has the name now, or nil where there is none, in one step with the publication. A response
+    /// refuses: it becomes the final one and the bytes are dropped.
+    public var condition: @Sendable (PublishedFile.Attributes?) -> FinalResponse?
+    /// Whether a file of this name is replaced. If not, the next name of `alternatives` is tried on a collision.
+    public var replaces: Bool
+    /// The name for the n-th further try, n counting from 1; nil ends the search.
+    public var alternatives: @Sendable (Int) -> PublishedName?
+    /// The final response, saved before the file appears: whether the name is new, and which name it became.
+    public var response: @Sendable (_ created: Bool, _ name: PublishedName) -> FinalResponse
+    /// Completes the response with the validators of the new file, known only once it is in its place.
+    public var validated: @Sendable (FinalResponse, PublishedFile.Attributes) -> FinalResponse
+    /// The final response if, after an interruption, the publication turns out to be impossible.
+    public var refused: FinalResponse
+
+    public init(
+        name: PublishedName,
+        replaces: Bool = true,
+        alternatives: @escaping @Sendable (Int) -> PublishedName? = { _ in nil },
+        condition: @escaping @Sendable (PublishedFile.Attributes?) -> FinalResponse? = { _ in nil },
+        refused: FinalResponse = FinalResponse(status: 409),
+        validated: @escaping @Sendable (FinalResponse, PublishedFile.Attributes) -> FinalResponse = { response, _ in
+            response
+        },
+        response: @escaping @Sendable (_ created: Bool, _ name: PublishedName) -> FinalResponse
+    ) {
+        self.name = name
+        self.condition = condition
+        self.replaces = replaces
+        self.alternatives = alternatives
+        self.response = response
+        self.validated = validated
+        self.refused = refused
+    }
+}

@@ -1,0 +1,39 @@
+import HTTPSemantics
+import SystemCalls
+
+/// A published file, opened once: attributes and bytes are those of the same file whatever happens to the name.
+public final class PublishedFile: Sendable {
+    /// What a representation of the file is described with.
+    public struct Attributes: Sendable, Hashable {
+        /// Bytes.
+        public var size: Int64
+        /// Seconds since 1970 of the last change.
+        public var modifiedSeconds: Int64
+        /// Strong: differs for every publication and every change of the file.
+        public var entityTag: EntityTag
+
+        public init(size: Int64, modifiedSeconds: Int64, entityTag: EntityTag) {
+            self.size = size
+            self.modifiedSeconds = modifiedSeconds
+            self.entityTag = entityTag
+        }
+    }
+
+    public let attributes: Attributes
+    private let content: any PublishedContent
+
+    init(attributes: Attributes, content: any PublishedContent) {
+        self.attributes = attributes
+        self.content = content
+    }
+
+    /// Reads from the offset on and returns the count of bytes; fewer than the buffer holds only at the end.
+    public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StoreError) -> Int {
+        try translating("read a published file") { () throws(Errno) in try content.read(into: buffer, at: offset) }
+    }
+
+    /// A descriptor of the file for calls that move bytes inside the kernel; nil where the bytes are in no local file.
+    package func duplicateDescriptor() throws(StoreError) -> FileDescriptor? {
+        try translating("duplicate a descriptor") { () throws(Errno) in try content.duplicateDescriptor() }
+    }
+}

@@ -1,0 +1,53 @@
+/// The name of a published file: its path below the root of published files, one string a segment, decoded.
+public struct PublishedName: Hashable, Sendable {
+    /// At least one.
+    public let segments: [String]
+
+    /// Nil for what could leave the root or cannot be a file's name: no segment, empty ones, ".", "..", "/" or NUL in one, more
+    /// than 255 bytes of UTF-8 in one.
+    public init?(segments: [String]) {
+        guard !segments.isEmpty, segments.allSatisfy(Self.isValid) else { return nil }
+        self.segments = segments
+    }
+
+    /// The directory that holds it.
+    public var directory: Directory { Directory(trusted: Array(segments.dropLast())) }
+
+    /// The last segment.
+    public var lastSegment: String { segments[segments.count - 1] }
+
+    /// The segments with "/" between them, without one at the start.
+    public var path: String { segments.joined(separator: "/") }
+
+    static func isValid(_ segment: String) -> Bool {
+        !segment.isEmpty && segment != "." && segment != ".." && segment.utf8.count <= 255
+            && segment.utf8.allSatisfy { $0 != 0 && $0 != UInt8(ascii: "/") }
+    }
+
+    /// A directory of published files.
+    public struct Directory: Hashable, Sendable {
+        /// None for the root.
+        public let segments: [String]
+
+        public static let root = Directory(trusted: [])
+
+        /// Refuses the same as ``PublishedName/init(segments:)`` but for the empty path, which is the root.
+        public init?(segments: [String]) {
+            guard segments.allSatisfy(PublishedName.isValid) else { return nil }
+            self.segments = segments
+        }
+
+        fileprivate init(trusted segments: [String]) {
+            self.segments = segments
+        }
+
+        /// The name of an entry; nil where `PublishedName` refuses it.
+        public func appending(_ segment: String) -> PublishedName? {
+            PublishedName(segments: segments + [segment])
+        }
+    }
+}
+
+extension PublishedName: CustomStringConvertible {
+    public var description: String { path }
+}

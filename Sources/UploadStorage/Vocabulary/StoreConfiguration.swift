@@ -1,0 +1,54 @@
+import HTTPSemantics
+import ResumableUpload
+import SystemCalls
+
+/// How a store keeps its promises.
+public struct StoreConfiguration: Sendable {
+    public var durability: Durability
+    /// Seconds for which a complete or invalid upload is remembered.
+    public var keepCompleted: Int64
+    /// Free bytes of the file system below which nothing new is begun; nil: 1 GiB, a tenth of the disk at most.
+    public var minFree: Int64?
+    /// Unfinished uploads that one principal may have; nil: any number.
+    public var maxUploadsPerPrincipal: Int?
+    /// Bytes that one principal's unfinished uploads and published files may take together; nil: no such limit.
+    public var quotaPerPrincipal: Int64?
+    /// Bytes of one upload that may wait in the page cache before the sender is slowed down to the disk's pace.
+    public var writeBackWindow: Int64
+    /// Seconds since 1970. Ages and expiry are measured with it.
+    public var clock: @Sendable () -> Int64
+    /// The final response of an upload whose target was at work when the process ended.
+    public var interruptedResponse: FinalResponse
+    /// What ``Publication/validated`` does, for a publication that recovery has to finish on its own.
+    public var validated: @Sendable (FinalResponse, PublishedFile.Attributes) -> FinalResponse
+    /// How long ``UploadStore/cancel(_:principal:)`` waits for a target at work, and ``UploadStore/close()`` for all.
+    public var processingWait: Duration
+
+    public init(
+        durability: Durability = .acknowledged,
+        keepCompleted: Int64 = 86_400,
+        minFree: Int64? = nil,
+        maxUploadsPerPrincipal: Int? = nil,
+        quotaPerPrincipal: Int64? = nil,
+        writeBackWindow: Int64 = 16 << 20,
+        clock: @escaping @Sendable () -> Int64 = { SystemClock.realtimeSeconds() },
+        interruptedResponse: FinalResponse = FinalResponse(status: 500),
+        validated: @escaping @Sendable (FinalResponse, PublishedFile.Attributes) -> FinalResponse = { response, _ in
+            response
+        },
+        processingWait: Duration = .seconds(5)
+    ) {
+        self.durability = durability
+        self.keepCompleted = keepCompleted
+        self.minFree = minFree
+        self.maxUploadsPerPrincipal = maxUploadsPerPrincipal
+        self.quotaPerPrincipal = quotaPerPrincipal
+        self.writeBackWindow = writeBackWindow
+        self.clock = clock
+        self.interruptedResponse = interruptedResponse
+        self.validated = validated
+        self.processingWait = processingWait
+    }
+
+    func effectiveMinFree(total: Int64) -> Int64 { minFree ?? min(1 << 30, total / 10) }
+}

@@ -1,0 +1,83 @@
+import SystemCalls
+
+/// Why the store does not do what it was asked for. `code` is the stable word of problem documents, logs and metrics.
+public enum StoreError: Error, Sendable, Hashable {
+    /// No such upload or file, or not one of this principal's.
+    case notFound
+    /// The lease has lost its right to another one, or the store is closed.
+    case superseded
+    /// The upload is invalid or expired and never comes back.
+    case gone(reason: String)
+    /// The upload has its final response.
+    case completed
+    /// The bytes would run past the length of the representation. None of them were stored.
+    case lengthExceeded(length: Int64)
+    /// The operation has no place in the present state: a lease of bytes alone, staging begun twice, and the like.
+    case invalidState(String)
+    /// The target resource works on the upload, and did not end within the wait.
+    case processing
+    case tooManyUploads(limit: Int)
+    case quotaExceeded(limit: Int64)
+    /// The file system is full, or would be.
+    case insufficientSpace
+    case io(Errno, during: String)
+    /// Bytes that had been acknowledged are missing.
+    case stateLost
+    /// A condition did not hold.
+    case preconditionFailed
+    case targetIsDirectory
+    /// A component of the path is a file.
+    case parentIsFile
+    /// None of the alternative names was free.
+    case noFreeName
+    /// Another server uses the data directory.
+    case inUse
+    /// The catalogue was written by a newer version.
+    case newerSchema(Int)
+    /// The file in the catalogue's place belongs to somebody else.
+    case foreignData(String)
+    /// The catalogue is damaged.
+    case damaged(String)
+    /// The data directory cannot be used as it is; the text says what to do.
+    case unusableRoot(String)
+
+    public var code: String {
+        switch self {
+        case .notFound: "upload-not-found"
+        case .superseded: "upload-superseded"
+        case .gone: "upload-deactivated"
+        case .completed: "completed-upload"
+        case .lengthExceeded: "upload-length-exceeded"
+        case .invalidState: "invalid-state"
+        case .processing: "upload-processing"
+        case .tooManyUploads: "too-many-uploads"
+        case .quotaExceeded: "quota-exceeded"
+        case .insufficientSpace: "insufficient-space"
+        case .io: "storage-error"
+        case .stateLost: "state-lost"
+        case .preconditionFailed: "precondition-failed"
+        case .targetIsDirectory: "target-is-directory"
+        case .parentIsFile: "parent-is-file"
+        case .noFreeName: "no-free-name"
+        case .inUse: "data-directory-in-use"
+        case .newerSchema: "newer-schema"
+        case .foreignData: "foreign-data"
+        case .damaged: "damaged-catalogue"
+        case .unusableRoot: "unusable-data-directory"
+        }
+    }
+}
+
+extension StoreError {
+    /// The error of a system call, with those that mean "full" told apart.
+    static func failure(_ error: Errno, during operation: String) -> StoreError {
+        error == .noSpace || error == .quotaExceeded ? .insufficientSpace : .io(error, during: operation)
+    }
+}
+
+/// Runs system calls and turns what they throw into the store's error.
+func translating<Result>(
+    _ operation: String, _ body: () throws(Errno) -> Result
+) throws(StoreError) -> Result {
+    do throws(Errno) { return try body() } catch { throw .failure(error, during: operation) }
+}

@@ -1,0 +1,15 @@
+/// What one sweep removed.
+public struct SweepReport: Sendable, Hashable {
+    /// Uploads that had expired, complete and invalid ones included.
+    public var expired = 0
+    /// Pieces of bytes that no upload knows.
+    public var orphans = 0
+    /// Entries of the quota whose file has vanished.
+    public var vanishedFiles = 0
+    /// Interrupted publications that were carried to their end.
+    public var settled = 0
+    /// What could not be removed this time.
+    public var failures: [StoreError] = []
+
+    public init() {}
+}

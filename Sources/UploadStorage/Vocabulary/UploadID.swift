@@ -1,0 +1,56 @@
+import Digests
+
+/// The name of an upload: 128 bits from the system's generator, and the only thing that gives access to it.
+public struct UploadID: Hashable, Sendable {
+    private let high: UInt64
+    private let low: UInt64
+
+    /// A new one.
+    public init() {
+        var generator = SystemRandomNumberGenerator()
+        high = generator.next()
+        low = generator.next()
+    }
+
+    /// Takes the text form, exactly as ``text`` gives it: 32 lower-case hexadecimal digits.
+    public init?(parsing text: some StringProtocol) {
+        guard text.utf8.count == 32 else { return nil }
+        var words: (UInt64, UInt64) = (0, 0)
+        for digit in text.utf8 {
+            let value: UInt8
+            switch digit {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): value = digit - UInt8(ascii: "0")
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): value = digit - UInt8(ascii: "a") + 10
+            default: return nil
+            }
+            words = (words.0 << 4 | words.1 >> 60, words.1 << 4 | UInt64(value))
+        }
+        (high, low) = words
+    }
+
+    init?(bytes: [UInt8]) {
+        guard bytes.count == 16 else { return nil }
+        high = bytes[..<8].reduce(0) { $0 << 8 | UInt64($1) }
+        low = bytes[8...].reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    /// The 16 bytes, as the catalogue keeps them.
+    var bytes: [UInt8] {
+        [high, low].flatMap { word in stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: word >> $0) }
+        }
+    }
+
+    /// The secret in the form of URLs: 32 lower-case hexadecimal digits.
+    public var text: String { bytes.hexadecimal }
+}
+
+extension UploadID: CustomStringConvertible, CustomDebugStringConvertible {
+    /// For logs: tells uploads apart and gives no access.
+    public var description: String {
+        var digest = RunningDigest(.sha256)
+        bytes.withUnsafeBytes { digest.update($0) }
+        return "upload:" + Array(digest.finalized().prefix(4)).hexadecimal
+    }
+
+    public var debugDescription: String { description }
+}

@@ -1,0 +1,41 @@
+import ResumableUpload
+
+/// The state of one upload at one moment.
+public struct UploadRecord: Sendable, Hashable {
+    public enum Phase: Sendable, Hashable {
+        /// Waits for content or for the request that completes it.
+        case receiving
+        /// Fully received; the target resource works on it.
+        case processing
+        /// The target resource has answered.
+        case complete(FinalResponse)
+        /// Will never be usable again.
+        case invalid(reason: String)
+    }
+
+    public var id: UploadID
+    /// As it was saved at creation.
+    public var upload: NewUpload
+    /// Bytes that are in place and durable.
+    public var offset: Int64
+    /// Bytes of the whole representation, once a request told it.
+    public var length: Int64?
+    public var phase: Phase
+    /// Seconds since 1970.
+    public var createdAt: Int64
+    /// Seconds since 1970; nil: does not expire.
+    public var expiresAt: Int64?
+
+    public init(
+        id: UploadID, upload: NewUpload, offset: Int64, length: Int64?, phase: Phase, createdAt: Int64,
+        expiresAt: Int64?
+    ) {
+        self.id = id
+        self.upload = upload
+        self.offset = offset
+        self.length = length
+        self.phase = phase
+        self.createdAt = createdAt
+        self.expiresAt = expiresAt
+    }
+}
