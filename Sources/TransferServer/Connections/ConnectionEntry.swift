@@ -1,0 +1,105 @@
+import Synchronization
+import SystemCalls
+
+/// One open connection as other threads may see it: they can end it, and see since when it is idle.
+///
+/// The descriptor belongs to libmicrohttpd, which closes it only after `close()` has returned; the lock sees to it that
+/// no other connection that was given the same number is ever ended.
+final class ConnectionEntry: Sendable {
+    /// What the connection waits for, which decides how long it may.
+    enum Phase: Sendable {
+        /// The head of a request that has not begun or is not complete.
+        case head(first: Bool)
+        /// Content of a request.
+        case content
+        /// The server itself: a store, a target.
+        case server
+        /// The client, to take the response.
+        case response
+        /// The client, to close after an answer that it was given early.
+        case discarding
+    }
+
+    struct Standing: Sendable {
+        var phase: Phase = .head(first: true)
+        /// Monotonic nanoseconds of the last sign of life.
+        var since: Int64
+        var isOpen = true
+        var isAbandoned = false
+    }
+
+    let output: SocketOutput
+    private let standing: Mutex<Standing>
+
+    init(output: SocketOutput, now: Int64) {
+        self.output = output
+        standing = Mutex(Standing(since: now))
+    }
+
+    func enter(_ phase: Phase, at now: Int64) {
+        standing.withLock {
+            $0.phase = phase
+            $0.since = now
+        }
+    }
+
+    /// Ends the connection from any thread. Its own thread notices, and ends the request as interrupted.
+    func abandon() {
+        standing.withLock {
+            guard $0.isOpen else { return }
+            $0.isAbandoned = true
+            output.endConnection()
+        }
+    }
+
+    /// Ends the connection unless its client waits for an answer that is being made or sent.
+    func abandonUnlessAnswering() {
+        standing.withLock {
+            switch $0.phase {
+            case .server, .response: return
+            case .head, .content, .discarding: break
+            }
+            guard $0.isOpen, !$0.isAbandoned else { return }
+            $0.isAbandoned = true
+            output.endConnection()
+        }
+    }
+
+    /// Whether somebody ended the connection.
+    var isAbandoned: Bool { standing.withLock { $0.isAbandoned } }
+
+    /// The descriptor is about to be closed.
+    func close() { standing.withLock { $0.isOpen = false } }
+
+    /// Ends the connection when it waits longer than `timeouts` allow.
+    func abandon(ifOverdue timeouts: ConnectionTimeouts, now: Int64) {
+        standing.withLock {
+            guard $0.isOpen, !$0.isAbandoned, let limit = timeouts.limit(for: $0.phase) else { return }
+            var idle = now > $0.since ? now - $0.since : 0
+            if case .response = $0.phase {
+                // Content goes out without our help; what counts is when something last did.
+                idle = min(idle, Int64(output.millisecondsSinceLastSend() ?? 0) * 1_000_000)
+            }
+            guard idle > limit else { return }
+            $0.isAbandoned = true
+            output.endConnection()
+        }
+    }
+}
+
+/// How long a connection may wait for its client, in nanoseconds.
+struct ConnectionTimeouts: Sendable {
+    var header: Int64
+    var idle: Int64
+    /// Time for a client to read an early answer and stop sending.
+    var discard: Int64 = 10_000_000_000
+
+    func limit(for phase: ConnectionEntry.Phase) -> Int64? {
+        switch phase {
+        case .head(first: true): header
+        case .head(first: false), .content, .response: idle
+        case .discarding: discard
+        case .server: nil
+        }
+    }
+}

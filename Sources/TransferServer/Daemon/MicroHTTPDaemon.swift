@@ -1,0 +1,277 @@
+import CMicroHTTPD
+import Glibc
+import HTTPSemantics
+import SystemCalls
+
+/// What the daemon asks of the server above it.
+protocol RequestService: Sendable {
+    /// A request's head is complete. `fields` go with every response to it.
+    func begin(_ request: IncomingRequest) -> (served: Served, fields: Fields)
+    /// A request ended, however it did.
+    func record(_ summary: RequestSummary)
+}
+
+/// One listening socket served by libmicrohttpd, with a thread for each connection.
+///
+/// This is the one file that knows libmicrohttpd's callbacks. All of them run on the connection's thread, but for
+/// `notifyConnection`'s start, which runs on the listening one.
+final class MicroHTTPDaemon: @unchecked Sendable {
+    // `handle` is set once by `start`, before any callback can run, and cleared by `stop`; both are called by one owner
+    // in turn. Everything else is constant.
+    private var handle: OpaquePointer?
+    private let service: any RequestService
+    private let registry: ConnectionRegistry
+
+    struct Options: Sendable {
+        var maximumConnections: UInt32
+        /// Bytes of libmicrohttpd's buffer for one connection; all of it becomes resident once a connection is reused.
+        var connectionMemory = 128 << 10
+        var threadStack = 512 << 10
+    }
+
+    init(service: any RequestService, registry: ConnectionRegistry) {
+        self.service = service
+        self.registry = registry
+    }
+
+    /// Serves `socket`, which the daemon then owns.
+    /// - Throws: `Errno` when the daemon cannot start.
+    func start(on socket: ListeningSocket, options: Options) throws(Errno) {
+        let flags =
+            MHD_USE_THREAD_PER_CONNECTION.rawValue | MHD_USE_POLL_INTERNAL_THREAD.rawValue | MHD_USE_ITC.rawValue
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        func option(_ option: MHD_OPTION, _ value: Int, _ pointer: UnsafeMutableRawPointer? = nil) -> MHD_OptionItem {
+            MHD_OptionItem(option: option, value: value, ptr_value: pointer)
+        }
+        var items = [
+            option(.LISTEN_SOCKET, Int(socket.release())),
+            option(.CONNECTION_MEMORY_LIMIT, options.connectionMemory),
+            option(.CONNECTION_LIMIT, Int(options.maximumConnections)),
+            option(.CONNECTION_TIMEOUT, 0),
+            option(.THREAD_STACK_SIZE, options.threadStack),
+            option(.STRICT_FOR_CLIENT, 1),
+            option(.URI_LOG_CALLBACK, address(of: beginTarget), context),
+            option(.NOTIFY_COMPLETED, address(of: notifyCompleted), context),
+            option(.NOTIFY_CONNECTION, address(of: notifyConnection), context),
+            option(.END, 0),
+        ]
+        errno = 0
+        handle = onward_mhd_start(flags, answer, context, &items)
+        if handle == nil { throw Errno(rawValue: errno == 0 ? ENOMEM : errno) }
+    }
+
+    /// Takes no more connections; those that are open go on.
+    func stopListening() {
+        guard let handle else { return }
+        let descriptor = MHD_quiesce_daemon(handle)
+        if descriptor >= 0 { close(descriptor) }
+    }
+
+    /// Ends every connection and waits until their threads have returned.
+    func stop() {
+        guard let handle else { return }
+        MHD_stop_daemon(handle)
+        self.handle = nil
+    }
+
+    // MARK: - One request
+
+    fileprivate func serve(
+        _ state: RequestState, on connection: RequestConnection, method: String, version: String,
+        data: UnsafePointer<CChar>?, size: UnsafeMutablePointer<Int>
+    ) -> MHD_Result {
+        let entry = connection.entry
+        switch state.stage {
+        case .begun:
+            entry.enter(.server, at: SystemClock.monotonicNanoseconds())
+            return begin(state, on: connection, method: method, version: version)
+        case .receiving(let exchange) where size.pointee > 0:
+            let bytes = UnsafeRawBufferPointer(start: data, count: size.pointee)
+            state.received += Int64(bytes.count)
+            size.pointee = 0
+            let step = exchange.receive(bytes)
+            entry.enter(.content, at: SystemClock.monotonicNanoseconds())
+            switch step {
+            case .proceed: return .YES
+            case .reply(let reply): return replyEarly(reply, state, on: connection)
+            case .drop: return .NO
+            }
+        case .receiving(let exchange):
+            entry.enter(.server, at: SystemClock.monotonicNanoseconds())
+            switch exchange.finish() {
+            case .reply(let reply): return queue(reply, state, on: connection)
+            case .proceed, .drop: return .NO
+            }
+        case .answering(let reply):
+            return queue(reply, state, on: connection)
+        case .discarding:
+            // The answer is out. Reading on keeps the kernel from destroying it with a reset.
+            if size.pointee == 0 { return .NO }
+            state.received += Int64(size.pointee)
+            size.pointee = 0
+            return .YES
+        case .queued:
+            return .NO
+        }
+    }
+
+    private func begin(
+        _ state: RequestState, on connection: RequestConnection, method: String, version: String
+    ) -> MHD_Result {
+        let head = RequestHead(
+            method: Method(rawValue: method), target: state.rawTarget,
+            version: version == "HTTP/1.0" ? .http10 : .http11, fields: connection.fields())
+        state.head = head
+        let framing: MessageFraming
+        switch MessageFraming.evaluate(head) {
+        case .success(let value): framing = value
+        case .failure(let refusal): return refuse(ProblemDetails(refusal), state, on: connection)
+        }
+        guard connection.headSize <= 64 << 10 else {
+            return refuse(ProblemDetails.headTooLarge, state, on: connection)
+        }
+        guard let target = RequestTarget(parsing: state.rawTarget) else {
+            return refuse(ProblemDetails.malformedTarget, state, on: connection)
+        }
+        let request = IncomingRequest(
+            id: state.id, head: head, framing: framing, target: target, connection: connection.entry,
+            interim: connection.interimChannel(version: head.version))
+        let (served, fields) = service.begin(request)
+        state.responseFields = fields
+        state.stage = .receiving(served.exchange)
+        state.exchange = served.exchange
+        switch served.step {
+        case .proceed:
+            connection.entry.enter(.content, at: SystemClock.monotonicNanoseconds())
+            return .YES
+        case .drop: return .NO
+        case .reply(let reply):
+            guard request.expectsContent else {
+                // Queued at the request's end, the response leaves the connection open.
+                state.stage = .answering(reply)
+                return .YES
+            }
+            // The client that waits for 100 gets the final status in its place.
+            if Expectation(fields: head.fields, version: head.version) == .continue100 {
+                return queue(reply, state, on: connection)
+            }
+            return replyEarly(reply, state, on: connection)
+        }
+    }
+
+    /// Refuses a request whose framing cannot be believed: nothing after it on this connection is served.
+    private func refuse(_ problem: ProblemDetails, _ state: RequestState, on connection: RequestConnection)
+        -> MHD_Result
+    {
+        replyEarly(Reply(problem), state, on: connection)
+    }
+
+    /// Answers while content is still to come, which libmicrohttpd cannot do: the response is written by us, our side of
+    /// the connection is closed, and what still arrives is read and thrown away until the client closes or time is up.
+    private func replyEarly(_ reply: Reply, _ state: RequestState, on connection: RequestConnection) -> MHD_Result {
+        let reply = state.complete(reply)
+        guard case .bytes(let content) = reply.content else { return .NO }
+        var fields = reply.fields
+        fields.set("Date", HTTPDate(secondsSinceEpoch: SystemClock.realtimeSeconds()).serialized)
+        fields.set("Content-Length", "\(content.count)")
+        fields.set("Connection", "close")
+        let head = ResponseHead(status: reply.status, fields: fields)
+        let isHead = state.head?.method == .head
+        let outcome = connection.entry.output.send(head.serialized() + (isHead ? [] : content), patience: 2000)
+        guard outcome == .sent else { return .NO }
+        state.isAnswered = true
+        connection.entry.output.endOutput()
+        connection.entry.enter(.discarding, at: SystemClock.monotonicNanoseconds())
+        state.stage = .discarding
+        return .YES
+    }
+
+    private func queue(_ reply: Reply, _ state: RequestState, on connection: RequestConnection) -> MHD_Result {
+        let reply = state.complete(reply)
+        state.stage = .queued
+        guard let response = OutgoingResponse(reply) else { return .NO }
+        guard connection.queue(response, status: reply.status) else { return .NO }
+        connection.entry.enter(.response, at: SystemClock.monotonicNanoseconds())
+        state.isAnswered = true
+        return .YES
+    }
+
+    fileprivate func complete(_ state: RequestState, on connection: RequestConnection, code: UInt32) {
+        let isWhole = code == MHD_RequestTerminationCode.REQUEST_TERMINATED_COMPLETED_OK.rawValue
+        let end: RequestEnd
+        if case .discarding = state.stage { end = .answered } else { end = isWhole ? .answered : .interrupted }
+        state.exchange?.end(end)
+        state.exchange = nil
+        connection.entry.enter(.head(first: false), at: SystemClock.monotonicNanoseconds())
+        service.record(state.summary(end))
+    }
+
+    fileprivate func opened(_ connection: OpaquePointer) -> ConnectionEntry? {
+        guard let descriptor = RequestConnection.descriptor(of: connection) else { return nil }
+        let entry = ConnectionEntry(
+            output: SocketOutput(descriptor: descriptor), now: SystemClock.monotonicNanoseconds())
+        registry.add(entry)
+        return entry
+    }
+
+    fileprivate func closed(_ entry: ConnectionEntry) { registry.remove(entry) }
+}
+
+// MARK: - Callbacks
+
+private func address<Function>(of function: Function) -> Int {
+    Int(bitPattern: unsafeBitCast(function, to: UnsafeRawPointer.self))
+}
+
+private func daemon(_ context: UnsafeMutableRawPointer?) -> MicroHTTPDaemon? {
+    context.map { Unmanaged<MicroHTTPDaemon>.fromOpaque($0).takeUnretainedValue() }
+}
+
+/// The request line has arrived: its raw target is not yet decoded. The state that is returned goes with the request.
+private let beginTarget:
+    @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?) -> UnsafeMutableRawPointer? = {
+        _, target, _ in
+        ConnectionThread.mark()
+        let state = RequestState(rawTarget: target.map { String(cString: $0) } ?? "")
+        return Unmanaged.passRetained(state).toOpaque()
+    }
+
+private let answer:
+    @convention(c) (
+        UnsafeMutableRawPointer?, OpaquePointer?, UnsafePointer<CChar>?, UnsafePointer<CChar>?, UnsafePointer<CChar>?,
+        UnsafePointer<CChar>?, UnsafeMutablePointer<Int>?, UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+    ) -> MHD_Result = { context, handle, _, method, version, data, size, slot in
+        guard let daemon = daemon(context), let handle, let size, let raw = slot?.pointee, let method, let version,
+            let connection = RequestConnection(handle)
+        else { return .NO }
+        let state = Unmanaged<RequestState>.fromOpaque(raw).takeUnretainedValue()
+        return daemon.serve(
+            state, on: connection, method: String(cString: method), version: String(cString: version), data: data,
+            size: size)
+    }
+
+private let notifyCompleted:
+    @convention(c) (
+        UnsafeMutableRawPointer?, OpaquePointer?, UnsafeMutablePointer<UnsafeMutableRawPointer?>?,
+        MHD_RequestTerminationCode
+    ) -> Void = { context, handle, slot, code in
+        guard let daemon = daemon(context), let handle, let raw = slot?.pointee else { return }
+        slot?.pointee = nil
+        let state = Unmanaged<RequestState>.fromOpaque(raw).takeRetainedValue()
+        guard let connection = RequestConnection(handle) else { return }
+        daemon.complete(state, on: connection, code: code.rawValue)
+    }
+
+private let notifyConnection:
+    @convention(c) (
+        UnsafeMutableRawPointer?, OpaquePointer?, UnsafeMutablePointer<UnsafeMutableRawPointer?>?,
+        MHD_ConnectionNotificationCode
+    ) -> Void = { context, handle, slot, code in
+        guard let daemon = daemon(context), let handle, let slot else { return }
+        if code.rawValue == MHD_ConnectionNotificationCode.CONNECTION_NOTIFY_STARTED.rawValue {
+            slot.pointee = daemon.opened(handle).map { Unmanaged.passRetained($0).toOpaque() }
+        } else if let raw = slot.pointee {
+            slot.pointee = nil
+            daemon.closed(Unmanaged<ConnectionEntry>.fromOpaque(raw).takeRetainedValue())
+        }
+    }

@@ -1,0 +1,65 @@
+import HTTPSemantics
+import SystemCalls
+
+/// What the daemon remembers of one request between libmicrohttpd's callbacks; used by the connection's thread alone.
+final class RequestState {
+    enum Stage {
+        /// The request line is here, the head may not be.
+        case begun
+        case receiving(any Exchange)
+        /// The answer is known and goes out when the request has ended.
+        case answering(Reply)
+        /// The answer went out before the content had ended.
+        case discarding
+        case queued
+    }
+
+    let id = RequestID()
+    let rawTarget: String
+    private let startedAt = SystemClock.monotonicNanoseconds()
+    var stage: Stage = .begun
+    var head: RequestHead?
+    var exchange: (any Exchange)?
+    /// Fields that go with every response to this request.
+    var responseFields = Fields()
+    var isAnswered = false
+    var received: Int64 = 0
+    private var status: Status?
+    private var code: String?
+    private var sent: Int64 = 0
+
+    init(rawTarget: String) { self.rawTarget = rawTarget }
+
+    /// The reply as it goes out, remembered for the log.
+    func complete(_ reply: Reply) -> Reply {
+        status = reply.status
+        code = reply.code
+        sent = head?.method == .head ? 0 : reply.contentLength
+        var reply = reply
+        for field in responseFields { reply.fields.append(field.name, field.value) }
+        return reply
+    }
+
+    func summary(_ end: RequestEnd) -> RequestSummary {
+        RequestSummary(
+            id: id, method: head?.method.rawValue ?? "-", target: rawTarget, status: isAnswered ? status : nil,
+            code: code, received: received, sent: isAnswered ? sent : 0,
+            nanoseconds: SystemClock.monotonicNanoseconds() - startedAt,
+            isInterrupted: end == .interrupted)
+    }
+}
+
+/// What is logged of a request that ended.
+struct RequestSummary: Sendable {
+    let id: RequestID
+    let method: String
+    let target: String
+    /// `nil` when no answer went out.
+    let status: Status?
+    let code: String?
+    /// Bytes of content received and sent.
+    let received: Int64
+    let sent: Int64
+    let nanoseconds: Int64
+    let isInterrupted: Bool
+}

@@ -1,0 +1,27 @@
+import HTTPSemantics
+
+/// The representation fields of a file, told by its name.
+enum FileFields {
+    static func fields(for name: String) -> Fields {
+        let suffix = name.split(separator: ".").last.map { $0.lowercased() } ?? ""
+        return [
+            "Content-Type": types[suffix] ?? "application/octet-stream",
+            // What strangers uploaded is data: it must not run as a page of this site.
+            "X-Content-Type-Options": "nosniff",
+            "Content-Security-Policy":
+                "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; media-src 'self'",
+        ]
+    }
+
+    private static let types: [String: String] = [
+        "txt": "text/plain; charset=utf-8", "md": "text/markdown; charset=utf-8", "csv": "text/csv; charset=utf-8",
+        "html": "text/html; charset=utf-8", "htm": "text/html; charset=utf-8", "css": "text/css; charset=utf-8",
+        "js": "text/javascript; charset=utf-8", "json": "application/json", "xml": "application/xml",
+        "pdf": "application/pdf", "zip": "application/zip", "gz": "application/gzip", "tar": "application/x-tar",
+        "zst": "application/zstd", "7z": "application/x-7z-compressed", "iso": "application/octet-stream",
+        "png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp",
+        "avif": "image/avif", "heic": "image/heic", "svg": "image/svg+xml", "mp4": "video/mp4", "m4v": "video/mp4",
+        "mov": "video/quicktime", "webm": "video/webm", "mkv": "video/matroska", "mp3": "audio/mpeg",
+        "m4a": "audio/mp4", "ogg": "audio/ogg", "flac": "audio/flac", "wav": "audio/wav",
+    ]
+}

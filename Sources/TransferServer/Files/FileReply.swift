@@ -1,0 +1,71 @@
+import HTTPSemantics
+import SystemCalls
+import UploadStorage
+
+/// The answer to `GET` or `HEAD` for a published file: conditions, ranges and digests (RFC 9110 sections 13 and 14,
+/// RFC 9530).
+struct FileReply {
+    private let digests: FileDigests
+
+    init(_ digests: FileDigests) { self.digests = digests }
+
+    func reply(_ file: PublishedFile, fields: Fields, to request: TargetRequest) -> Reply {
+        let now = HTTPDate(secondsSinceEpoch: SystemClock.realtimeSeconds())
+        let attributes = file.attributes
+        // A file may bear a time to come; what is sent never does.
+        let modified = min(HTTPDate(secondsSinceEpoch: attributes.modifiedSeconds), now)
+        let validators = Validators(entityTag: attributes.entityTag, lastModified: modified, date: now)
+        var common: Fields = [
+            "ETag": attributes.entityTag.serialized, "Last-Modified": modified.serialized, "Accept-Ranges": "bytes",
+        ]
+        for field in fields { common.append(field.name, field.value) }
+        let preconditions = Preconditions(fields: request.fields, now: now)
+        switch preconditions.evaluate(method: request.method, current: validators) {
+        case .failed: return Reply(ProblemDetails.preconditionFailed)
+        case .notModified:
+            common.remove("Content-Type")
+            return Reply(status: 304, fields: common)
+        case .proceed: break
+        }
+        if let algorithm = DigestPreferences(fieldLines: request.fields.values("Want-Repr-Digest"))?.preferred,
+            let value = digests.value(of: file, algorithm)
+        {
+            common.append("Repr-Digest", DigestField(values: [(algorithm, value)]).serialized)
+        }
+        let size = attributes.size
+        let whole = Reply(status: 200, fields: common, content: .file(file, 0..<size))
+        guard request.method == .get, request.fields.contains("Range"), preconditions.rangeApplies(current: validators),
+            let ranges = ByteRangeSet(fieldLines: request.fields.values("Range"))
+        else { return whole }
+        switch ranges.resolve(size: size) {
+        case .whole: return whole
+        case .unsatisfiable: return unsatisfiable(size: size)
+        case .satisfiable(let ranges):
+            return partial(file, ranges, common) ?? whole
+        }
+    }
+
+    private func unsatisfiable(size: Int64) -> Reply {
+        let problem = ProblemDetails(
+            status: 416, detail: "The representation has \(size) bytes.", code: "range-not-satisfiable")
+        return Reply(problem, fields: ["Content-Range": ContentRange(unsatisfiedSize: size).serialized])
+    }
+
+    private func partial(_ file: PublishedFile, _ ranges: [Range<Int64>], _ common: Fields) -> Reply? {
+        let size = file.attributes.size
+        var fields = common
+        if ranges.count == 1, let range = ranges.first {
+            guard let contentRange = ContentRange(range: range, size: size) else { return nil }
+            fields.append("Content-Range", contentRange.serialized)
+            return Reply(status: 206, fields: fields, content: .file(file, range))
+        }
+        // 128 random bits do not occur in the content.
+        let boundary = RequestID().description + RequestID().description
+        guard
+            let parts = MultipartByteRanges(
+                boundary: boundary, ranges: ranges, size: size, contentType: common["Content-Type"])
+        else { return nil }
+        fields.set("Content-Type", parts.contentType)
+        return Reply(status: 206, fields: fields, content: .parts(file, parts))
+    }
+}

@@ -1,0 +1,144 @@
+import HTTPSemantics
+import ResumableUpload
+import SystemCalls
+import UploadStorage
+
+/// Files under their own names: `PUT` creates or replaces one, `POST` to a collection creates one whose name the server
+/// chooses, `GET` serves them with ranges, `DELETE` removes them. A file appears in one step when its upload is complete.
+public struct FilesHandler: TargetHandler {
+    private let store: UploadStore
+
+    public init(store: UploadStore) { self.store = store }
+
+    /// Publishing is an operation of the store, which sees to it that it happens once.
+    public var completionIsRepeatable: Bool { true }
+
+    public func methods(of target: Target) -> [Method] {
+        target.isCollection ? [.get, .head, .post, .options] : [.get, .head, .put, .delete, .options]
+    }
+
+    // MARK: Uploads
+
+    public func accept(_ proposal: UploadProposal) -> Acceptance {
+        guard !proposal.target.isCollection else { return .accept }
+        do {
+            let name = try Self.existing(PublishedName(segments: proposal.target.segments))
+            let current = try attributes(of: name)
+            if let refusal = Self.refusal(method: proposal.method, fields: proposal.fields, current: current) {
+                return .refuse(refusal)
+            }
+            return .accept
+        } catch {
+            return .refuse(FinalResponse(ProblemDetails(error)))
+        }
+    }
+
+    public func complete(_ upload: ReceivedUpload) throws -> TargetOutcome {
+        let fields = upload.fields
+        let method = upload.method
+        if upload.target.isCollection {
+            // The names are those of a target that was checked when the upload was created.
+            let names = FreeNames(directory: upload.target.segments, disposition: fields["Content-Disposition"])
+            let path = collectionPath(of: upload.target)
+            return .publish(
+                Publication(
+                    name: try Self.existing(names.name(0)), replaces: false, alternatives: { names.name($0) },
+                    refused: FinalResponse(ProblemDetails(StoreError.noFreeName)), validated: Self.validated,
+                    response: { _, name in
+                        FinalResponse(status: 201, fields: ["Location": path + Self.encoded(name.segments.suffix(1))])
+                    }))
+        }
+        let location = upload.target.path
+        return .publish(
+            Publication(
+                name: try Self.existing(PublishedName(segments: upload.target.segments)),
+                condition: { Self.refusal(method: method, fields: fields, current: $0) },
+                refused: FinalResponse(ProblemDetails.preconditionFailed), validated: Self.validated,
+                response: { created, _ in
+                    created ? FinalResponse(status: 201, fields: ["Location": location]) : FinalResponse(status: 204)
+                }))
+    }
+
+    /// The refusal of conditions that do not hold, at creation and once more at publication.
+    private static func refusal(
+        method: Method, fields: Fields, current: PublishedFile.Attributes?
+    ) -> FinalResponse? {
+        let now = HTTPDate(secondsSinceEpoch: SystemClock.realtimeSeconds())
+        let validators = current.map {
+            Validators(
+                entityTag: $0.entityTag, lastModified: HTTPDate(secondsSinceEpoch: $0.modifiedSeconds), date: now)
+        }
+        let outcome = Preconditions(fields: fields, now: now).evaluate(method: method, current: validators)
+        return outcome == .proceed ? nil : FinalResponse(ProblemDetails.preconditionFailed)
+    }
+
+    /// What ``StoreConfiguration/validated`` is to be, so that recovery answers as a publication does.
+    @Sendable public static func validated(
+        _ response: FinalResponse, _ attributes: PublishedFile.Attributes
+    ) -> FinalResponse {
+        var response = response
+        response.fields.set("ETag", attributes.entityTag.serialized)
+        response.fields.set(
+            "Last-Modified", HTTPDate(secondsSinceEpoch: attributes.modifiedSeconds).serialized)
+        return response
+    }
+
+    private func attributes(of name: PublishedName) throws(StoreError) -> PublishedFile.Attributes? {
+        do {
+            return try store.publishedFile(name).attributes
+        } catch .notFound {
+            return nil
+        }
+    }
+
+    private static func existing(_ name: PublishedName?) throws(StoreError) -> PublishedName {
+        guard let name else { throw .notFound }
+        return name
+    }
+
+    private func collectionPath(of target: Target) -> String {
+        target.path.hasSuffix("/") ? target.path : target.path + "/"
+    }
+
+    private static func encoded(_ segments: some Sequence<String>) -> String {
+        segments.map { segment in
+            (try? PathSegments(segments: [segment]).percentEncoded.dropFirst()).map(String.init) ?? ""
+        }.joined(separator: "/")
+    }
+
+    // MARK: Everything else
+
+    public func respond(to request: TargetRequest) -> TargetAnswer {
+        do {
+            if request.target.isCollection {
+                return .response(
+                    try FileListing(store: store).response(to: request, directory: request.target.segments))
+            }
+            let name = try Self.existing(PublishedName(segments: request.target.segments))
+            if request.method == .delete { return .response(try remove(name, fields: request.fields)) }
+            let file = try store.publishedFile(name)
+            return .file(file, fields: FileFields.fields(for: name.segments.last ?? ""))
+        } catch .targetIsDirectory where request.method != .delete {
+            return .response(
+                FinalResponse(status: 308, fields: ["Location": request.target.path + "/"]))
+        } catch .notFound {
+            return .response(FinalResponse(ProblemDetails.noSuchFile))
+        } catch {
+            return .response(FinalResponse(ProblemDetails(error)))
+        }
+    }
+
+    private func remove(_ name: PublishedName, fields: Fields) throws(StoreError) -> FinalResponse {
+        do {
+            try store.remove(name) { Self.refusal(method: .delete, fields: fields, current: $0) == nil }
+            return FinalResponse(status: 204)
+        } catch .preconditionFailed {
+            return FinalResponse(ProblemDetails.preconditionFailed)
+        }
+    }
+}
+
+extension ProblemDetails {
+    static let noSuchFile = ProblemDetails(
+        status: 404, detail: "There is no such file. It appears when its upload is complete.", code: "no-such-file")
+}

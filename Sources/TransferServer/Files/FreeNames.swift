@@ -1,0 +1,35 @@
+import HTTPSemantics
+import UploadStorage
+
+/// Names for a file that the server names: what the client proposed, made safe; then the same with a number.
+struct FreeNames: Sendable {
+    private let directory: [String]
+    private let stem: String
+    private let suffix: String
+
+    init(directory: [String], disposition: String?) {
+        self.directory = directory
+        let proposed = disposition.flatMap { ContentDisposition(parsing: $0)?.filename }
+        let name = proposed.flatMap { SafeFileName(sanitizing: $0)?.value } ?? "upload-\(RequestID())"
+        if let dot = name.lastIndex(of: "."), dot != name.startIndex {
+            stem = String(name[..<dot])
+            suffix = String(name[dot...])
+        } else {
+            stem = name
+            suffix = ""
+        }
+    }
+
+    /// The `attempt`th name, the first being 0; after some it ends in random letters, so that one is free.
+    func name(_ attempt: Int) -> PublishedName? {
+        let mark: String =
+            switch attempt {
+            case 0: ""
+            case 1...20: " (\(attempt))"
+            default: " (\(RequestID()))"
+            }
+        var base = stem
+        while base.utf8.count + mark.utf8.count + suffix.utf8.count > SafeFileName.maximumLength { base.removeLast() }
+        return PublishedName(segments: directory + [base + mark + suffix])
+    }
+}

@@ -1,0 +1,39 @@
+import HTTPSemantics
+
+/// What is to happen next with a request.
+enum NextStep {
+    /// Go on with the content, or with its end.
+    case proceed
+    /// This is the answer; content that still comes is not wanted.
+    case reply(Reply)
+    /// Close the connection without an answer.
+    case drop
+}
+
+/// How a request ended.
+enum RequestEnd: Sendable {
+    case answered
+    /// The client went away, was too slow, or the connection was taken from it.
+    case interrupted
+}
+
+/// One request while it is served. All calls come from its connection's thread, in this order: any number of `receive`,
+/// at most one `finish`, and always one `end`.
+protocol Exchange: AnyObject {
+    /// The next bytes of content; they are gone when this returns.
+    func receive(_ bytes: UnsafeRawBufferPointer) -> NextStep
+    /// The content ended as its framing says.
+    func finish() -> NextStep
+    func end(_ end: RequestEnd)
+}
+
+/// An exchange that ignores the content and answers when it has ended.
+final class DeferredExchange: Exchange {
+    private let answer: () -> Reply
+
+    init(_ answer: @escaping () -> Reply) { self.answer = answer }
+
+    func receive(_ bytes: UnsafeRawBufferPointer) -> NextStep { .proceed }
+    func finish() -> NextStep { .reply(answer()) }
+    func end(_ end: RequestEnd) {}
+}

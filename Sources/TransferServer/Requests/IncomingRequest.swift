@@ -1,0 +1,33 @@
+import HTTPSemantics
+
+/// A request whose head is complete and whose framing can be believed.
+struct IncomingRequest: Sendable {
+    let id: RequestID
+    let head: RequestHead
+    let framing: MessageFraming
+    let target: RequestTarget
+    let connection: ConnectionEntry
+    let interim: InterimChannel
+
+    var method: Method { head.method }
+    var fields: Fields { head.fields }
+    /// The raw path; `*` has none.
+    var path: String { target.path }
+    /// Whether content is still to come after the head.
+    var expectsContent: Bool {
+        switch framing {
+        case .none, .length(0): false
+        default: true
+        }
+    }
+}
+
+/// A name for one request in logs and responses: 64 random bits in hexadecimal.
+struct RequestID: Sendable, Hashable, CustomStringConvertible {
+    let description: String
+
+    init() {
+        let digits = String(UInt64.random(in: .min ... .max), radix: 16)
+        description = String(repeating: "0", count: 16 - digits.count) + digits
+    }
+}

@@ -1,0 +1,53 @@
+import HTTPSemantics
+import UploadStorage
+
+/// The problems that are neither the upload protocol's nor a target's.
+extension ProblemDetails {
+    static let notFound = ProblemDetails(
+        status: 404, detail: "Nothing is here. Files are below /files/, uploads below /uploads/.", code: "not-found")
+    static let methodNotAllowed = ProblemDetails(
+        status: 405, detail: "The resource does not know this method; see Allow.", code: "method-not-allowed")
+    static let unsupportedExpectation = ProblemDetails(
+        status: 417, detail: "The only expectation that is met is 100-continue.", code: "unsupported-expectation")
+    static let malformedTarget = ProblemDetails(
+        status: 400, detail: "The request target is not a path, an absolute URL, or * with OPTIONS.",
+        code: "malformed-target")
+    static let headTooLarge = ProblemDetails(
+        status: 431, detail: "The request's head has more than 65536 bytes.", code: "head-too-large")
+    static let preconditionFailed = ProblemDetails(
+        status: 412, detail: "The file is not in the state that the request's conditions demand.",
+        code: "precondition-failed")
+    static let targetFailed = ProblemDetails(
+        status: 500, detail: "The target of the upload failed. The upload is complete and will not be tried again.",
+        code: "target-failed")
+    static let stillProcessing = ProblemDetails(
+        status: 503, detail: "The upload is complete, but its target is still at work. Ask again.",
+        code: "upload-processing")
+
+    static func forbidden(_ code: String, _ detail: String) -> ProblemDetails {
+        ProblemDetails(status: 403, detail: detail, code: code)
+    }
+
+    init(_ refusal: FramingRefusal) {
+        self.init(status: refusal.status, detail: refusal.detail, code: refusal.code)
+    }
+
+    /// A failure of the store that the client may outlive.
+    init(_ error: StoreError) {
+        let (status, detail): (Status, String) =
+            switch error {
+            case .notFound: (404, "There is no such thing here.")
+            case .tooManyUploads(let limit):
+                (429, "At most \(limit) unfinished uploads are allowed. Finish or cancel one.")
+            case .quotaExceeded(let limit): (507, "The quota of \(limit) bytes would be exceeded.")
+            case .insufficientSpace: (507, "The server has not enough free space. Try again later.")
+            case .targetIsDirectory: (409, "The target is a directory. Name a file in it.")
+            case .parentIsFile: (409, "A part of the target's path is a file.")
+            case .preconditionFailed: (412, "The file is not in the state that the request's conditions demand.")
+            case .noFreeName: (409, "No free name was found for the file.")
+            case .processing: (503, "The upload's target is still at work. Ask again.")
+            default: (500, "The server could not store or read the data. What was acknowledged is kept.")
+            }
+        self.init(status: status, detail: detail, code: error.code)
+    }
+}

@@ -1,0 +1,44 @@
+import HTTPSemantics
+import ResumableUpload
+import UploadStorage
+
+/// A final response with its content, which need not lie in memory.
+struct Reply: Sendable {
+    enum Content: Sendable {
+        case bytes([UInt8])
+        /// Bytes of a published file.
+        case file(PublishedFile, Range<Int64>)
+        /// Several ranges of a published file, framed as `multipart/byteranges`.
+        case parts(PublishedFile, MultipartByteRanges)
+    }
+
+    var status: Status
+    var fields: Fields
+    var content: Content
+    /// The stable word for a refusal or failure, for the log.
+    var code: String?
+
+    init(status: Status, fields: Fields = [:], content: Content = .bytes([]), code: String? = nil) {
+        self.status = status
+        self.fields = fields
+        self.content = content
+        self.code = code
+    }
+
+    init(_ response: FinalResponse, code: String? = nil) {
+        self.init(status: response.status, fields: response.fields, content: .bytes(response.content), code: code)
+    }
+
+    init(_ problem: ProblemDetails, fields: Fields = [:]) {
+        self.init(FinalResponse(problem, fields: fields), code: problem.code)
+    }
+
+    /// Bytes of content.
+    var contentLength: Int64 {
+        switch content {
+        case .bytes(let bytes): Int64(bytes.count)
+        case .file(_, let range): range.upperBound - range.lowerBound
+        case .parts(_, let parts): parts.contentLength
+        }
+    }
+}

@@ -1,0 +1,119 @@
+import Glibc
+import HTTPSemantics
+import ResumableUpload
+import Synchronization
+import SystemCalls
+import UploadStorage
+
+/// A server for resumable uploads and Range downloads.
+///
+/// It serves the handlers that it is given below their prefixes, upload resources below `/uploads/`, and `/healthz` and
+/// `/readyz`. It neither installs signal handlers nor ends the process.
+public final class Server: Sendable {
+    /// Why a server cannot start.
+    public enum StartError: Error, Sendable {
+        /// An address cannot be listened on; the reason is a system error's name and text.
+        case cannotListen(SocketAddress, Errno)
+        /// Anonymous service was not allowed, and this address can be reached from other machines.
+        case anonymousBeyondLoopback(SocketAddress)
+        case alreadyStarted
+    }
+
+    private struct Running {
+        var daemons: [MicroHTTPDaemon] = []
+        var addresses: [SocketAddress] = []
+        var isStarted = false
+    }
+
+    private let configuration: ServerConfiguration
+    private let store: UploadStore
+    private let service: TransferService
+    private let registry: ConnectionRegistry
+    private let log: ServerLog
+    private let running = Mutex(Running())
+
+    /// - Parameters:
+    ///   - store: where uploads and files live. The server does not close it.
+    ///   - handlers: target resources by the first segments of their URLs, such as `("files", FilesHandler(store:))`.
+    public init(
+        configuration: ServerConfiguration, store: UploadStore,
+        handlers: [(prefix: String, handler: any TargetHandler)]
+    ) {
+        self.configuration = configuration
+        self.store = store
+        log = ServerLog(format: configuration.logFormat, level: configuration.logLevel)
+        service = TransferService(
+            configuration: configuration, store: store, routes: Routes(handlers), log: log)
+        registry = ConnectionRegistry(
+            timeouts: ConnectionTimeouts(
+                header: Int64(configuration.headerTimeout) * 1_000_000_000,
+                idle: Int64(configuration.idleTimeout) * 1_000_000_000))
+    }
+
+    /// Where the server listens; ports that the system chose are filled in. Empty before `start()`.
+    public var addresses: [SocketAddress] { running.withLock { $0.addresses } }
+
+    /// Listens on every address, or on none.
+    public func start() throws(StartError) {
+        signal(SIGPIPE, SIG_IGN)
+        try running.withLock { state throws(StartError) in
+            guard !state.isStarted else { throw .alreadyStarted }
+            var sockets: [ListeningSocket] = []
+            for address in configuration.listeners {
+                let socket: ListeningSocket
+                do throws(Errno) { socket = try ListeningSocket(address) } catch { throw .cannotListen(address, error) }
+                guard socket.isLocal || configuration.allowsAnonymous else { throw .anonymousBeyondLoopback(address) }
+                sockets.append(socket)
+            }
+            for socket in sockets {
+                let daemon = MicroHTTPDaemon(service: service, registry: registry)
+                let options = MicroHTTPDaemon.Options(maximumConnections: UInt32(configuration.maximumConnections))
+                do throws(Errno) { try daemon.start(on: socket, options: options) } catch {
+                    for daemon in state.daemons { daemon.stop() }
+                    state.daemons = []
+                    throw .cannotListen(socket.address, error)
+                }
+                state.daemons.append(daemon)
+                state.addresses.append(socket.address)
+            }
+            state.isStarted = true
+        }
+        startThreads()
+        for address in addresses { log.info("listening on \(address)") }
+    }
+
+    /// Stops: no new connections; what unfinished uploads have sent is made durable and their connections are closed;
+    /// answers under way have the drain time. Returns when every connection has ended.
+    public func stop() {
+        let daemons = running.withLock { state in
+            defer { state.daemons = [] }
+            return state.daemons
+        }
+        service.beginDraining()
+        for daemon in daemons { daemon.stopListening() }
+        registry.drain(until: SystemClock.monotonicNanoseconds() + Int64(configuration.drainTimeout) * 1_000_000_000)
+        for daemon in daemons { daemon.stop() }
+        registry.stop()
+        log.info("stopped")
+    }
+
+    private func startThreads() {
+        do {
+            _ = try WorkerThread(name: "reaper") { [registry] in registry.reap() }
+            _ = try WorkerThread(name: "sweeper") { [self] in sweep() }
+        } catch {
+            log.error("no thread for timeouts and expiry: \(error)")
+        }
+    }
+
+    /// Removes what has expired, once a second while the server runs.
+    private func sweep() {
+        while registry.waitUnlessStopped(nanoseconds: 1_000_000_000) {
+            let report = store.sweep()
+            for failure in report.failures { log.warning("sweeping: \(failure.code): \(failure)") }
+            if report.expired + report.orphans > 0 {
+                log.info("removed \(report.expired) expired uploads and \(report.orphans) orphans")
+            }
+        }
+    }
+}

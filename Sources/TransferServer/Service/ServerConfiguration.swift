@@ -1,0 +1,60 @@
+import ResumableUpload
+import SystemCalls
+
+/// How a server presents itself and what it lets its clients do.
+public struct ServerConfiguration: Sendable {
+    /// Where it listens.
+    public var listeners: [SocketAddress]
+    /// Connections served at once by each listener; more wait to be accepted.
+    public var maximumConnections: Int
+    /// Limits announced and enforced for every upload; `maxAge` is an upload's life in seconds.
+    public var limits: UploadLimits
+    /// Announce upload resources to clients that name no version, as the published protocol will have it.
+    public var announcesWithoutVersion: Bool
+    /// Seconds for the head of a connection's first request.
+    public var headerTimeout: Int
+    /// Seconds without a byte of content, of a response, or of a next request.
+    public var idleTimeout: Int
+    /// Seconds for responses under way when the server stops.
+    public var drainTimeout: Int
+    /// Take requests from anybody who can connect. Otherwise only from this machine, only for its own names, not through
+    /// a proxy, and not from foreign web pages.
+    public var allowsAnonymous: Bool
+    /// Origins whose pages may use the server, such as `https://app.example`.
+    public var corsOrigins: [String]
+    public var logFormat: LogFormat
+    public var logLevel: LogLevel
+
+    public init(
+        listeners: [SocketAddress] = [.tcp(host: "127.0.0.1", port: 8080)], maximumConnections: Int = 1000,
+        limits: UploadLimits = UploadLimits(maxAge: 604_800), announcesWithoutVersion: Bool = false,
+        headerTimeout: Int = 30, idleTimeout: Int = 60, drainTimeout: Int = 30, allowsAnonymous: Bool = false,
+        corsOrigins: [String] = [], logFormat: LogFormat = .text, logLevel: LogLevel = .info
+    ) {
+        self.listeners = listeners
+        self.maximumConnections = maximumConnections
+        self.limits = limits
+        self.announcesWithoutVersion = announcesWithoutVersion
+        self.headerTimeout = headerTimeout
+        self.idleTimeout = idleTimeout
+        self.drainTimeout = drainTimeout
+        self.allowsAnonymous = allowsAnonymous
+        self.corsOrigins = corsOrigins
+        self.logFormat = logFormat
+        self.logLevel = logLevel
+    }
+}
+
+/// The form of log lines.
+public enum LogFormat: String, Sendable, CaseIterable {
+    case text, json
+}
+
+/// How much is logged; each level includes those before it.
+public enum LogLevel: String, Sendable, CaseIterable, Comparable {
+    case error, warning, info, debug
+
+    public static func < (left: LogLevel, right: LogLevel) -> Bool {
+        (allCases.firstIndex(of: left) ?? 0) < (allCases.firstIndex(of: right) ?? 0)
+    }
+}

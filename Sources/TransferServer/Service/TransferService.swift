@@ -1,0 +1,92 @@
+import HTTPSemantics
+import ResumableUpload
+import Synchronization
+import SystemCalls
+import UploadStorage
+
+/// Leads each request to what serves it.
+final class TransferService: RequestService {
+    let configuration: ServerConfiguration
+    let store: UploadStore
+    let routes: Routes
+    let log: ServerLog
+    let access: AccessPolicy
+    let crossOrigin: CrossOrigin
+    let digests = FileDigests()
+    private let draining = Atomic<Bool>(false)
+
+    init(configuration: ServerConfiguration, store: UploadStore, routes: Routes, log: ServerLog) {
+        self.configuration = configuration
+        self.store = store
+        self.routes = routes
+        self.log = log
+        access = AccessPolicy(allowsAnonymous: configuration.allowsAnonymous, allowedOrigins: configuration.corsOrigins)
+        crossOrigin = CrossOrigin(origins: configuration.corsOrigins)
+    }
+
+    func beginDraining() { draining.store(true, ordering: .relaxed) }
+
+    func record(_ summary: RequestSummary) { log.record(summary) }
+
+    func begin(_ request: IncomingRequest) -> (served: Served, fields: Fields) {
+        let fields = crossOrigin.responseFields(for: request.fields)
+        return (route(request), fields)
+    }
+
+    private func route(_ request: IncomingRequest) -> Served {
+        if Expectation(fields: request.fields, version: request.head.version) == .unsupported {
+            return Served(ProblemDetails.unsupportedExpectation)
+        }
+        if request.path == "/healthz" || request.path == "/readyz" { return serveHealth(request) }
+        if let refusal = access.refusal(of: request.head, target: request.target) { return Served(refusal) }
+        if case .asterisk = request.target.form { return serveAsterisk(request) }
+        let path: PathSegments
+        do { path = try PathSegments(decoding: request.path) } catch { return Served(ProblemDetails(error)) }
+        if path.segments.first == "uploads" && path.segments.count <= 2 {
+            return UploadEndpoint(service: self, request: request).serve(path)
+        }
+        guard let (handler, target) = routes.match(path) else { return Served(ProblemDetails.notFound) }
+        return TargetEndpoint(service: self, request: request, handler: handler, target: target).serve()
+    }
+
+    private func serveHealth(_ request: IncomingRequest) -> Served {
+        guard request.method == .get || request.method == .head else {
+            return Served(Reply(ProblemDetails.methodNotAllowed, fields: ["Allow": "GET, HEAD"]))
+        }
+        var fields: Fields = ["Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"]
+        if request.path == "/healthz" {
+            return Served(Reply(status: 200, fields: fields, content: .bytes(Array("ok\n".utf8))))
+        }
+        var reasons = draining.load(ordering: .relaxed) ? ["draining"] : []
+        let health = store.health()
+        if !health.ready { reasons += health.reasons }
+        if !reasons.isEmpty { fields.append("Retry-After", "5") }
+        let text = reasons.isEmpty ? "ready\n" : reasons.map { $0 + "\n" }.joined()
+        return Served(
+            Reply(status: reasons.isEmpty ? 200 : 503, fields: fields, content: .bytes(Array(text.utf8))))
+    }
+
+    /// `OPTIONS *`: the limits that all resources share.
+    private func serveAsterisk(_ request: IncomingRequest) -> Served {
+        guard request.method == .options else { return Served(ProblemDetails.malformedTarget) }
+        return Served(
+            discovery(request, methods: [.get, .head, .put, .post, .patch, .delete, .options]))
+    }
+
+    /// The answer to `OPTIONS`, as discovery and as a browser's preflight.
+    func discovery(_ request: IncomingRequest, methods: [Method], limits: UploadLimits? = nil) -> Reply {
+        let response = responses(for: request, stored: nil).discovered(
+            limits: limits ?? configuration.limits, allow: methods)
+        var reply = Reply(response)
+        for field in crossOrigin.preflightFields(for: request.fields, methods: methods) {
+            reply.fields.append(field.name, field.value)
+        }
+        return reply
+    }
+
+    /// The dialect of a request: the one it names, else the one in which its upload was begun.
+    func responses(for request: IncomingRequest, stored: Dialect?) -> UploadResponses {
+        let announced = Dialect(announcedBy: request.fields)
+        return UploadResponses(dialect: announced ?? stored ?? .rfc, echoesVersion: announced != nil)
+    }
+}

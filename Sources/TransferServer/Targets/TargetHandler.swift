@@ -1,0 +1,89 @@
+import HTTPSemantics
+import ResumableUpload
+import UploadStorage
+
+/// The resources below one prefix of the URL space, as the upload protocol sees them: they take a representation, whole,
+/// and answer.
+///
+/// The server speaks the protocol; a handler never sees parts, offsets or interruptions. Every call comes on a thread of
+/// its own for the connection and may block. Calls for different requests run at the same time.
+public protocol TargetHandler: Sendable {
+    /// The methods that a resource knows, for `Allow`.
+    func methods(of target: Target) -> [Method]
+
+    /// Decides about a representation before its content arrives. Called for every request with content, resumable or
+    /// not, when the upload would be created.
+    func accept(_ proposal: UploadProposal) -> Acceptance
+
+    /// Whether `complete` may be called again for the same upload after the process died in it.
+    ///
+    /// Where it is `false` an upload whose completion was interrupted that way ends with status 500; where it is `true`
+    /// the client's next completing request calls it again.
+    var completionIsRepeatable: Bool { get }
+
+    /// The representation is whole and durable; gives the final answer. Called at most once for an upload, but for
+    /// `completionIsRepeatable`.
+    /// - Throws: anything; the client then gets 500, as the final answer.
+    func complete(_ upload: ReceivedUpload) throws -> TargetOutcome
+
+    /// Answers a request that carries no representation: `GET`, `HEAD`, `DELETE` and whatever else the handler knows.
+    func respond(to request: TargetRequest) -> TargetAnswer
+}
+
+extension TargetHandler {
+    public var completionIsRepeatable: Bool { false }
+}
+
+/// A resource below a handler's prefix.
+public struct Target: Sendable, Hashable {
+    /// The whole path of the URL, percent-encoded in one canonical way.
+    public let path: String
+    /// The decoded segments behind the handler's prefix.
+    public let segments: [String]
+    /// Whether the path ends with a slash (or is the prefix itself), as that of a collection.
+    public let isCollection: Bool
+}
+
+/// What is known of a representation before its content.
+public struct UploadProposal: Sendable {
+    public let target: Target
+    public let method: Method
+    /// Who asks.
+    public let principal: String
+    /// The request's fields.
+    public let fields: Fields
+    /// Length of the whole representation in bytes, where the request told it.
+    public let length: Int64?
+}
+
+/// A handler's decision about a proposal.
+public enum Acceptance: Sendable {
+    case accept
+    /// The final answer; nothing is created and no content is read.
+    case refuse(FinalResponse)
+}
+
+/// How a whole representation is disposed of.
+public enum TargetOutcome: Sendable {
+    /// The handler has used the bytes; they are removed, and this is the answer.
+    case respond(FinalResponse)
+    /// The store publishes the bytes as a file in one step.
+    case publish(Publication)
+}
+
+/// A request without a representation.
+public struct TargetRequest: Sendable {
+    public let target: Target
+    public let method: Method
+    public let principal: String
+    public let query: String?
+    public let fields: Fields
+}
+
+/// A handler's answer to such a request.
+public enum TargetAnswer: Sendable {
+    case response(FinalResponse)
+    /// A published file: the server evaluates conditions and ranges, and sends its bytes. `fields` go with 200, 206 and
+    /// 304 responses; the validators are added.
+    case file(PublishedFile, fields: Fields)
+}

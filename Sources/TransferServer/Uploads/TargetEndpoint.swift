@@ -1,0 +1,133 @@
+import HTTPSemantics
+import ResumableUpload
+import SystemCalls
+import UploadStorage
+
+/// Serves one request to a target resource: creations of uploads, plain uploads, and everything without a representation.
+struct TargetEndpoint {
+    let service: TransferService
+    let request: IncomingRequest
+    let handler: any TargetHandler
+    let target: Target
+
+    private var principal: String { Principal.anonymous }
+
+    func serve() -> Served {
+        let responses = service.responses(for: request, stored: nil)
+        let kind = RequestKind(
+            method: request.method, addressesUpload: false, fields: request.fields, dialect: responses.dialect)
+        switch kind {
+        case .discovery:
+            return Served(service.discovery(request, methods: handler.methods(of: target)))
+        case .creation(let isComplete):
+            return serveContent(isComplete: isComplete, responses: responses)
+        default:
+            let takesContent = request.method == .put || request.method == .post || request.method == .patch
+            return takesContent ? serveContent(isComplete: nil, responses: responses) : serveWithoutContent()
+        }
+    }
+
+    // MARK: Without a representation
+
+    private func serveWithoutContent() -> Served {
+        guard handler.methods(of: target).contains(request.method) else { return Served(methodNotAllowed) }
+        let wanted = TargetRequest(
+            target: target, method: request.method, principal: principal, query: request.target.query,
+            fields: request.fields)
+        let service = service
+        let handler = handler
+        let answer: () -> Reply = {
+            switch handler.respond(to: wanted) {
+            case .response(let response): Reply(response)
+            case .file(let file, let fields): FileReply(service.digests).reply(file, fields: fields, to: wanted)
+            }
+        }
+        // Content that nobody asked for is read and ignored, so that the connection can go on.
+        return request.expectsContent ? Served(DeferredExchange(answer)) : Served(answer())
+    }
+
+    private var methodNotAllowed: Reply {
+        let allow = handler.methods(of: target).map(\.rawValue).joined(separator: ", ")
+        return Reply(ProblemDetails.methodNotAllowed, fields: ["Allow": allow])
+    }
+
+    // MARK: With a representation
+
+    private func serveContent(isComplete: Bool?, responses: UploadResponses) -> Served {
+        guard handler.methods(of: target).contains(request.method) else { return Served(methodNotAllowed) }
+        let limits = service.configuration.limits
+        let creation = Creation(
+            dialect: responses.dialect, isComplete: isComplete, framing: request.framing, fields: request.fields)
+        switch creation.decide(limits: limits) {
+        case .refuse(let error):
+            return Served(Reply(responses.refused(error, limits: limits), code: error.code))
+        case .plain(let plan):
+            return begin(plan, isComplete: isComplete, responses: responses, announces: false)
+        case .create(let plan):
+            let announces = responses.echoesVersion || service.configuration.announcesWithoutVersion
+            return begin(plan, isComplete: isComplete, responses: responses, announces: announces, isUpload: true)
+        }
+    }
+
+    private func begin(
+        _ plan: ContentPlan, isComplete: Bool?, responses: UploadResponses, announces: Bool, isUpload: Bool = false
+    ) -> Served {
+        let proposal = UploadProposal(
+            target: target, method: request.method, principal: principal, fields: request.fields, length: plan.length)
+        if case .refuse(let response) = handler.accept(proposal) {
+            let state = UploadState(offset: 0, limits: service.configuration.limits)
+            let isAnswer = isComplete != nil
+            return Served(
+                Reply(isAnswer ? responses.finished(response, state: state, uploadLocation: nil) : response))
+        }
+        let limits = service.configuration.limits
+        let upload = NewUpload(
+            principal: principal, method: request.method, target: target.path, fields: savedFields,
+            dialect: responses.dialect, limits: limits, length: plan.length, digests: wantedDigests,
+            expiresAt: limits.maxAge.map { SystemClock.realtimeSeconds() + $0 })
+        // A whole representation whose client can never learn the upload's URL needs no upload resource.
+        let isReachable = announces || !plan.completes || responses.dialect.finalLocationIsUploadResource
+        do {
+            let lease =
+                isUpload && isReachable
+                ? try service.store.create(upload)
+                : try service.store.createTransient(
+                    principal: upload.principal, length: upload.length, digests: upload.digests)
+            let location = lease.id.map { UploadEndpoint.path(of: $0) }
+            let connection = request.connection
+            lease.onRevocation { connection.abandon() }
+            if let location, announces {
+                let head = responses.announcement(location: location, limits: limits)
+                if request.interim.send(head, patience: 1000) == .broken {
+                    lease.release()
+                    return .dropped
+                }
+            }
+            let context = UploadExchange.Context(
+                service: service, request: request, responses: responses, upload: upload, handler: handler,
+                target: target)
+            return UploadExchange.begin(
+                context, lease: lease, plan: plan,
+                origin: isComplete == nil ? .plain : .creation(location: location))
+        } catch {
+            return Served(Reply(responses.failed(ProblemDetails(error), offset: nil), code: error.code))
+        }
+    }
+
+    /// The fields that belong to the representation or bind its completion, kept for the upload's life.
+    private var savedFields: Fields {
+        let names = [
+            "Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition", "Repr-Digest",
+            "Want-Repr-Digest", "If-Match", "If-None-Match", "If-Unmodified-Since",
+        ]
+        var saved = Fields()
+        for name in names {
+            for value in request.fields.values(name) { saved.append(name, value) }
+        }
+        return saved
+    }
+
+    private var wantedDigests: Set<DigestAlgorithm> {
+        RepresentationDigests(fields: request.fields).algorithms
+    }
+}

@@ -1,0 +1,192 @@
+import HTTPSemantics
+import ResumableUpload
+import SystemCalls
+import UploadStorage
+
+/// Serves one request to an upload resource (draft sections 4.3 to 4.5).
+struct UploadEndpoint {
+    let service: TransferService
+    let request: IncomingRequest
+
+    /// How long a repeat of the completing request waits for a target at work.
+    private static let processingWait: Duration = .seconds(30)
+
+    private var store: UploadStore { service.store }
+    private var principal: String { Principal.anonymous }
+
+    /// The path of an upload resource, the value of `Location`.
+    static func path(of id: UploadID) -> String { "/uploads/\(id.text)" }
+
+    func serve(_ path: PathSegments) -> Served {
+        let unknown = service.responses(for: request, stored: nil)
+        guard path.segments.count == 2, !path.hasTrailingSlash, let id = UploadID(parsing: path.segments[1]) else {
+            return Served(refused(.notFound, unknown))
+        }
+        do {
+            let record = try store.record(id)
+            guard record.upload.principal == principal else { return Served(refused(.notFound, unknown)) }
+            let responses = service.responses(for: request, stored: record.upload.dialect)
+            if case .invalid(let reason) = record.phase, request.method != .options {
+                return Served(refused(.deactivated(reason: reason), responses))
+            }
+            return try serve(record, responses)
+        } catch {
+            return Served(failed(error, unknown))
+        }
+    }
+
+    private func serve(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> Served {
+        let kind = RequestKind(
+            method: request.method, addressesUpload: true, fields: request.fields, dialect: responses.dialect)
+        switch kind {
+        case .discovery:
+            return Served(
+                service.discovery(
+                    request, methods: [.head, .get, .patch, .delete, .options], limits: remainingLimits(record)))
+        case .retrieval:
+            if let error = responses.dialect.retrievalRefusal(fields: request.fields) {
+                return Served(refused(error, responses))
+            }
+            return Served(try retrieve(record, responses))
+        case .cancellation:
+            if let error = responses.dialect.retrievalRefusal(fields: request.fields) {
+                return Served(refused(error, responses))
+            }
+            try store.cancel(record.id, principal: principal)
+            return Served(Reply(responses.cancelled()))
+        case .append:
+            return try append(record, responses)
+        case .creation, .plain, .notAllowed:
+            return Served(refused(.methodNotAllowed, responses))
+        }
+    }
+
+    // MARK: Retrieval
+
+    /// Ends the request that still sends, so that the offset that is told is the one at which an append is accepted.
+    private func retrieve(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> Reply {
+        switch try store.takeOver(record.id, principal: principal, waitForProcessing: .zero) {
+        case .lease(let lease):
+            defer { lease.release() }
+            let offset = try lease.acknowledge()
+            return Reply(responses.retrieved(state: state(of: lease.record, offset: offset)))
+        case .processing(let record), .complete(let record):
+            return Reply(responses.retrieved(state: state(of: record, offset: record.offset)))
+        }
+    }
+
+    // MARK: Append
+
+    private func append(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> Served {
+        let append: Append
+        do {
+            append = try Append(dialect: responses.dialect, fields: request.fields, framing: request.framing)
+        } catch {
+            return Served(refused(error, responses, record))
+        }
+        switch try store.takeOver(record.id, principal: principal, waitForProcessing: .zero) {
+        case .lease(let lease):
+            return try begin(append, lease, responses)
+        case .processing(let record), .complete(let record):
+            return answer(append, record, responses)
+        }
+    }
+
+    /// An append to an upload that takes no more content.
+    private func answer(_ append: Append, _ record: UploadRecord, _ responses: UploadResponses) -> Served {
+        let state = state(of: record, offset: record.offset)
+        switch append.decide(state: state) {
+        case .refuse(let error):
+            return Served(refused(error, responses, record))
+        case .replay(let response):
+            return Served(Reply(responses.finished(response, state: state, uploadLocation: nil)))
+        case .join, .accept:
+            return Served(DeferredExchange { join(record, responses) })
+        }
+    }
+
+    /// Waits for the target that works on the upload and gives its answer: it never runs twice.
+    private func join(_ record: UploadRecord, _ responses: UploadResponses) -> Reply {
+        do {
+            let outcome = try store.takeOver(
+                record.id, principal: principal, waitForProcessing: Self.processingWait)
+            switch outcome {
+            case .complete(let record):
+                guard case .complete(let response) = record.phase else { break }
+                let state = state(of: record, offset: record.offset)
+                return Reply(responses.finished(response, state: state, uploadLocation: nil))
+            case .lease(let lease):
+                // The store failed under the target; the client may ask again and then completes it itself.
+                lease.release()
+            case .processing: break
+            }
+            var reply = Reply(
+                responses.failed(ProblemDetails.stillProcessing, offset: record.offset), code: "upload-processing")
+            reply.fields.set("Retry-After", "1")
+            return reply
+        } catch {
+            return failed(error, responses)
+        }
+    }
+
+    private func begin(_ append: Append, _ lease: UploadLease, _ responses: UploadResponses) throws(StoreError)
+        -> Served
+    {
+        var isHandedOn = false
+        defer { if !isHandedOn { lease.release() } }
+        let offset = try lease.acknowledge()
+        let record = lease.record
+        let state = state(of: record, offset: offset)
+        switch append.decide(state: state) {
+        case .refuse(let error):
+            return Served(refused(error, responses, record, offset: offset))
+        case .replay, .join:
+            return Served(refused(.completed, responses, record, offset: offset))
+        case .accept(let plan):
+            guard let (handler, target) = try? service.routes.match(PathSegments(decoding: record.upload.target)) else {
+                return Served(refused(.deactivated(reason: "its target is no longer served"), responses))
+            }
+            let connection = request.connection
+            lease.onRevocation { connection.abandon() }
+            isHandedOn = true
+            let context = UploadExchange.Context(
+                service: service, request: request, responses: responses, upload: record.upload, handler: handler,
+                target: target)
+            return UploadExchange.begin(context, lease: lease, plan: plan, origin: .append)
+        }
+    }
+
+    // MARK: Values
+
+    private func state(of record: UploadRecord, offset: Int64) -> UploadState {
+        let phase: UploadState.Phase =
+            switch record.phase {
+            case .complete(let response): .complete(response)
+            case .processing: .processing
+            case .receiving, .invalid: .receiving
+            }
+        return UploadState(offset: offset, length: record.length, phase: phase, limits: remainingLimits(record))
+    }
+
+    private func remainingLimits(_ record: UploadRecord) -> UploadLimits {
+        record.upload.limits.remaining(record.expiresAt.map { $0 - SystemClock.realtimeSeconds() })
+    }
+
+    private func refused(
+        _ error: UploadError, _ responses: UploadResponses, _ record: UploadRecord? = nil, offset: Int64? = nil
+    ) -> Reply {
+        Reply(
+            responses.refused(error, offset: offset ?? record?.offset, limits: record.map(remainingLimits)),
+            code: error.code)
+    }
+
+    private func failed(_ error: StoreError, _ responses: UploadResponses) -> Reply {
+        switch error {
+        case .notFound: refused(.notFound, responses)
+        case .gone(let reason): refused(.deactivated(reason: reason), responses)
+        case .stateLost: refused(.deactivated(reason: "bytes of it are missing"), responses)
+        case .completed: refused(.completed, responses)
+        default: Reply(responses.failed(ProblemDetails(error), offset: nil), code: error.code)
+        }
+    }
+}

@@ -1,0 +1,208 @@
+import HTTPSemantics
+import ResumableUpload
+import SystemCalls
+import UploadStorage
+
+/// Takes the content of one creation, append or plain upload into the store, and answers at its end.
+final class UploadExchange: Exchange {
+    /// What the exchange belongs to.
+    struct Context {
+        let service: TransferService
+        let request: IncomingRequest
+        let responses: UploadResponses
+        /// As it was saved at creation.
+        let upload: NewUpload
+        let handler: any TargetHandler
+        let target: Target
+    }
+
+    /// Which kind of request it serves.
+    enum Origin {
+        /// Not part of the upload protocol.
+        case plain
+        /// `location` is the upload resource's, where there is one.
+        case creation(location: String?)
+        case append
+    }
+
+    let context: Context
+    let lease: UploadLease
+    let origin: Origin
+    private var counter: ContentCounter
+    private var pace: AcknowledgementPace
+    private let contentDigest: DigestField?
+    private var isProcessing = false
+
+    private init(_ context: Context, lease: UploadLease, plan: ContentPlan, origin: Origin) {
+        self.context = context
+        self.lease = lease
+        self.origin = origin
+        counter = ContentCounter(plan)
+        pace = AcknowledgementPace(start: plan.start, now: SystemClock.monotonicNanoseconds())
+        contentDigest = DigestField(fieldLines: context.request.fields.values("Content-Digest"))
+    }
+
+    /// Prepares the lease for the content that the plan expects.
+    static func begin(_ context: Context, lease: UploadLease, plan: ContentPlan, origin: Origin) -> Served {
+        let exchange = UploadExchange(context, lease: lease, plan: plan, origin: origin)
+        do {
+            if plan.learnsLength, let length = plan.length { try lease.setLength(length) }
+            // Bytes whose digest is still to be compared count for nothing until it has been.
+            if let digest = exchange.contentDigest {
+                try lease.beginStaging(digests: Set(digest.values.map(\.algorithm)))
+            }
+            return Served(exchange)
+        } catch {
+            lease.release()
+            return Served(exchange.failed(error))
+        }
+    }
+
+    // MARK: Content
+
+    func receive(_ bytes: UnsafeRawBufferPointer) -> NextStep {
+        switch counter.receive(bytes.count) {
+        case .accept: break
+        case .exceedsLength(let length): return invalidate(.lengthExceeded(length: length))
+        case .exceedsMaxSize(let limit): return invalidate(.uploadTooLarge(limit: limit))
+        case .exceedsMaxContent(let limit): return .reply(refused(.appendTooLarge(limit: limit)))
+        }
+        do {
+            try lease.append(bytes)
+            if contentDigest == nil { pursueAcknowledgement() }
+            try beginProcessingIfReceived()
+            return .proceed
+        } catch {
+            return step(for: error)
+        }
+    }
+
+    /// Makes what has arrived durable beside the receiving, and tells the client what already is.
+    private func pursueAcknowledgement() {
+        guard lease.id != nil else { return }
+        let now = SystemClock.monotonicNanoseconds()
+        if pace.shouldAcknowledge(received: lease.received, now: now) { lease.startAcknowledging() }
+        guard context.responses.echoesVersion || context.service.configuration.announcesWithoutVersion else { return }
+        let durable = lease.acknowledged
+        if pace.shouldTell(durable: durable, now: now), let head = context.responses.progress(offset: durable) {
+            // A client that does not read misses it; one that is gone is noticed by the receiving.
+            _ = context.request.interim.send(head, patience: 0)
+        }
+    }
+
+    /// From the last byte of a completing request on, others wait for it and do not end it.
+    private func beginProcessingIfReceived() throws(StoreError) {
+        guard counter.plan.completes, contentDigest == nil, case .length(let length) = context.request.framing,
+            counter.received == length, case .whole = counter.end()
+        else { return }
+        try beginProcessing()
+    }
+
+    private func beginProcessing() throws(StoreError) {
+        guard !isProcessing else { return }
+        try lease.beginProcessing(marksDurably: !context.handler.completionIsRepeatable)
+        isProcessing = true
+    }
+
+    // MARK: The end
+
+    func finish() -> NextStep {
+        do {
+            if let refusal = try verifyContentDigest() { return .reply(refusal) }
+            switch counter.end() {
+            case .part:
+                _ = try lease.acknowledge()
+                return .reply(partReply())
+            case .short(let length, let received):
+                _ = try lease.acknowledge()
+                let detail = "The request completes the upload at \(received) bytes, but its length is \(length)."
+                return .reply(refused(.inconsistentLength(detail: detail)))
+            case .whole(let length):
+                try lease.setLength(length)
+                try beginProcessing()
+                let completion = UploadCompletion(context, lease: lease, length: length)
+                return .reply(finished(try completion.run(), length: length))
+            }
+        } catch {
+            if isProcessing { lease.endProcessing() }
+            return step(for: error)
+        }
+    }
+
+    func end(_ end: RequestEnd) { lease.release() }
+
+    /// - Returns: the refusal where the content is not what its digest says; it is dropped then.
+    private func verifyContentDigest() throws(StoreError) -> Reply? {
+        guard let contentDigest else { return nil }
+        for (algorithm, expected) in contentDigest.values where try lease.stagedDigest(algorithm) != expected {
+            lease.discardStaged()
+            return refused(.digestMismatch(field: "Content-Digest", algorithm: algorithm.rawValue))
+        }
+        try lease.commitStaged()
+        return nil
+    }
+
+    // MARK: Replies
+
+    private func partReply() -> Reply {
+        switch origin {
+        case .creation(let location?): Reply(context.responses.created(location: location, state: state()))
+        default: Reply(context.responses.appended(state: state()))
+        }
+    }
+
+    private func finished(_ answer: FinalResponse, length: Int64) -> Reply {
+        switch origin {
+        case .plain: Reply(answer)
+        case .creation(let location):
+            Reply(context.responses.finished(answer, state: state(offset: length), uploadLocation: location))
+        case .append:
+            Reply(context.responses.finished(answer, state: state(offset: length), uploadLocation: nil))
+        }
+    }
+
+    private func refused(_ error: UploadError) -> Reply {
+        if case .plain = origin { return Reply(error.problem(in: context.responses.dialect)) }
+        return Reply(
+            context.responses.refused(
+                error, offset: lease.id == nil ? nil : lease.acknowledged, limits: remainingLimits),
+            code: error.code)
+    }
+
+    private func failed(_ error: StoreError) -> Reply {
+        let problem = ProblemDetails(error)
+        if case .plain = origin { return Reply(problem) }
+        return Reply(
+            context.responses.failed(problem, offset: lease.id == nil ? nil : lease.acknowledged), code: error.code)
+    }
+
+    private func invalidate(_ error: UploadError) -> NextStep {
+        do {
+            try lease.invalidate(reason: error.code)
+        } catch .superseded {
+            return .drop
+        } catch {
+            return step(for: error)
+        }
+        let reply: Reply =
+            if case .plain = origin { Reply(error.problem(in: context.responses.dialect)) } else {
+                Reply(context.responses.refused(error, limits: remainingLimits), code: error.code)
+            }
+        return .reply(reply)
+    }
+
+    private func step(for error: StoreError) -> NextStep {
+        if case .superseded = error { return .drop }
+        context.service.log.error(
+            "\(error.code): \(error)", request: context.request.id)
+        return .reply(failed(error))
+    }
+
+    private func state(offset: Int64? = nil) -> UploadState {
+        UploadState(offset: offset ?? lease.acknowledged, length: counter.plan.length, limits: remainingLimits)
+    }
+
+    private var remainingLimits: UploadLimits {
+        context.upload.limits.remaining(context.upload.expiresAt.map { $0 - SystemClock.realtimeSeconds() })
+    }
+}

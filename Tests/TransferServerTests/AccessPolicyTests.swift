@@ -1,0 +1,62 @@
+import HTTPSemantics
+import Testing
+
+@testable import TransferServer
+
+@Suite("Anonymous service")
+struct AccessPolicyTests {
+    private func code(
+        _ method: Method = .get, target: String = "/files/x", _ fields: Fields, version: ProtocolVersion = .http11,
+        policy: AccessPolicy = AccessPolicy(allowsAnonymous: false, allowedOrigins: [])
+    ) throws -> String? {
+        let head = RequestHead(method: method, target: target, version: version, fields: fields)
+        return policy.refusal(of: head, target: try #require(RequestTarget(parsing: target)))?.code
+    }
+
+    @Test("is for this machine's own names", arguments: ["localhost", "LOCALHOST:8080", "127.0.0.1:1", "[::1]:8080"])
+    func ownNames(host: String) throws {
+        #expect(try code(["Host": host]) == nil)
+    }
+
+    @Test(
+        "is refused to every other name: DNS rebinding",
+        arguments: ["evil.example", "localhost.evil.example", "127.0.0.2", "[::]"])
+    func foreignNames(host: String) throws {
+        #expect(try code(["Host": host]) == "foreign-host")
+    }
+
+    @Test("judges the authority of an absolute target, not the Host beside it")
+    func absoluteTarget() throws {
+        #expect(try code(target: "http://evil.example/files/x", ["Host": "localhost"]) == "foreign-host")
+        #expect(try code(target: "http://localhost/files/x", ["Host": "localhost"]) == nil)
+    }
+
+    @Test(
+        "is refused through a proxy",
+        arguments: ["Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Real-IP", "Via"])
+    func proxies(name: String) throws {
+        var fields: Fields = ["Host": "localhost"]
+        fields.append(name, "1.1 x")
+        #expect(try code(fields) == "forwarded-request")
+    }
+
+    @Test("lets foreign pages change nothing, own and named ones everything")
+    func origins() throws {
+        let foreign: Fields = ["Host": "localhost:8080", "Origin": "https://evil.example"]
+        #expect(try code(.post, foreign) == "foreign-origin")
+        #expect(try code(.delete, foreign) == "foreign-origin")
+        #expect(try code(.get, foreign) == nil)
+        #expect(try code(.post, ["Host": "localhost:8080", "Origin": "null"]) == "foreign-origin")
+        #expect(try code(.post, ["Host": "localhost:8080", "Origin": "http://localhost:9090"]) == "foreign-origin")
+        #expect(try code(.post, ["Host": "localhost:8080", "Origin": "http://localhost:8080"]) == nil)
+        let named = AccessPolicy(allowsAnonymous: false, allowedOrigins: ["https://evil.example"])
+        #expect(try code(.post, foreign, policy: named) == nil)
+    }
+
+    @Test("is for everybody where that was asked for")
+    func allowed() throws {
+        let open = AccessPolicy(allowsAnonymous: true, allowedOrigins: [])
+        let fields: Fields = ["Host": "files.example", "Via": "1.1 proxy", "Origin": "https://evil.example"]
+        #expect(try code(.post, fields, policy: open) == nil)
+    }
+}

@@ -1,0 +1,32 @@
+import Testing
+
+@testable import TransferServer
+
+@Suite("Names that the server chooses")
+struct FreeNamesTests {
+    @Test("SEC-04: the proposed name, made safe, then numbered before its suffix")
+    func proposed() {
+        let names = FreeNames(directory: ["in"], disposition: #"inline; filename="../../etc/report.tar.gz""#)
+        #expect(names.name(0)?.path == "in/report.tar.gz")
+        #expect(names.name(1)?.path == "in/report.tar (1).gz")
+        #expect(names.name(20)?.path == "in/report.tar (20).gz")
+        #expect(names.name(21) != names.name(21))
+    }
+
+    @Test(
+        "a random name where none was proposed, or none is left", arguments: [nil, "inline", #"inline; filename="..""#])
+    func random(disposition: String?) {
+        let first = FreeNames(directory: [], disposition: disposition).name(0)
+        #expect(first != nil && first != FreeNames(directory: [], disposition: disposition).name(0))
+    }
+
+    @Test("numbered names stay within what file systems take")
+    func long() throws {
+        let names = FreeNames(
+            directory: [], disposition: "inline; filename*=UTF-8''" + String(repeating: "%C3%A4", count: 300) + ".bin")
+        for attempt in [0, 1, 25] {
+            let name = try #require(names.name(attempt))
+            #expect(name.lastSegment.utf8.count <= 255 && name.lastSegment.hasSuffix(".bin"))
+        }
+    }
+}

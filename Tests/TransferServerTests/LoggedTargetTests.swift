@@ -1,0 +1,33 @@
+import Testing
+import UploadStorage
+
+@testable import TransferServer
+
+@Suite("Request targets in the log")
+struct LoggedTargetTests {
+    @Test("SEC-15: an upload's URL is told by a hash")
+    func uploads() {
+        let id = UploadID()
+        let logged = LoggedTarget("/uploads/\(id.text)?x=1").text
+        #expect(logged == "/uploads/\(id.description)")
+        #expect(!logged.contains(id.text.prefix(8)))
+    }
+
+    @Test(
+        "SEC-15: in no spelling does the secret get through",
+        arguments: ["/uploads/%30%31secret", "/uploads/a/secret", "http://h/uploads/secret"])
+    func spellings(target: String) {
+        #expect(!LoggedTarget(target).text.contains("secret"))
+    }
+
+    @Test("control characters cannot forge a line, and the length is bounded")
+    func forging() {
+        #expect(!LoggedTarget("/files/a\nb c").text.contains { $0 == "\n" || $0 == " " })
+        #expect(LoggedTarget("/" + String(repeating: "x", count: 5000)).text.count == 300)
+    }
+
+    @Test("queries, which may carry secrets, are left out")
+    func queries() {
+        #expect(LoggedTarget("/files/a?token=t").text == "/files/a")
+    }
+}
