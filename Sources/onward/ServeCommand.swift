@@ -1,0 +1,124 @@
+import Glibc
+import HTTPSemantics
+import SystemCalls
+import TransferServer
+import UploadStorage
+
+/// `onward serve`: runs the server until it is asked to end.
+enum ServeCommand {
+    static func run(_ arguments: [String]) -> ExitStatus {
+        let parser = OptionParser(options: ServeSettings.options)
+        if arguments.contains("--help") || arguments.contains("-h") {
+            Console.output(
+                """
+                usage: onward serve [OPTIONS]
+
+                Serves resumable uploads and Range downloads. Every option is also a variable of
+                the environment: --max-size is ONWARD_MAX_SIZE. Sizes take K M G T (powers of
+                1000) and KiB MiB GiB TiB (of 1024), durations s m h d.
+                """ + "\n" + parser.help())
+            return .done
+        }
+        var settings = ServeSettings()
+        do {
+            try parser.parse(arguments, environment: environment(), into: &settings)
+        } catch {
+            Console.error("onward serve: \(error.message)\nSee 'onward serve --help'.")
+            return .usage
+        }
+        if !settings.listeners.isEmpty { settings.server.listeners = settings.listeners }
+        return serve(settings)
+    }
+
+    private static func serve(_ settings: ServeSettings) -> ExitStatus {
+        ProcessControl.raiseDescriptorLimit()
+        var configuration = settings.store
+        configuration.interruptedResponse = .init(
+            ProblemDetails(
+                status: 500, detail: "The server ended while the target worked on the upload.",
+                code: "target-interrupted"))
+        configuration.validated = FilesHandler.validated
+        let store: UploadStore
+        do {
+            store = try UploadStore.open(root: settings.root, configuration: configuration)
+        } catch {
+            return report(error, root: settings.root)
+        }
+        defer { store.close() }
+        let server = Server(
+            configuration: settings.server, store: store, handlers: [("files", FilesHandler(store: store))])
+        do { try server.start() } catch { return report(error) }
+        explain(server, root: settings.root)
+        ProcessControl.waitForEnd()
+        server.stop()
+        return .done
+    }
+
+    /// The lines to try, for the person at the terminal.
+    private static func explain(_ server: Server, root: String) {
+        var text = "onward serves \(root)"
+        for case .tcp(let host, let port) in server.addresses.prefix(1) {
+            let name = ["0.0.0.0", "::"].contains(host) ? "localhost" : host.contains(":") ? "[\(host)]" : host
+            let url = "http://\(name):\(port)/files/big.bin"
+            text += """
+                 at http://\(name):\(port)/
+
+                Upload a file, resumable:
+                  curl -v -T big.bin -H 'Upload-Complete: ?1' -H 'Upload-Draft-Interop-Version: 8' \(url)
+                The first response, 104, names the upload's own URL. After a cut ask it for the offset:
+                  curl -I http://\(name):\(port)/uploads/…
+                and send the rest from there:
+                  tail -c +$((OFFSET + 1)) big.bin | curl -X PATCH --data-binary @- -H 'Upload-Offset: OFFSET' \\
+                    -H 'Upload-Complete: ?1' -H 'Content-Type: application/partial-upload' http://\(name):\(port)/uploads/…
+                Download it, and go on after a cut:
+                  curl -C - -O \(url)
+                """
+        }
+        Console.output(text)
+    }
+
+    private static func report(_ error: StoreError, root: String) -> ExitStatus {
+        switch error {
+        case .inUse:
+            Console.error("onward serve: another server uses \(root). Stop it, or choose another --root.")
+            return .dataInUse
+        case .unusableRoot(let reason), .foreignData(let reason), .damaged(let reason):
+            Console.error("onward serve: \(root) cannot be used: \(reason)")
+        case .newerSchema(let version):
+            Console.error(
+                "onward serve: \(root) was written by a newer version of onward (schema \(version)). Nothing was changed."
+            )
+        default:
+            Console.error("onward serve: \(root) cannot be used: \(error)")
+        }
+        return .dataUnusable
+    }
+
+    private static func report(_ error: Server.StartError) -> ExitStatus {
+        switch error {
+        case .cannotListen(let address, let reason):
+            Console.error("onward serve: cannot listen on \(address): \(reason)")
+            return .addressBusy
+        case .anonymousBeyondLoopback(let address):
+            Console.error(
+                """
+                onward serve: \(address) can be reached from other machines, and anybody could read and write there.
+                Listen on 127.0.0.1, or allow that with --allow-anonymous.
+                """)
+            return .usage
+        case .alreadyStarted:
+            return .usage
+        }
+    }
+
+    private static func environment() -> [String: String] {
+        var variables: [String: String] = [:]
+        var entry = environ
+        while let text = entry.pointee {
+            let parts = String(cString: text).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            if parts.count == 2 { variables[String(parts[0])] = String(parts[1]) }
+            entry = entry.advanced(by: 1)
+        }
+        return variables
+    }
+}

@@ -1,0 +1,154 @@
+import ResumableUpload
+import SystemCalls
+import TransferServer
+import UploadStorage
+
+/// What `onward serve` was told, and the options that tell it.
+struct ServeSettings {
+    var root = "./onward-data"
+    var listeners: [SocketAddress] = []
+    var server = ServerConfiguration()
+    var store = StoreConfiguration()
+
+    static let options: [CommandOption<ServeSettings>] = [
+        // Where
+        CommandOption("root", "DIR", group: "Where", "data directory, made if it is missing (./onward-data)") {
+            settings, value throws(OptionError) in
+            guard !value.isEmpty else { throw OptionError("the directory's name is empty") }
+            settings.root = value
+        },
+        CommandOption(
+            "listen", "HOST:PORT", group: "Where", repeatable: true,
+            "address to serve, or unix:PATH; repeatable, in the environment\nseparated by spaces (127.0.0.1:8080)"
+        ) { settings, value throws(OptionError) in
+            settings.listeners.append(try address(value))
+        },
+        CommandOption("max-connections", "N", group: "Where", "connections served at once (1000)") {
+            settings, value throws(OptionError) in
+            settings.server.maximumConnections = try Quantity.count(value, 1...1_000_000)
+        },
+
+        // Protocol
+        CommandOption(
+            flag: "announce-without-version", group: "Protocol",
+            "send 104 to clients that name no draft version, too;\nfor the time when the RFC is out"
+        ) { $0.server.announcesWithoutVersion = true },
+
+        // Limits
+        size("max-size", "largest representation", \.server.limits.maxSize),
+        size("min-size", "smallest representation that is made resumable", \.server.limits.minSize),
+        size("max-append-size", "most content in one request", \.server.limits.maxAppendSize),
+        size(
+            "min-append-size", "least content in a request that does not complete\nits upload",
+            \.server.limits.minAppendSize),
+        CommandOption("max-age", "DURATION", group: limits, "life of an unfinished upload (7d)") {
+            settings, value throws(OptionError) in
+            settings.server.limits.maxAge = try positive(Quantity.seconds(value))
+        },
+        CommandOption("keep-completed", "DURATION", group: limits, "how long a finished upload's answer is kept (24h)")
+        {
+            settings, value throws(OptionError) in
+            settings.store.keepCompleted = try Quantity.seconds(value)
+        },
+        CommandOption("max-uploads", "N", group: limits, "unfinished uploads for each principal") {
+            settings, value throws(OptionError) in
+            settings.store.maxUploadsPerPrincipal = try Quantity.count(value, 1...1_000_000_000)
+        },
+        CommandOption("quota", "SIZE", group: limits, "bytes of files and unfinished uploads for each principal") {
+            settings, value throws(OptionError) in
+            settings.store.quotaPerPrincipal = try positive(Quantity.bytes(value))
+        },
+        CommandOption(
+            "min-free", "SIZE", group: limits,
+            "free space below which nothing new is begun\n(1GiB, at most a tenth of the disk)"
+        ) { settings, value throws(OptionError) in
+            settings.store.minFree = try Quantity.bytes(value)
+        },
+
+        // Timeouts
+        CommandOption(
+            "header-timeout", "DURATION", group: "Timeouts", "for the head of a connection's first request (30s)"
+        ) {
+            settings, value throws(OptionError) in
+            settings.server.headerTimeout = Int(try positive(Quantity.seconds(value)))
+        },
+        CommandOption(
+            "idle-timeout", "DURATION", group: "Timeouts", "without a byte of content, response or next request (60s)"
+        ) { settings, value throws(OptionError) in
+            settings.server.idleTimeout = Int(try positive(Quantity.seconds(value)))
+        },
+
+        // Access
+        CommandOption(
+            flag: "allow-anonymous", group: "Access",
+            "take requests from everybody who can connect; without it\nonly from this machine, not through a proxy, not from\nforeign web pages"
+        ) { $0.server.allowsAnonymous = true },
+        CommandOption(
+            "cors-origin", "ORIGIN", group: "Access", repeatable: true,
+            "origin whose pages may use the server, such as\nhttps://app.example; * is any; repeatable"
+        ) { settings, value throws(OptionError) in
+            guard value == "*" || (value.contains("://") && !value.hasSuffix("/")) else {
+                throw OptionError("'\(value)' is not an origin such as https://app.example")
+            }
+            settings.server.corsOrigins.append(value)
+        },
+
+        // Durability
+        CommandOption(
+            "durability", "MODE", group: "Durability",
+            "acknowledged: an offset that was told survives a loss of\npower; relaxed: the end of the process alone (acknowledged)"
+        ) { settings, value throws(OptionError) in
+            switch value {
+            case "acknowledged": settings.store.durability = .acknowledged
+            case "relaxed": settings.store.durability = .relaxed
+            default: throw OptionError("'\(value)' is neither acknowledged nor relaxed")
+            }
+        },
+
+        // Logging
+        CommandOption("log-format", "FORMAT", group: "Logging", "text or json (text)") {
+            settings, value throws(OptionError) in
+            guard let format = LogFormat(rawValue: value) else {
+                throw OptionError("'\(value)' is neither text nor json")
+            }
+            settings.server.logFormat = format
+        },
+        CommandOption("log-level", "LEVEL", group: "Logging", "error, warning, info or debug (info)") {
+            settings, value throws(OptionError) in
+            guard let level = LogLevel(rawValue: value) else {
+                throw OptionError("'\(value)' is none of error, warning, info, debug")
+            }
+            settings.server.logLevel = level
+        },
+    ]
+
+    private static let limits = "Limits (off where no default is named)"
+
+    private static func size(
+        _ name: String, _ help: String, _ path: WritableKeyPath<ServeSettings, Int64?> & Sendable
+    ) -> CommandOption<ServeSettings> {
+        CommandOption(name, "SIZE", group: limits, help) { settings, value throws(OptionError) in
+            settings[keyPath: path] = try positive(Quantity.bytes(value))
+        }
+    }
+
+    private static func positive(_ value: Int64) throws(OptionError) -> Int64 {
+        guard value > 0 else { throw OptionError("has to be more than 0") }
+        return value
+    }
+
+    private static func address(_ text: String) throws(OptionError) -> SocketAddress {
+        if text.hasPrefix("unix:") {
+            let path = String(text.dropFirst(5))
+            guard !path.isEmpty else { throw OptionError("unix: needs a path") }
+            return .unix(path: path)
+        }
+        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
+            throw OptionError("'\(text)' is neither HOST:PORT nor unix:PATH")
+        }
+        var host = String(text[..<colon])
+        if host.hasPrefix("[") && host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
+        guard !host.isEmpty else { throw OptionError("'\(text)' names no host; 0.0.0.0 is every IPv4 address") }
+        return .tcp(host: host, port: port)
+    }
+}
