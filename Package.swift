@@ -47,7 +47,10 @@ let package = Package(
         .testTarget(name: "TransferServerTests", dependencies: ["TransferServer"], swiftSettings: strict),
         .testTarget(
             name: "EndToEndTests",
-            dependencies: ["onward", "HTTPSemantics", "SystemCalls", "Digests"], swiftSettings: strict),
+            dependencies: [
+                "onward", "TransferServer", "UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls", "Digests",
+            ],
+            swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]
 )
