@@ -48,7 +48,8 @@ let package = Package(
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "onward", "TransferServer", "UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls", "Digests",
+                "onward", "TransferServer", "UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls",
+                "Digests",
             ],
             swiftSettings: strict),
     ],

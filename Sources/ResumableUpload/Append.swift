@@ -51,7 +51,7 @@ public struct Append: Sendable, Hashable {
         }
         switch state.phase {
         case .complete(let response):
-            return decideRepeat(state: state, dialect.replaysFinalResponse ? .replay(response) : .refuse(.completed))
+            return decideRepeat(state: state, .replay(response))
         case .processing:
             return decideRepeat(state: state, .join)
         case .receiving:

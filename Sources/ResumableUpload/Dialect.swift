@@ -61,16 +61,15 @@ extension Dialect {
     /// Whether the content length of a completing request tells the length of the representation.
     public var derivesLength: Bool { self >= .interop4 }
 
-    /// Whether `HEAD` and `DELETE` on an upload resource must not carry the upload's fields.
+    /// Whether `HEAD` and `DELETE` on an upload resource must not carry fields that state something of the upload.
     public var forbidsStateFieldsOnRetrieval: Bool { self <= .interop6 }
 
     /// Why a retrieval or a cancellation is refused for its fields: interop versions up to 6 forbid those that state an
-    /// offset, a length or completeness, later ones ignore them.
+    /// offset or completeness, version 6 that of the length, too; later ones ignore them.
     public func retrievalRefusal(fields: Fields) -> UploadError? {
         guard forbidsStateFieldsOnRetrieval else { return nil }
-        let names = [
-            UploadFieldName.offset, UploadFieldName.complete, UploadFieldName.incomplete, UploadFieldName.length,
-        ]
+        var names = [UploadFieldName.offset, UploadFieldName.complete, UploadFieldName.incomplete]
+        if self == .interop6 { names.append(UploadFieldName.length) }
         return names.contains(where: fields.contains) ? .stateFieldsOnRetrieval : nil
     }
 
@@ -78,10 +77,6 @@ extension Dialect {
     ///
     /// A deployed client of versions 5 and 6 ends an empty file that way and never sends the completing append.
     public var emptyLengthCompletes: Bool { self == .interop5 || self == .interop6 }
-
-    /// Whether a valid repeat of the completing append is answered with the stored final response.
-    /// Versions 6 and 7 demand a refusal.
-    public var replaysFinalResponse: Bool { self != .interop6 && self != .interop7 }
 }
 
 // MARK: - What responses look like
@@ -107,8 +102,8 @@ extension Dialect {
     /// The status for an upload that was deactivated while its client may still know it.
     public var deactivatedStatus: Status { self <= .interop6 ? 404 : 410 }
 
-    /// Whether a completed upload is told before the offset is compared.
-    /// Versions 6 and 7 demand that refusal for any append.
+    /// Whether every append to a completed upload is refused, whatever its offset, as versions 6 and 7 demand; in the
+    /// others a valid repeat of the completing append gets the stored final response.
     public var refusesCompletedBeforeOffset: Bool { self == .interop6 || self == .interop7 }
 
     /// Whether the problem type `completed-upload` exists; the editor's copy, and so the RFC, has none.

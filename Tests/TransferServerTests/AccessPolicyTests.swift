@@ -6,7 +6,7 @@ import Testing
 @Suite("Anonymous service")
 struct AccessPolicyTests {
     private func code(
-        _ method: Method = .get, target: String = "/files/x", _ fields: Fields, version: ProtocolVersion = .http11,
+        _ method: Method, target: String = "/files/x", _ fields: Fields, version: ProtocolVersion = .http11,
         policy: AccessPolicy = AccessPolicy(allowsAnonymous: false, allowedOrigins: [])
     ) throws -> String? {
         let head = RequestHead(method: method, target: target, version: version, fields: fields)
@@ -15,20 +15,20 @@ struct AccessPolicyTests {
 
     @Test("is for this machine's own names", arguments: ["localhost", "LOCALHOST:8080", "127.0.0.1:1", "[::1]:8080"])
     func ownNames(host: String) throws {
-        #expect(try code(["Host": host]) == nil)
+        #expect(try code(.get, ["Host": host]) == nil)
     }
 
     @Test(
         "is refused to every other name: DNS rebinding",
         arguments: ["evil.example", "localhost.evil.example", "127.0.0.2", "[::]"])
     func foreignNames(host: String) throws {
-        #expect(try code(["Host": host]) == "foreign-host")
+        #expect(try code(.get, ["Host": host]) == "foreign-host")
     }
 
     @Test("judges the authority of an absolute target, not the Host beside it")
     func absoluteTarget() throws {
-        #expect(try code(target: "http://evil.example/files/x", ["Host": "localhost"]) == "foreign-host")
-        #expect(try code(target: "http://localhost/files/x", ["Host": "localhost"]) == nil)
+        #expect(try code(.get, target: "http://evil.example/files/x", ["Host": "localhost"]) == "foreign-host")
+        #expect(try code(.get, target: "http://localhost/files/x", ["Host": "localhost"]) == nil)
     }
 
     @Test(
@@ -37,7 +37,7 @@ struct AccessPolicyTests {
     func proxies(name: String) throws {
         var fields: Fields = ["Host": "localhost"]
         fields.append(name, "1.1 x")
-        #expect(try code(fields) == "forwarded-request")
+        #expect(try code(.get, fields) == "forwarded-request")
     }
 
     @Test("lets foreign pages change nothing, own and named ones everything")

@@ -1,4 +1,3 @@
-import Synchronization
 import SystemCalls
 
 /// One open connection as other threads may see it: they can end it, and see since when it is idle.
@@ -29,11 +28,11 @@ final class ConnectionEntry: Sendable {
     }
 
     let output: SocketOutput
-    private let standing: Mutex<Standing>
+    private let standing: Monitor<Standing>
 
     init(output: SocketOutput, now: Int64) {
         self.output = output
-        standing = Mutex(Standing(since: now))
+        standing = Monitor(Standing(since: now))
     }
 
     func enter(_ phase: Phase, at now: Int64) {

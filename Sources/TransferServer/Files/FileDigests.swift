@@ -1,6 +1,6 @@
 import Digests
 import HTTPSemantics
-import Synchronization
+import SystemCalls
 import UploadStorage
 
 /// Digests of published files, computed when somebody asks and remembered by entity tag.
@@ -16,7 +16,7 @@ final class FileDigests: Sendable {
     }
 
     private let capacity = 1024
-    private let cache = Mutex(Cache())
+    private let cache = Monitor(Cache())
 
     /// - Returns: `nil` where the file cannot be read to its end.
     func value(of file: PublishedFile, _ algorithm: DigestAlgorithm) -> [UInt8]? {

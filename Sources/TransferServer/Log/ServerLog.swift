@@ -1,6 +1,5 @@
 import FoundationEssentials
 import HTTPSemantics
-import Synchronization
 import SystemCalls
 import UploadStorage
 
@@ -8,12 +7,12 @@ import UploadStorage
 final class ServerLog: Sendable {
     private let format: LogFormat
     private let level: LogLevel
-    private let output: Mutex<LogOutput>
+    private let output: Monitor<LogOutput>
 
     init(format: LogFormat, level: LogLevel, output: LogOutput = LogOutput()) {
         self.format = format
         self.level = level
-        self.output = Mutex(output)
+        self.output = Monitor(output)
     }
 
     func error(_ message: String, request: RequestID? = nil) { write(.error, message, request: request) }

@@ -1,7 +1,6 @@
 import Glibc
 import HTTPSemantics
 import ResumableUpload
-import Synchronization
 import SystemCalls
 import UploadStorage
 
@@ -30,7 +29,7 @@ public final class Server: Sendable {
     private let service: TransferService
     private let registry: ConnectionRegistry
     private let log: ServerLog
-    private let running = Mutex(Running())
+    private let running = Monitor(Running())
 
     /// - Parameters:
     ///   - store: where uploads and files live. The server does not close it.
