@@ -49,7 +49,8 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             option(.CONNECTION_LIMIT, Int(options.maximumConnections)),
             option(.CONNECTION_TIMEOUT, 0),
             option(.THREAD_STACK_SIZE, options.threadStack),
-            option(.STRICT_FOR_CLIENT, 1),
+            // What its strict mode refuses we refuse ourselves: its own answer sends the head twice.
+            option(.STRICT_FOR_CLIENT, 0),
             option(.URI_LOG_CALLBACK, address(of: beginTarget), context),
             option(.NOTIFY_COMPLETED, address(of: notifyCompleted), context),
             option(.NOTIFY_CONNECTION, address(of: notifyConnection), context),

@@ -32,8 +32,9 @@ struct RequestConnection {
             _ = MHD_get_connection_values_n(
                 handle, .HEADER_KIND,
                 { context, _, name, nameSize, value, valueSize in
-                    guard let fields = context?.assumingMemoryBound(to: Fields.self), let name else { return .YES }
-                    fields.pointee.append(text(name, nameSize), value.map { text($0, valueSize) } ?? "")
+                    guard let fields = context?.assumingMemoryBound(to: Fields.self) else { return .NO }
+                    fields.pointee.append(
+                        name.map { text($0, nameSize) } ?? "", value.map { text($0, valueSize) } ?? "")
                     return .YES
                 }, pointer)
         }

@@ -86,7 +86,8 @@ final class TransferService: RequestService {
 
     /// The dialect of a request: the one it names, else the one in which its upload was begun.
     func responses(for request: IncomingRequest, stored: Dialect?) -> UploadResponses {
-        let announced = Dialect(announcedBy: request.fields)
-        return UploadResponses(dialect: announced ?? stored ?? .rfc, echoesVersion: announced != nil)
+        UploadResponses(
+            answering: request.fields, version: request.head.version, storedDialect: stored,
+            announcesWithoutVersion: configuration.announcesWithoutVersion)
     }
 }

@@ -58,19 +58,18 @@ struct TargetEndpoint {
         let limits = service.configuration.limits
         let creation = Creation(
             dialect: responses.dialect, isComplete: isComplete, framing: request.framing, fields: request.fields)
-        switch creation.decide(limits: limits) {
+        switch creation.decide(limits: limits, announces: responses.allowsInterimResponses) {
         case .refuse(let error):
             return Served(Reply(responses.refused(error, limits: limits), code: error.code))
         case .plain(let plan):
-            return begin(plan, isComplete: isComplete, responses: responses, announces: false)
+            return begin(plan, isComplete: isComplete, responses: responses, isUpload: false)
         case .create(let plan):
-            let announces = responses.echoesVersion || service.configuration.announcesWithoutVersion
-            return begin(plan, isComplete: isComplete, responses: responses, announces: announces, isUpload: true)
+            return begin(plan, isComplete: isComplete, responses: responses, isUpload: true)
         }
     }
 
     private func begin(
-        _ plan: ContentPlan, isComplete: Bool?, responses: UploadResponses, announces: Bool, isUpload: Bool = false
+        _ plan: ContentPlan, isComplete: Bool?, responses: UploadResponses, isUpload: Bool
     ) -> Served {
         let proposal = UploadProposal(
             target: target, method: request.method, principal: principal, fields: request.fields, length: plan.length)
@@ -85,18 +84,16 @@ struct TargetEndpoint {
             principal: principal, method: request.method, target: target.path, fields: savedFields,
             dialect: responses.dialect, limits: limits, length: plan.length, digests: wantedDigests,
             expiresAt: limits.maxAge.map { SystemClock.realtimeSeconds() + $0 })
-        // A whole representation whose client can never learn the upload's URL needs no upload resource.
-        let isReachable = announces || !plan.completes || responses.dialect.finalLocationIsUploadResource
         do {
             let lease =
-                isUpload && isReachable
+                isUpload
                 ? try service.store.create(upload)
                 : try service.store.createTransient(
                     principal: upload.principal, length: upload.length, digests: upload.digests)
             let location = lease.id.map { UploadEndpoint.path(of: $0) }
             let connection = request.connection
             lease.onRevocation { connection.abandon() }
-            if let location, announces {
+            if let location, responses.allowsInterimResponses {
                 let head = responses.announcement(location: location, limits: limits)
                 if request.interim.send(head, patience: 1000) == .broken {
                     lease.release()

@@ -82,7 +82,7 @@ final class UploadExchange: Exchange {
         guard lease.id != nil else { return }
         let now = SystemClock.monotonicNanoseconds()
         if pace.shouldAcknowledge(received: lease.received, now: now) { lease.startAcknowledging() }
-        guard context.responses.echoesVersion || context.service.configuration.announcesWithoutVersion else { return }
+        guard context.responses.allowsInterimResponses else { return }
         let durable = lease.acknowledged
         if pace.shouldTell(durable: durable, now: now), let head = context.responses.progress(offset: durable) {
             // A client that does not read misses it; one that is gone is noticed by the receiving.

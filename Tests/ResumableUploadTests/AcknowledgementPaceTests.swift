@@ -1,0 +1,64 @@
+import ResumableUpload
+import Testing
+
+@Suite struct AcknowledgementPaceTests {
+    private static let second: Int64 = 1_000_000_000
+
+    @Test(
+        "INT-07: however fast content comes, interim responses keep their distance", arguments: 0..<50 as Range<UInt64>)
+    func bounded(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var now = Int64.random(in: 0...(.max / 2), using: &random)
+        let begin = now
+        var pace = AcknowledgementPace(start: 0, now: now)
+        var durable: Int64 = 0
+        var told: [(offset: Int64, at: Int64)] = []
+        for _ in 0..<5000 {
+            now += Int64.random(in: 0...3_000_000, using: &random)
+            durable += Int64.random(in: 0...1_000_000, using: &random)
+            if pace.shouldTell(durable: durable, now: now) { told.append((durable, now)) }
+        }
+        for (earlier, later) in zip(told, told.dropFirst()) {
+            #expect(later.at - earlier.at >= pace.spacing, "seed \(seed)")
+            #expect(later.offset > earlier.offset, "seed \(seed)")
+        }
+        #expect(Int64(told.count) <= (now - begin) / pace.spacing + 1, "seed \(seed)")
+        #expect(told.count > 1, "seed \(seed)")
+    }
+
+    @Test("INT-07: an offset is told once, and the one of the start not at all")
+    func onlyNews() {
+        var pace = AcknowledgementPace(start: 100, now: 0)
+        let told = [(100, 1), (101, 1), (101, 9), (50, 10)].map { offset, seconds in
+            pace.shouldTell(durable: offset, now: seconds * Self.second)
+        }
+        #expect(told == [false, true, false, false])
+    }
+
+    @Test("CRE-21 APP-12: the first news is told at once")
+    func first() {
+        var pace = AcknowledgementPace(start: 0, now: 5)
+        let told = [(1, 5), (2, 6), (2, 5 + pace.spacing)].map { pace.shouldTell(durable: $0, now: $1) }
+        #expect(told == [true, false, true])
+    }
+
+    @Test("Bytes are made durable after a step of them, or after a while")
+    func durability() {
+        var pace = AcknowledgementPace(start: 1000, now: 0, step: 100, interval: 10)
+        let begun = [(1000, 50), (1099, 9), (1100, 9), (1101, 18), (1101, 19), (1101, 90)].map {
+            pace.shouldAcknowledge(received: $0, now: $1)
+        }
+        #expect(begun == [false, false, true, false, true, false])
+    }
+
+    @Test("A slow sender costs one sync an interval at most")
+    func slowSender() {
+        var pace = AcknowledgementPace(start: 0, now: 0)
+        var acknowledgements = 0
+        for millisecond in 1...10_000 as ClosedRange<Int64>
+        where pace.shouldAcknowledge(received: millisecond, now: millisecond * 1_000_000) {
+            acknowledgements += 1
+        }
+        #expect((9...10).contains(acknowledgements))
+    }
+}

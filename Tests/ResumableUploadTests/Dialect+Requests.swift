@@ -1,0 +1,83 @@
+import HTTPSemantics
+import ResumableUpload
+
+extension Dialect {
+    static let drafts = allCases.filter { $0 != .rfc }
+    /// Interop 3 to 6.
+    static let early = allCases.filter { $0 < .interop7 }
+    /// Interop 7, 8 and the published protocol.
+    static let late = allCases.filter { $0 >= .interop7 }
+
+    /// The fields of a request as a client of this version writes them; what is `nil` is left out.
+    func request(
+        complete: Bool? = nil, offset: Int64? = nil, length: Int64? = nil, mediaType: String? = nil
+    ) -> Fields {
+        var fields = Fields()
+        if self != .rfc { fields.append("Upload-Draft-Interop-Version", "\(rawValue)") }
+        if let complete {
+            if self == .interop3 {
+                fields.append("Upload-Incomplete", complete ? "?0" : "?1")
+            } else {
+                fields.append("Upload-Complete", complete ? "?1" : "?0")
+            }
+        }
+        if let offset { fields.append("Upload-Offset", "\(offset)") }
+        if let length { fields.append("Upload-Length", "\(length)") }
+        if let mediaType { fields.append("Content-Type", mediaType) }
+        return fields
+    }
+
+    /// The fields of an append, with the media type that every version takes.
+    func append(complete: Bool? = nil, offset: Int64?, length: Int64? = nil) -> Fields {
+        request(complete: complete, offset: offset, length: length, mediaType: "application/partial-upload")
+    }
+
+    var responses: UploadResponses { UploadResponses(dialect: self, echoesVersion: self != .rfc) }
+
+    func creation(complete: Bool?, framing: MessageFraming, length: Int64? = nil) -> Creation {
+        Creation(
+            dialect: self, isComplete: complete, framing: framing, fields: request(complete: complete, length: length))
+    }
+
+    /// Reads an append's head and judges it; an unreadable head is a refusal.
+    func decide(_ fields: Fields, _ framing: MessageFraming, on state: UploadState) -> Append.Decision {
+        do {
+            return try Append(dialect: self, fields: fields, framing: framing).decide(state: state)
+        } catch {
+            return .refuse(error)
+        }
+    }
+}
+
+extension Fields {
+    /// What these response fields say of completeness to a client of `dialect`, read by their text alone.
+    func completeness(in dialect: Dialect) -> Bool? {
+        switch dialect == .interop3 ? self["Upload-Incomplete"] : self["Upload-Complete"] {
+        case "?1": dialect != .interop3
+        case "?0": dialect == .interop3
+        default: nil
+        }
+    }
+}
+
+extension Creation.Decision {
+    var plan: ContentPlan? {
+        switch self {
+        case .create(let plan), .plain(let plan): plan
+        case .refuse: nil
+        }
+    }
+
+    var createdPlan: ContentPlan? { if case .create(let plan) = self { plan } else { nil } }
+    var plainPlan: ContentPlan? { if case .plain(let plan) = self { plan } else { nil } }
+    var refusal: UploadError? { if case .refuse(let error) = self { error } else { nil } }
+}
+
+extension Append.Decision {
+    var plan: ContentPlan? { if case .accept(let plan) = self { plan } else { nil } }
+    var refusal: UploadError? { if case .refuse(let error) = self { error } else { nil } }
+}
+
+extension UploadError {
+    var isInconsistentLength: Bool { if case .inconsistentLength = self { true } else { false } }
+}

@@ -1,0 +1,105 @@
+import HTTPSemantics
+import ResumableUpload
+import Testing
+
+@Suite struct DialectTests {
+    @Test(
+        "STF-10: the version is an Integer Item",
+        arguments: [
+            ("3", .interop3), ("8", .interop8), ("08", .interop8), ("8;x", .interop8), ("\"8\"", nil), ("8.0", nil),
+            ("8,8", nil), ("8, 8", nil), ("2", nil), ("9", nil), ("0", nil), ("-8", nil), ("+8", nil), ("99", nil),
+            ("100", nil), ("abc", nil), ("", nil), ("999999999999999", nil), ("9223372036854775815", nil),
+        ] as [(String, Dialect?)])
+    func announced(value: String, expected: Dialect?) {
+        #expect(Dialect(announcedBy: ["Upload-Draft-Interop-Version": value]) == expected)
+    }
+
+    @Test("STF-10: two lines name no version")
+    func announcedTwice() {
+        let fields = Fields([("Upload-Draft-Interop-Version", "8"), ("Upload-Draft-Interop-Version", "8")])
+        #expect(Dialect(announcedBy: fields) == nil)
+    }
+
+    @Test("VER-03: a named version is answered in it, with its number and 104", arguments: Dialect.drafts)
+    func named(dialect: Dialect) {
+        for announcesWithoutVersion in [false, true] {
+            let responses = UploadResponses(
+                answering: dialect.request(), storedDialect: .interop4, announcesWithoutVersion: announcesWithoutVersion
+            )
+            #expect(responses.dialect == dialect)
+            #expect(responses.allowsInterimResponses)
+            let head = responses.announcement(location: "/u/1", limits: UploadLimits())
+            #expect(head.fields.values("Upload-Draft-Interop-Version") == ["\(dialect.rawValue)"])
+            #expect(
+                responses.progress(offset: 1)?.fields["Upload-Draft-Interop-Version"]
+                    == (dialect > .interop4 ? "\(dialect.rawValue)" : nil))
+        }
+    }
+
+    @Test("VER-01: without a version no 104, and the newest dialect or that of the creation")
+    func unnamed() {
+        let plain = UploadResponses(answering: [:])
+        #expect(plain.dialect == .rfc)
+        #expect(!plain.allowsInterimResponses)
+        #expect(!plain.echoesVersion)
+        #expect(UploadResponses(answering: [:], storedDialect: .interop5).dialect == .interop5)
+        let stored = UploadResponses(answering: [:], storedDialect: .interop5).appended(state: UploadState(offset: 1))
+        #expect(!stored.fields.contains("Upload-Draft-Interop-Version"))
+    }
+
+    @Test("VER-02: an unsupported version gets no 104, in any mode", arguments: ["99", "2", "abc", "9", "8.0", "100"])
+    func unsupported(version: String) {
+        for announcesWithoutVersion in [false, true] {
+            let responses = UploadResponses(
+                answering: ["Upload-Draft-Interop-Version": version], announcesWithoutVersion: announcesWithoutVersion)
+            #expect(responses.dialect == .rfc)
+            #expect(!responses.allowsInterimResponses)
+        }
+    }
+
+    @Test("VER-04: the published protocol sends 104 without a version")
+    func published() {
+        let responses = UploadResponses(answering: [:], storedDialect: .interop5, announcesWithoutVersion: true)
+        #expect(responses.dialect == .rfc)
+        #expect(responses.allowsInterimResponses)
+        let head = responses.announcement(location: "/u/1", limits: UploadLimits())
+        #expect(head.status == 104)
+        #expect(!head.fields.contains("Upload-Draft-Interop-Version"))
+    }
+
+    @Test("INT-02: HTTP/1.0 gets no interim response", arguments: Dialect.allCases)
+    func http10(dialect: Dialect) {
+        let responses = UploadResponses(
+            answering: dialect.request(), version: .http10, announcesWithoutVersion: true)
+        #expect(!responses.allowsInterimResponses)
+    }
+
+    @Test("VER-05: version 3 has the inverse field and knows no other")
+    func inverse() {
+        #expect(Dialect.interop3.completeness(of: ["Upload-Incomplete": "?1"]) == false)
+        #expect(Dialect.interop3.completeness(of: ["Upload-Incomplete": "?0"]) == true)
+        #expect(Dialect.interop3.completeness(of: ["Upload-Complete": "?1"]) == nil)
+        #expect(Dialect.interop4.completeness(of: ["Upload-Incomplete": "?1"]) == nil)
+    }
+
+    @Test(
+        "VER-14: up to version 6 retrieval and cancellation must not carry the upload's fields",
+        arguments: Dialect.allCases, ["Upload-Offset", "Upload-Complete", "Upload-Incomplete", "Upload-Length"])
+    func stateFieldsOnRetrieval(dialect: Dialect, name: String) {
+        var fields = dialect.request()
+        #expect(dialect.retrievalRefusal(fields: fields) == nil)
+        fields.append(name, "0")
+        // Before version 6 there is no Upload-Length, so it is a field like any other.
+        let isForbidden = name == "Upload-Length" ? dialect == .interop6 : dialect < .interop7
+        #expect(dialect.retrievalRefusal(fields: fields) == (isForbidden ? .stateFieldsOnRetrieval : nil))
+        #expect(UploadError.stateFieldsOnRetrieval.status(in: dialect) == 400)
+    }
+
+    @Test(
+        "VER-15 APP-24 CAN-05: an upload that is gone is 404 up to version 6; later a deactivated one is 410",
+        arguments: Dialect.allCases)
+    func gone(dialect: Dialect) {
+        #expect(UploadError.notFound.status(in: dialect) == 404)
+        #expect(UploadError.deactivated(reason: "cancelled").status(in: dialect) == (dialect < .interop7 ? 404 : 410))
+    }
+}

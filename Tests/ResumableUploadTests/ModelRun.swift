@@ -1,0 +1,170 @@
+import HTTPSemantics
+import ResumableUpload
+import Testing
+
+/// A client that sends at random, and the rules that hold whatever it sends.
+struct ModelRun {
+    let seed: UInt64
+    private var random: SeededGenerator
+    /// What the client has to send.
+    let source: [UInt8]
+    private(set) var server: ModelServer
+    /// Whether offsets, lengths and content are always right; connections break all the same.
+    var isHonest = false
+    /// The largest offset that a response has told.
+    private var published: Int64 = 0
+
+    init(seed: UInt64) {
+        self.seed = seed
+        var random = SeededGenerator(seed: seed)
+        var source: [UInt8] = []
+        for _ in 0..<Int.random(in: 0...60, using: &random) { source.append(.random(in: 0...255, using: &random)) }
+        let limits =
+            random.next().isMultiple(of: 4)
+            ? UploadLimits(maxSize: Int64(source.count) + 5, maxAppendSize: 40) : UploadLimits()
+        server = ModelServer(limits: limits)
+        self.source = source
+        self.random = random
+    }
+
+    var isDone: Bool { server.answer != nil }
+    private var comment: Comment { "seed \(seed)" }
+
+    private mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &random) < percent }
+
+    mutating func create() {
+        let request = request(offset: nil)
+        check(request, isCreation: true) { $0.create(request) }
+        // Where nothing was created a careful creation follows.
+        guard !server.exists else { return }
+        let dialect = Dialect.interop8
+        let careful = ModelServer.Request(
+            dialect: dialect, fields: dialect.request(complete: false), framing: .none, content: [])
+        check(careful, isCreation: true) { $0.create(careful) }
+        #expect(server.exists, comment)
+    }
+
+    mutating func step() {
+        if chance(25) { retrieve() }
+        if chance(40) { server.process() }
+        let offset = Int64(server.stored.count)
+        let isRight = isHonest || chance(75)
+        let request = request(offset: isRight ? offset : Int64.random(in: 0...70, using: &random))
+        check(request, isCreation: false) { $0.append(request) }
+    }
+
+    // MARK: What the client sends
+
+    private mutating func request(offset: Int64?) -> ModelServer.Request {
+        let dialect = Dialect.allCases.randomElement(using: &random) ?? .rfc
+        let start = Int(min(offset ?? 0, Int64(source.count)))
+        let rest = source.count - start
+        var completes = chance(30)
+        var size = completes && chance(80) ? rest : Int.random(in: 0...rest, using: &random)
+        if isHonest {
+            if let limit = server.limits.maxAppendSize { size = min(size, Int(limit)) }
+            completes = completes && size == rest
+        } else if chance(15) {
+            size += Int.random(in: 1...20, using: &random)
+        }
+        var content = Array(source[start..<min(start + size, source.count)])
+        while content.count < size { content.append(.random(in: 0...255, using: &random)) }
+        let framing: MessageFraming = chance(40) ? .chunked : .length(Int64(size))
+        var told: Bool? = completes
+        if !isHonest, chance(10) { told = nil }
+        var length: Int64?
+        if chance(40) { length = isHonest || chance(80) ? Int64(source.count) : .random(in: 0...70, using: &random) }
+        var fields = dialect.append(complete: told, offset: offset, length: length)
+        if !isHonest, chance(4) { fields.remove("Content-Type") }
+        var request = ModelServer.Request(dialect: dialect, fields: fields, framing: framing, content: content)
+        request.piece = Int.random(in: 1...30, using: &random)
+        if chance(25) {
+            request.isInterrupted = true
+            request.content = Array(content.prefix(Int.random(in: 0...size, using: &random)))
+        }
+        return request
+    }
+
+    // MARK: What must hold
+
+    private mutating func check(
+        _ request: ModelServer.Request, isCreation: Bool, _ act: (inout ModelServer) -> FinalResponse?
+    ) {
+        let before = server
+        let response = act(&server)
+        let grown = Int64(server.stored.count - before.stored.count)
+        let hasChanged = server.state != before.state || server.isInvalid != before.isInvalid
+        #expect(server.stored.starts(with: before.stored), comment)
+
+        // After the end nothing changes.
+        if before.answer != nil || before.isProcessing {
+            #expect(grown == 0 && server.length == before.length && !server.isInvalid, comment)
+            #expect(server.answer == before.answer || before.isProcessing, comment)
+        }
+        if before.isInvalid { #expect(!hasChanged && response?.status == 404, comment) }
+        if grown > 0, !isCreation {
+            #expect(request.fields["Upload-Offset"] == "\(before.stored.count)", comment)
+        }
+
+        // Nothing completes but by saying so, to its clean end, at the known length.
+        if server.isProcessing, !before.isProcessing {
+            #expect(saysComplete(request, isCreation: isCreation), comment)
+            #expect(!request.isInterrupted, comment)
+            #expect(server.length == Int64(server.stored.count), comment)
+        }
+
+        // Indications of the length agree, and are kept to.
+        if let known = before.length { #expect(server.length == known, comment) }
+        if let length = server.length { #expect(Int64(server.stored.count) <= length, comment) }
+        #expect(Int64(server.stored.count) <= server.limits.effectiveMaxSize, comment)
+        if hasChanged, request.dialect >= .interop5, let told = request.fields["Upload-Length"] {
+            #expect(server.length.map { "\($0)" } == told, comment)
+        }
+
+        if let response { judge(response, to: request) }
+        if isHonest, !isDone, !before.isProcessing, server.exists, !request.isInterrupted {
+            #expect(response?.status.isSuccessful ?? true, comment)
+            #expect(grown == Int64(request.content.count), comment)
+        }
+    }
+
+    /// Whether the request's text completes the upload, read without the decisions' help.
+    private func saysComplete(_ request: ModelServer.Request, isCreation: Bool) -> Bool {
+        if request.dialect == .interop3 {
+            let value = request.fields["Upload-Incomplete"]
+            return value == "?0" || (value == nil && !isCreation)
+        }
+        if request.fields["Upload-Complete"] == "?1" { return true }
+        return isCreation && [.interop5, .interop6].contains(request.dialect) && request.fields["Upload-Length"] == "0"
+    }
+
+    private mutating func judge(_ response: FinalResponse, to request: ModelServer.Request) {
+        guard response.status != 200 else { return }
+        let completeness = response.fields.completeness(in: request.dialect)
+        #expect(completeness != nil, comment)
+        if completeness == true { #expect(isDone && response.content == server.stored, comment) }
+        if response.status.isClientError { #expect(completeness == false, comment) }
+        observe(response)
+        if response.status == 409 {
+            #expect(response.fields["Upload-Offset"] == "\(server.stored.count)", comment)
+        }
+    }
+
+    private mutating func retrieve() {
+        let dialect = Dialect.allCases.randomElement(using: &random) ?? .rfc
+        let response = server.retrieve(dialect)
+        #expect((response.status == 404) == server.isInvalid, comment)
+        guard response.status == 204 else { return }
+        #expect(response.fields.completeness(in: dialect) == isDone, comment)
+        #expect(response.fields["Upload-Length"] == server.length.map { "\($0)" }, comment)
+        #expect(response.fields["Upload-Offset"] == "\(server.stored.count)", comment)
+        observe(response)
+    }
+
+    /// Offsets that are told never fall.
+    private mutating func observe(_ response: FinalResponse) {
+        guard let text = response.fields["Upload-Offset"], let offset = Int64(text) else { return }
+        #expect(offset >= published, comment)
+        published = offset
+    }
+}

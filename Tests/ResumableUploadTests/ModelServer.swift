@@ -1,0 +1,115 @@
+import HTTPSemantics
+import ResumableUpload
+
+/// One upload on a server without sockets and disk: it does what the decisions say and nothing else.
+struct ModelServer {
+    /// A request with the content that really comes.
+    struct Request {
+        var dialect: Dialect
+        var fields: Fields
+        var framing: MessageFraming
+        var content: [UInt8]
+        /// Whether the connection breaks after `content`, before the framing's end.
+        var isInterrupted = false
+        /// Into how many bytes at most the content is cut when it arrives.
+        var piece = 7
+    }
+
+    let limits: UploadLimits
+    private(set) var stored: [UInt8] = []
+    private(set) var length: Int64?
+    private(set) var answer: FinalResponse?
+    /// The target works; its answer is still to come.
+    private(set) var isProcessing = false
+    private(set) var isInvalid = false
+    private(set) var exists = false
+    private(set) var timesProcessed = 0
+
+    init(limits: UploadLimits) { self.limits = limits }
+
+    var state: UploadState {
+        let phase: UploadState.Phase =
+            if let answer { .complete(answer) } else if isProcessing { .processing } else { .receiving }
+        return UploadState(offset: Int64(stored.count), length: length, phase: phase, limits: limits)
+    }
+
+    mutating func create(_ request: Request) -> FinalResponse? {
+        let responses = UploadResponses(answering: request.fields)
+        let creation = Creation(
+            dialect: responses.dialect, isComplete: responses.dialect.completeness(of: request.fields),
+            framing: request.framing, fields: request.fields)
+        switch creation.decide(limits: limits) {
+        case .refuse(let error): return responses.refused(error, limits: limits)
+        case .plain: return FinalResponse(status: 200)
+        case .create(let plan):
+            exists = true
+            return take(request, plan, responses, isCreation: true)
+        }
+    }
+
+    mutating func append(_ request: Request) -> FinalResponse? {
+        let responses = UploadResponses(answering: request.fields)
+        guard exists, !isInvalid else { return responses.refused(.notFound) }
+        let append: Append
+        do {
+            append = try Append(dialect: responses.dialect, fields: request.fields, framing: request.framing)
+        } catch {
+            return responses.refused(error, offset: state.offset, limits: limits)
+        }
+        switch append.decide(state: state) {
+        case .refuse(let error): return responses.refused(error, offset: state.offset, limits: limits)
+        case .replay(let response): return responses.finished(response, state: state, uploadLocation: nil)
+        case .join:
+            process()
+            return responses.finished(answer ?? FinalResponse(status: 500), state: state, uploadLocation: nil)
+        case .accept(let plan): return take(request, plan, responses, isCreation: false)
+        }
+    }
+
+    func retrieve(_ dialect: Dialect) -> FinalResponse {
+        guard exists, !isInvalid else { return dialect.responses.refused(.notFound) }
+        return dialect.responses.retrieved(state: state)
+    }
+
+    /// The target answers, if it is at work.
+    mutating func process() {
+        guard isProcessing else { return }
+        timesProcessed += 1
+        isProcessing = false
+        answer = FinalResponse(status: 201, content: stored)
+    }
+
+    /// The response, or `nil` where nobody is left to read it.
+    private mutating func take(
+        _ request: Request, _ plan: ContentPlan, _ responses: UploadResponses, isCreation: Bool
+    ) -> FinalResponse? {
+        if plan.learnsLength { length = plan.length }
+        var counter = ContentCounter(plan)
+        var rest = request.content[...]
+        while !rest.isEmpty {
+            let piece = rest.prefix(request.piece)
+            rest = rest.dropFirst(request.piece)
+            switch counter.receive(piece.count) {
+            case .accept: stored += piece
+            case .exceedsLength(let length):
+                isInvalid = true
+                return responses.refused(.lengthExceeded(length: length), offset: state.offset, limits: limits)
+            case .exceedsMaxSize(let limit):
+                return responses.refused(.uploadTooLarge(limit: limit), offset: state.offset, limits: limits)
+            case .exceedsMaxContent(let limit):
+                return responses.refused(.appendTooLarge(limit: limit), offset: state.offset, limits: limits)
+            }
+        }
+        if request.isInterrupted { return nil }
+        switch counter.end() {
+        case .part:
+            return isCreation ? responses.created(location: "/u/1", state: state) : responses.appended(state: state)
+        case .short:
+            return responses.refused(.inconsistentLength(detail: "It differs."), offset: state.offset, limits: limits)
+        case .whole(let whole):
+            length = whole
+            isProcessing = true
+            return nil
+        }
+    }
+}
