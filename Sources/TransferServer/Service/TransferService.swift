@@ -41,7 +41,13 @@ final class TransferService: RequestService {
         if let refusal = access.refusal(of: request.head, target: request.target) { return Served(refusal) }
         if case .asterisk = request.target.form { return serveAsterisk(request) }
         let path: PathSegments
-        do { path = try PathSegments(decoding: request.path) } catch { return Served(ProblemDetails(error)) }
+        do {
+            path = try PathSegments(decoding: request.path)
+        } catch {
+            // No spelling of an upload's URL tells more than that there is no such upload.
+            let isUpload = request.path.hasPrefix("/uploads/")
+            return Served(isUpload ? UploadError.notFound.problem(in: .rfc) : ProblemDetails(error))
+        }
         if path.segments.first == "uploads" && path.segments.count <= 2 {
             return UploadEndpoint(service: self, request: request).serve(path)
         }

@@ -61,6 +61,13 @@ final class UploadExchange: Exchange {
     // MARK: Content
 
     func receive(_ bytes: UnsafeRawBufferPointer) -> NextStep {
+        let step = take(bytes)
+        if case .proceed = step { return step }
+        lease.release()
+        return step
+    }
+
+    private func take(_ bytes: UnsafeRawBufferPointer) -> NextStep {
         switch counter.receive(bytes.count) {
         case .accept: break
         case .exceedsLength(let length): return invalidate(.lengthExceeded(length: length))
@@ -107,6 +114,8 @@ final class UploadExchange: Exchange {
     // MARK: The end
 
     func finish() -> NextStep {
+        // Before the answer goes out: whoever takes the upload over then must not end this connection any more.
+        defer { lease.release() }
         do {
             if let refusal = try verifyContentDigest() { return .reply(refusal) }
             switch counter.end() {
