@@ -17,6 +17,9 @@ extension ProblemDetails {
     static let preconditionFailed = ProblemDetails(
         status: 412, detail: "The file is not in the state that the request's conditions demand.",
         code: "precondition-failed")
+    static let partialContent = ProblemDetails(
+        status: 400, detail: "Content-Range makes the content a part; PUT takes whole files, resumed uploads PATCH.",
+        code: "partial-content")
     static let targetFailed = ProblemDetails(
         status: 500, detail: "The target of the upload failed. The upload is complete and will not be tried again.",
         code: "target-failed")

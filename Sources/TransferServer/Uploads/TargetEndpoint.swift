@@ -55,6 +55,11 @@ struct TargetEndpoint {
 
     private func serveContent(isComplete: Bool?, responses: UploadResponses) -> Served {
         guard handler.methods(of: target).contains(request.method) else { return Served(methodNotAllowed) }
+        // A part in the place of the whole would destroy it (RFC 9110 section 9.3.4).
+        if request.method == .put, request.fields.contains("Content-Range") {
+            let problem = ProblemDetails.partialContent
+            return Served(Reply(isComplete == nil ? FinalResponse(problem) : responses.failed(problem, offset: nil)))
+        }
         let limits = service.configuration.limits
         let creation = Creation(
             dialect: responses.dialect, isComplete: isComplete, framing: request.framing, fields: request.fields)

@@ -10,6 +10,8 @@ struct UploadEndpoint {
 
     /// How long a repeat of the completing request waits for a target at work.
     private static let processingWait: Duration = .seconds(30)
+    /// How often a retrieval begins again when others take the upload over before it has an answer.
+    private static let retrievalAttempts = 100
 
     private var store: UploadStore { service.store }
     private var principal: String { Principal.anonymous }
@@ -65,6 +67,18 @@ struct UploadEndpoint {
 
     /// Ends the request that still sends, so that the offset that is told is the one at which an append is accepted.
     private func retrieve(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> Reply {
+        for _ in 1..<Self.retrievalAttempts {
+            do {
+                return try retrieveOnce(record, responses)
+            } catch .superseded {
+                // Somebody else took it over in between, and is or was entitled to; the answer has to be a later one.
+                continue
+            }
+        }
+        return try retrieveOnce(record, responses)
+    }
+
+    private func retrieveOnce(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> Reply {
         switch try store.takeOver(record.id, principal: principal, waitForProcessing: .zero) {
         case .lease(let lease):
             defer { lease.release() }
@@ -86,7 +100,11 @@ struct UploadEndpoint {
         }
         switch try store.takeOver(record.id, principal: principal, waitForProcessing: .zero) {
         case .lease(let lease):
-            return try begin(append, lease, responses)
+            do {
+                return try begin(append, lease, responses)
+            } catch .superseded {
+                return .dropped
+            }
         case .processing(let record), .complete(let record):
             return answer(append, record, responses)
         }

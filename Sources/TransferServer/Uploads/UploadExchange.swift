@@ -54,6 +54,7 @@ final class UploadExchange: Exchange {
             return Served(exchange)
         } catch {
             lease.release()
+            if case .superseded = error { return .dropped }
             return Served(exchange.failed(error))
         }
     }
