@@ -110,12 +110,12 @@ public final class ListeningSocket: Sendable {
         }
         var result = call({ bind($0, $1, $2) }, on: descriptor)
         if result != 0 && errno == EADDRINUSE {
-            // A socket file that nobody answers on was left behind by a killed server.
+            // A socket file that nobody answers on was left behind by a killed server. Any other file is somebody's.
             let probe = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
             let answered = call({ connect($0, $1, $2) }, on: probe)
             let refused = answered != 0 && errno == ECONNREFUSED
             close(probe)
-            if refused {
+            if refused && isSocket(path) {
                 unlink(path)
                 result = call({ bind($0, $1, $2) }, on: descriptor)
             } else {
@@ -128,5 +128,10 @@ public final class ListeningSocket: Sendable {
             throw error
         }
         return descriptor
+    }
+    /// Whether the name is a socket's, not that of a link to one.
+    private static func isSocket(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK
     }
 }

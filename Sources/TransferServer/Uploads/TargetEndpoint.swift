@@ -80,7 +80,8 @@ struct TargetEndpoint {
             target: target, method: request.method, principal: principal, fields: request.fields, length: plan.length)
         if case .refuse(let response) = handler.accept(proposal) {
             let state = UploadState(offset: 0, limits: service.configuration.limits)
-            let isAnswer = isComplete != nil
+            // A server that fails has not answered for good: the client may try again.
+            let isAnswer = isComplete != nil && !response.status.isServerError
             return Served(
                 Reply(isAnswer ? responses.finished(response, state: state, uploadLocation: nil) : response))
         }

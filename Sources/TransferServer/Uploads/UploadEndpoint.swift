@@ -10,8 +10,8 @@ struct UploadEndpoint {
 
     /// How long a repeat of the completing request waits for a target at work.
     private static let processingWait: Duration = .seconds(30)
-    /// How often a retrieval begins again when others take the upload over before it has an answer.
-    private static let retrievalAttempts = 100
+    /// How often a retrieval asks when the upload changes hands and loses its bytes before there is an answer.
+    private static let retrievalAttempts = 10
 
     private var store: UploadStore { service.store }
     private var principal: String { Principal.anonymous }
@@ -71,7 +71,7 @@ struct UploadEndpoint {
             do {
                 return try retrieveOnce(record, responses)
             } catch .superseded {
-                // Somebody else took it over in between, and is or was entitled to; the answer has to be a later one.
+                // Whoever took it over in between lost or ended it; the answer has to be a later one.
                 continue
             }
         }
@@ -82,7 +82,7 @@ struct UploadEndpoint {
         switch try store.takeOver(record.id, principal: principal, waitForProcessing: .zero) {
         case .lease(let lease):
             defer { lease.release() }
-            let offset = try lease.acknowledge()
+            let offset = try lease.acknowledgeTaken()
             return Reply(responses.retrieved(state: state(of: lease.record, offset: offset)))
         case .processing(let record), .complete(let record):
             return Reply(responses.retrieved(state: state(of: record, offset: record.offset)))

@@ -12,7 +12,10 @@ extension OpenUpload {
     }
 
     /// Returns once all that has been received by now is durable, and the length, with the durable offset.
-    func acknowledge(as epoch: Int64) throws(StoreError) -> Int64 {
+    ///
+    /// - Parameter outlivesLease: whether to go on when the lease is lost on the way. What was received while it was held
+    ///   is there all the same.
+    func acknowledge(as epoch: Int64, outlivesLease: Bool = false) throws(StoreError) -> Int64 {
         enum Step {
             case done(Int64)
             case run(Snapshot)
@@ -21,12 +24,17 @@ extension OpenUpload {
         var goal: Int64?
         while true {
             let step = monitor.waitForever { state -> Step? in
-                if let refusal = state.refusal(epoch) { return .refused(refusal) }
+                let refusal = state.refusal(epoch)
+                if let refusal, !outlivesLease || refusal != .superseded || state.row == nil {
+                    return .refused(refusal)
+                }
                 let wanted = goal ?? state.received
                 goal = wanted
-                if state.durable >= wanted && state.lengthIsRecorded { return .done(state.durable) }
+                if state.durable >= wanted && (state.lengthIsRecorded || refusal != nil) { return .done(state.durable) }
                 if state.acknowledgement == .running { return nil }
-                guard let snapshot = makeSnapshot(state) else { return .refused(.invalidState("the bytes are gone")) }
+                guard let snapshot = makeSnapshot(state) else {
+                    return .refused(refusal ?? .invalidState("the bytes are gone"))
+                }
                 state.acknowledgement = .running
                 return .run(snapshot)
             }

@@ -97,6 +97,8 @@ extension OpenUpload {
             state.unsettled = nil
             state.markedDurably = false
             state.lengthIsRecorded = true
+            // Its answer is on its way, and nothing can be written any more: there is nobody to stop.
+            state.revocation = nil
             state.activity = .idle
             return (state.row, reserved)
         }

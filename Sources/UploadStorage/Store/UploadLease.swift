@@ -52,6 +52,12 @@ public final class UploadLease: Sendable {
     /// If the bytes cannot be synchronised, the lease is lost: what comes next starts from the last durable offset.
     public func acknowledge() throws(StoreError) -> Int64 { try upload.acknowledge(as: epoch) }
 
+    /// As ``acknowledge()``, but when another one takes the upload over meanwhile, it waits for the bytes all the same:
+    /// those who only ask for the offset need not ask again because somebody else does.
+    public func acknowledgeTaken() throws(StoreError) -> Int64 {
+        try upload.acknowledge(as: epoch, outlivesLease: true)
+    }
+
     /// Sets the length of the representation, once; durable when ``acknowledge()`` returns.
     public func setLength(_ length: Int64) throws(StoreError) { try upload.setLength(length, as: epoch) }
 
