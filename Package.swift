@@ -42,8 +42,11 @@ let package = Package(
         .testTarget(name: "StructuredFieldsTests", dependencies: ["StructuredFields"], swiftSettings: strict),
         .testTarget(name: "HTTPSemanticsTests", dependencies: ["HTTPSemantics"], swiftSettings: strict),
         .testTarget(name: "DigestsTests", dependencies: ["Digests"], swiftSettings: strict),
+        .testTarget(name: "SystemCallsTests", dependencies: ["SystemCalls"], swiftSettings: strict),
         .testTarget(name: "ResumableUploadTests", dependencies: ["ResumableUpload"], swiftSettings: strict),
-        .testTarget(name: "UploadStorageTests", dependencies: ["UploadStorage"], swiftSettings: strict),
+        .testTarget(
+            name: "UploadStorageTests", dependencies: ["UploadStorage", "SystemCalls", "CSQLite", "Digests"],
+            swiftSettings: strict),
         .testTarget(name: "TransferServerTests", dependencies: ["TransferServer"], swiftSettings: strict),
         .testTarget(
             name: "EndToEndTests",

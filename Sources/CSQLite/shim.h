@@ -4,8 +4,9 @@
 #include <sqlite3.h>
 
 /* SQLITE_TRANSIENT is a cast macro, which the importer does not see. */
-static inline int onward_sqlite3_bind_text(sqlite3_stmt *statement, int index, const char *text, int count) {
-    return sqlite3_bind_text(statement, index, text, count, SQLITE_TRANSIENT);
+static inline int onward_sqlite3_bind_text(sqlite3_stmt *statement, int index, const void *text, int count) {
+    /* A null pointer would bind NULL, and an empty string may have no address. */
+    return sqlite3_bind_text(statement, index, count == 0 ? "" : text, count, SQLITE_TRANSIENT);
 }
 
 static inline int onward_sqlite3_bind_blob(sqlite3_stmt *statement, int index, const void *bytes, int count) {

@@ -129,6 +129,7 @@ public final class ListeningSocket: Sendable {
         }
         return descriptor
     }
+
     /// Whether the name is a socket's, not that of a link to one.
     private static func isSocket(_ path: String) -> Bool {
         var status = stat()

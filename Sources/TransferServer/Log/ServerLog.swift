@@ -88,7 +88,9 @@ struct LoggedTarget {
     init(_ target: String) {
         let withoutQuery = target.prefix { $0 != "?" }
         var segments = withoutQuery.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
-        if let index = segments.firstIndex(of: "uploads"), index + 1 < segments.count {
+        // Requests are routed by what segments decode to.
+        let index = segments.firstIndex { (try? PathSegments(decoding: "/" + $0))?.segments == ["uploads"] }
+        if let index, index + 1 < segments.count {
             // Whatever follows may hold the secret in some spelling.
             let secret = segments[index + 1]
             segments = Array(segments[...index]) + [UploadID(parsing: secret)?.description ?? "…"]

@@ -15,10 +15,13 @@ package protocol BlobArea: Sendable {
 
     /// Throws `notFound`, `targetIsDirectory`, `parentIsFile`, or `invalidState` where the name is something else.
     func openPublished(_ name: PublishedName) throws(StoreError) -> PublishedBlob
-    /// Moves bytes to their published name in one step, with the directories that it needs. Nothing is durable yet.
+    /// Makes the directories that a name needs. `durably`: they, and those that others have just made, are on stable
+    /// storage on return. Throws as ``openPublished(_:)``.
+    func makeDirectories(for name: PublishedName, durably: Bool) throws(StoreError)
+    /// Moves bytes to their published name in one step, into a directory that exists. Nothing is durable yet.
     /// Throws `preconditionFailed` where the name exists and may not be replaced, else as ``openPublished(_:)``.
     func publish(_ name: String, as published: PublishedName, replacing: Bool) throws(StoreError)
-    /// Returns once a publication is durable: the attributes of the file and all names on the way to it.
+    /// Returns once a publication is durable: the attributes of the file and its name, new and old.
     func synchronizePublication(_ name: PublishedName) throws(StoreError)
     func list(_ directory: PublishedName.Directory) throws(StoreError) -> [PublishedEntry]
     /// Durable on return.

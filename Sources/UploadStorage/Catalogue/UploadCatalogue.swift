@@ -6,6 +6,8 @@ package protocol UploadCatalogue: Sendable {
     func row(_ id: UploadID) throws(StoreError) -> CatalogueRow?
     /// All rows in phase receiving or processing.
     func unfinishedRows() throws(StoreError) -> [CatalogueRow]
+    /// Uploads in phase processing.
+    func processing() throws(StoreError) -> [UploadID]
     /// Uploads of any phase whose time has passed, at most `limit`, the oldest first.
     func expired(at now: Int64, limit: Int) throws(StoreError) -> [UploadID]
     /// Whether an unfinished upload has its bytes under this name.

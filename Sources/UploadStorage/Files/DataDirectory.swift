@@ -1,21 +1,22 @@
 import SystemCalls
 
-/// The directory of one store: its parts, and the lock that keeps other servers out for as long as this object lives.
+/// The directory of one store: its parts, and the lock that keeps other servers out until ``unlock()``.
 final class DataDirectory: Sendable {
     static let catalogueName = "onward.sqlite"
 
     let root: FileDescriptor
     let files: FileDescriptor
     let uploads: FileDescriptor
-    private let lock: FileDescriptor
+    private let lock: Monitor<FileDescriptor?>
 
     /// Makes what is missing, the directories above it included.
     init(path: String) throws(StoreError) {
         root = try Self.openRoot(path)
-        lock = try Self.translating(path) { [root] () throws(Errno) in
+        let lock = try Self.translating(path) { [root] () throws(Errno) in
             try root.open(at: "lock", [.readWrite, .create, .noFollow])
         }
-        guard try Self.translating(path, { [lock] () throws(Errno) in try lock.tryLock() }) else { throw .inUse }
+        guard try Self.translating(path, { () throws(Errno) in try lock.tryLock() }) else { throw .inUse }
+        self.lock = Monitor(lock)
         files = try Self.openPart("files", of: root, path)
         uploads = try Self.openPart("uploads", of: root, path)
         let isOneFileSystem = try Self.translating(path) { [root, files, uploads] () throws(Errno) in
@@ -33,6 +34,9 @@ final class DataDirectory: Sendable {
             try root.synchronize()
         }
     }
+
+    /// Lets others use the directory.
+    func unlock() { lock.withLock { $0 = nil } }
 
     private static func openRoot(_ path: String) throws(StoreError) -> FileDescriptor {
         try translating(path) { () throws(Errno) in

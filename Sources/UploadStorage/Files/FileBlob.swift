@@ -8,7 +8,7 @@ final class FileBlob: Blob {
     private let name: String
     private let nameIsDurable = Atomic(false)
     // Waiting for write-back consumes the error of an open file description, and the synchronisation has to see it.
-    private let writeBackDescriptor = Mutex<FileDescriptor?>(nil)
+    private let writeBackDescriptor = Monitor<FileDescriptor?>(nil)
 
     init(_ descriptor: FileDescriptor, named name: String, in directory: FileDescriptor) {
         self.descriptor = descriptor

@@ -36,8 +36,17 @@ extension FileBlobArea {
         return PublishedBlob(identity: status.identity, file: file)
     }
 
+    func makeDirectories(for name: PublishedName, durably: Bool) throws(StoreError) {
+        let chain = try walk(name.directory, making: true)
+        guard durably else { return }
+        try translating("synchronize directories") { () throws(Errno) in
+            // All that hold one of them: somebody else may have made it, and not come to synchronise it.
+            for directory in chain.dropFirst().reversed() { try directory.synchronize() }
+        }
+    }
+
     func publish(_ name: String, as published: PublishedName, replacing: Bool) throws(StoreError) {
-        let parent = try walk(published.directory, making: true)[0]
+        let parent = try walk(published.directory)[0]
         let uploads = directory.uploads
         do throws(Errno) {
             if replacing {
@@ -68,11 +77,10 @@ extension FileBlobArea {
     }
 
     func synchronizePublication(_ name: PublishedName) throws(StoreError) {
-        let chain = try walk(name.directory)
+        let parent = try walk(name.directory)[0]
         try translating("synchronize a publication") { [directory] () throws(Errno) in
-            try chain[0].open(at: name.lastSegment, [.readOnly, .noFollow, .nonBlocking]).synchronize()
-            // All of them: somebody else may have made one of the directories, and not come to synchronise it.
-            for ancestor in chain { try ancestor.synchronize() }
+            try parent.open(at: name.lastSegment, [.readOnly, .noFollow, .nonBlocking]).synchronize()
+            try parent.synchronize()
             try directory.uploads.synchronize()
         }
     }

@@ -46,5 +46,5 @@ final class FileBlobArea: BlobArea {
         try remove(Self.probeName)
     }
 
-    func close() {}
+    func close() { directory.unlock() }
 }

@@ -1,17 +1,16 @@
-import Synchronization
 import SystemCalls
 
 /// The catalogue in an SQLite database: one thread writes, and puts all changes that wait into one transaction.
 final class SQLiteCatalogue: UploadCatalogue {
     private let queue = CommitQueue()
     private let thread: WorkerThread
-    private let reader: Mutex<SQLiteConnection>
+    private let reader: Monitor<SQLiteConnection>
 
     /// Opens or creates the database, brings its schema up to date, and after an unclean stop checks it.
     init(path: String, durability: Durability) throws(StoreError) {
         do {
             let writer = try SQLiteCatalogueWriter(path: path, durability: durability, queue: queue)
-            reader = Mutex(try SQLiteConnection(path: path, readOnly: true))
+            reader = Monitor(try SQLiteConnection(path: path, readOnly: true))
             try reader.withLock { (reader) throws(SQLiteFailure) in try reader.execute(CatalogueSQL.configureReader) }
             thread = try WorkerThread(name: "catalogue") { writer.run() }
         } catch let failure as SQLiteFailure {
@@ -44,6 +43,12 @@ final class SQLiteCatalogue: UploadCatalogue {
         var rows: [CatalogueRow] = []
         for columns in try read(CatalogueSQL.selectUnfinished) { rows.append(try CatalogueRow(columns: columns)) }
         return rows
+    }
+
+    func processing() throws(StoreError) -> [UploadID] {
+        try read(CatalogueSQL.selectProcessing).compactMap { columns in
+            columns[0].blob.flatMap(UploadID.init(bytes:))
+        }
     }
 
     func expired(at now: Int64, limit: Int) throws(StoreError) -> [UploadID] {

@@ -41,7 +41,7 @@ extension OpenUpload {
             switch step {
             case .done(let offset): return offset
             case .refused(let error): throw error
-            case .run(let snapshot): try run(snapshot)
+            case .run(let snapshot): try run(snapshot, askedBy: epoch)
             }
         }
     }
@@ -76,7 +76,7 @@ extension OpenUpload {
             return snapshot
         }
         // Whoever waits for the offset runs into the same error.
-        if let snapshot { _ = try? run(snapshot) }
+        if let snapshot { _ = try? run(snapshot, askedBy: nil) }
     }
 
     private func makeSnapshot(_ state: State) -> Snapshot? {
@@ -87,12 +87,12 @@ extension OpenUpload {
     }
 
     /// Data first, then the row, then the number.
-    private func run(_ snapshot: Snapshot) throws(StoreError) {
+    private func run(_ snapshot: Snapshot, askedBy asker: Int64?) throws(StoreError) {
         if snapshot.hasNewBytes && store.writesBack {
             do throws(Errno) {
                 try snapshot.blob.synchronize(includingName: !isTransient)
             } catch {
-                synchronizationFailed()
+                synchronizationFailed(askedBy: asker)
                 throw .failure(error, during: "synchronize")
             }
         }
@@ -121,15 +121,19 @@ extension OpenUpload {
 
     /// The kernel may have dropped pages, and a second attempt would not tell. So nothing of this blob's beyond the row
     /// counts any more: the lease is void, and whoever comes next reads the row and cuts the bytes off there.
-    private func synchronizationFailed() {
-        let revoked = update { state in
+    ///
+    /// A holder who asked for the acknowledgement learns it from the error, any other by the revocation.
+    private func synchronizationFailed(askedBy asker: Int64?) {
+        let revoked = update { state -> (@Sendable () -> Void)? in
+            let holderKnows = state.epoch == asker
             state.acknowledgement = .idle
             state.isStaging = false
             state.stagedDigests = nil
             state.blob = nil
             state.received = state.durable
             state.written = state.durable
-            return state.revoke()
+            let revoked = state.revoke()
+            return holderKnows ? nil : revoked
         }
         revoked?()
     }

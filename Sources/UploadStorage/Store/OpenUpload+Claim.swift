@@ -85,7 +85,7 @@ extension OpenUpload {
             return ()
         }
         do throws(StoreError) {
-            try store.catalogue.commit(.delete(id, epoch: taken.epoch))
+            try store.catalogue.commit(.delete(id, epoch: taken.epoch), of: id) { $0 == nil }
         } catch {
             update { $0.activity = .idle }
             throw error

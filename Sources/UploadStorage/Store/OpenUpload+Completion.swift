@@ -53,7 +53,9 @@ extension OpenUpload {
         let expiresAt = store.expiryOfFinished
         do throws(StoreError) {
             if !isTransient {
-                try store.catalogue.commit(.invalidate(id, epoch: epoch, reason: reason, expiresAt: expiresAt))
+                try store.catalogue.commit(
+                    .invalidate(id, epoch: epoch, reason: reason, expiresAt: expiresAt), of: id
+                ) { $0?.phase == .invalid(reason: reason) }
             }
         } catch {
             update { $0.activity = .idle }
@@ -72,7 +74,9 @@ extension OpenUpload {
             try store.catalogue.commit(
                 .complete(
                     CatalogueChange.Completion(
-                        id: id, epoch: epoch, offset: received, response: response, expiresAt: expiresAt, file: file)))
+                        id: id, epoch: epoch, offset: received, response: response, expiresAt: expiresAt, file: file)),
+                of: id
+            ) { $0?.phase == .complete(response) }
         } else if let file {
             // The file is in its place. That it is not counted is no reason to call it a failure.
             _ = try? store.catalogue.commit(.recordFile(file))
@@ -84,8 +88,9 @@ extension OpenUpload {
 
     /// The end of an upload in memory, once it is durable.
     private func close(as phase: UploadRecord.Phase, expiresAt: Int64, keepsBytes: Bool) {
-        let (row, reserved) = update { state in
+        let (row, reserved, decided) = update { state in
             let reserved = state.reserved
+            let decided = state.unsettled?.intent.name
             state.row?.phase = phase
             state.row?.expiresAt = expiresAt
             state.row?.intent = nil
@@ -100,8 +105,9 @@ extension OpenUpload {
             // Its answer is on its way, and nothing can be written any more: there is nobody to stop.
             state.revocation = nil
             state.activity = .idle
-            return (state.row, reserved)
+            return (state.row, reserved, decided)
         }
+        if let decided { store.pathLocks.clearUnsettled(decided, id) }
         guard let row else { return }
         store.ledger.end(row.upload.principal, releasing: reserved, counts: !isTransient)
         if !keepsBytes { store.discard(row.blob) }

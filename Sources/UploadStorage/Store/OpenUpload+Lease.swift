@@ -32,7 +32,11 @@ extension OpenUpload {
         update { state in
             if state.epoch == epoch { _ = state.revoke() }
         }
-        if isTransient { dropBytes() }
+        if isTransient {
+            let blob = monitor.withLock { $0.row?.blob }
+            dropBytes()
+            if let blob { store.registry.removeNewBlob(blob) }
+        }
         store.registry.drop(self)
     }
 
@@ -49,7 +53,6 @@ extension OpenUpload {
         guard let (row, reserved) = row else { return }
         store.ledger.end(row.upload.principal, releasing: reserved, counts: false)
         store.discard(row.blob)
-        store.registry.removeNewBlob(row.blob)
     }
 
     /// Called when nobody uses the upload any more: gives back what was reserved in advance.

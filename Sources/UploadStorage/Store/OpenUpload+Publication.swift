@@ -16,12 +16,12 @@ extension OpenUpload {
             return try publishUnderSomeName(publication, as: epoch)
         } catch {
             // Decided, but not brought to its end: the next one who takes the upload over does that.
-            let revoked = update { state -> (@Sendable () -> Void)? in
-                guard state.unsettled != nil else { return nil }
+            update { state in
+                guard state.unsettled != nil else { return }
                 state.activity = .idle
-                return state.revoke()
+                // The holder learns it from the error.
+                _ = state.revoke()
             }
-            revoked?()
             throw error
         }
     }
@@ -31,9 +31,12 @@ extension OpenUpload {
         let (blob, received) = monitor.withLock { ($0.blob, $0.received) }
         guard let blob else { throw .superseded }
         try translating("cut off what does not count") { () throws(Errno) in
-            guard try blob.size() != received else { return }
-            try blob.truncate(to: received)
-            try blob.synchronize(includingName: false)
+            if try blob.size() != received {
+                try blob.truncate(to: received)
+                if store.writesBack { try blob.synchronize(includingName: false) }
+            }
+            // Nothing was acknowledged of an empty upload, but recovery has to find its bytes.
+            if received == 0 && !isTransient && store.writesBack { try blob.synchronize(includingName: true) }
         }
     }
 
@@ -42,7 +45,7 @@ extension OpenUpload {
     ) throws(StoreError) -> FinalResponse {
         var name = publication.name
         for attempt in 1...Self.maximumAttempts {
-            let response = try store.pathLocks.withLock(name) { () throws(StoreError) in
+            let response = try store.withName(name, for: id) { () throws(StoreError) in
                 try publish(publication, under: name, as: epoch)
             }
             if let response { return response }
@@ -76,8 +79,7 @@ extension OpenUpload {
                 name: name, replaced: current?.file.attributes.entityTag.opaque, identity: identity,
                 response: publication.response(current == nil, name), refused: publication.refused)
             if !isTransient {
-                try store.catalogue.commit(.intend(id, epoch: epoch, intent))
-                update { $0.unsettled = Unsettled(intent: intent, validated: publication.validated) }
+                try decide(intent, publication.validated, as: epoch)
             }
             switch try store.place(intent, from: row.blob, blob) {
             case .published(let attributes):
@@ -94,6 +96,19 @@ extension OpenUpload {
             }
         }
         return try giveUp(publication, because: .noFreeName)
+    }
+
+    private func decide(
+        _ intent: PublicationIntent,
+        _ validated: @escaping @Sendable (FinalResponse, PublishedFile.Attributes) -> FinalResponse, as epoch: Int64
+    ) throws(StoreError) {
+        try store.catalogue.commit(.intend(id, epoch: epoch, intent), of: id) { $0?.intent == intent }
+        let abandoned = update { state in
+            defer { state.unsettled = Unsettled(intent: intent, validated: validated) }
+            return state.unsettled?.intent.name
+        }
+        if let abandoned { store.pathLocks.clearUnsettled(abandoned, id) }
+        store.pathLocks.setUnsettled(intent.name, id)
     }
 
     /// Before the decision an error leaves everything as it was. After it, the refusal is the end.

@@ -1,15 +1,33 @@
 import SystemCalls
 
-/// One lock a published name, held while the file of that name is judged and changed.
+/// One lock a published name, held while the file of that name is judged and changed, and the publications that were
+/// decided for a name and have not come to their end.
 final class PathLocks: Sendable {
-    private let held = Monitor<Set<PublishedName>>([])
+    private struct State {
+        var held: Set<PublishedName> = []
+        var unsettled: [PublishedName: UploadID] = [:]
+    }
+
+    private let state = Monitor(State())
 
     func withLock<Result>(_ name: PublishedName, _ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
-        held.waitForever { names in names.insert(name).inserted ? () : nil }
+        state.waitForever { state in state.held.insert(name).inserted ? () : nil }
         defer {
-            held.withLock { _ = $0.remove(name) }
-            held.notifyAll()
+            state.withLock { _ = $0.held.remove(name) }
+            state.notifyAll()
         }
         return try body()
+    }
+
+    /// The upload whose publication under this name has been decided.
+    func unsettled(_ name: PublishedName) -> UploadID? { state.withLock { $0.unsettled[name] } }
+
+    /// Called while the name is locked.
+    func setUnsettled(_ name: PublishedName, _ id: UploadID) { state.withLock { $0.unsettled[name] = id } }
+
+    func clearUnsettled(_ name: PublishedName, _ id: UploadID) {
+        state.withLock { state in
+            if state.unsettled[name] == id { state.unsettled[name] = nil }
+        }
     }
 }

@@ -1,4 +1,4 @@
-import Synchronization
+import SystemCalls
 
 /// The uploads in use, one object each, and the names of bytes that no row knows yet. An outer lock: held for nothing but
 /// the table itself.
@@ -14,7 +14,7 @@ final class UploadRegistry: Sendable {
         var isClosed = false
     }
 
-    private let state = Mutex(State())
+    private let state = Monitor(State())
 
     /// The object of an upload, made if it is not in use, to be given back with ``drop(_:)``.
     func retain(_ id: UploadID, _ make: () -> OpenUpload) throws(StoreError) -> OpenUpload {

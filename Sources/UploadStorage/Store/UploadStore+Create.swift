@@ -55,6 +55,8 @@ extension UploadStore {
             if !isTransient { registry.removeNewBlob(row.blob) }
             return UploadLease(upload, epoch: epoch, record: row.record)
         } catch {
+            // The row may exist if it could not be told whether its commit was successful.
+            if !isTransient { _ = try? catalogue.commit(.delete(row.id, epoch: row.epoch)) }
             discard(row.blob)
             registry.removeNewBlob(row.blob)
             throw error

@@ -26,7 +26,7 @@ extension UploadStore {
         _ name: PublishedName, if condition: (PublishedFile.Attributes) -> Bool = { _ in true }
     ) throws(StoreError) {
         if registry.isClosed { throw .superseded }
-        try pathLocks.withLock(name) { () throws(StoreError) in
+        try withName(name) { () throws(StoreError) in
             guard condition(try publishedFile(name).attributes) else { throw .preconditionFailed }
             try area.removePublished(name)
             // Counted a little too long if this fails: the sweep finds it.

@@ -23,6 +23,34 @@ extension UploadStore {
         }
     }
 
+    /// Runs `body` while the name is locked and no other upload's decided publication waits for it: what was decided
+    /// first happens first.
+    func withName<Result>(
+        _ name: PublishedName, for id: UploadID? = nil, _ body: () throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+        while true {
+            // With the lock held, whoever decided is not at work any more: it was stopped by an error.
+            let result = try pathLocks.withLock(name) { () throws(StoreError) -> Result? in
+                if let other = pathLocks.unsettled(name), other != id { return nil }
+                return try body()
+            }
+            if let result { return result }
+            if let other = pathLocks.unsettled(name), other != id { try settle(other, for: name) }
+        }
+    }
+
+    /// Brings another upload's interrupted publication to its end. No lock is held.
+    private func settle(_ id: UploadID, for name: PublishedName) throws(StoreError) {
+        let upload = try registry.retain(id) { OpenUpload(id, store: self) }
+        defer { registry.drop(upload) }
+        do throws(StoreError) {
+            _ = try upload.claim(principal: nil, until: deadline(in: configuration.processingWait)) { _ in () }
+        } catch {
+            guard error == .notFound else { throw error }
+            pathLocks.clearUnsettled(name, id)
+        }
+    }
+
     /// Carries an intent out, or finds that it has been. Safe to repeat from any point at which it was cut off.
     /// The path lock of the name is held, and the content is durable.
     func place(_ intent: PublicationIntent, from name: String, _ blob: (any Blob)?) throws(StoreError) -> Placement {
@@ -31,7 +59,7 @@ extension UploadStore {
             if let current, current.identity == intent.identity {
                 // Renamed before the interruption; a second name is what a file system without exclusive rename leaves.
                 try translating("remove a second name") { () throws(Errno) in try area.remove(name) }
-                try area.synchronizePublication(intent.name)
+                if writesBack { try area.synchronizePublication(intent.name) }
                 return try lookUp(intent.name).map { .published($0.file.attributes) } ?? .lost
             }
             guard let blob = try existing(blob, name) else { return .lost }
@@ -39,8 +67,10 @@ extension UploadStore {
             try translating("set the time of a publication") { () throws(Errno) in
                 try blob.setModified(nextModification())
             }
+            // Before the bytes leave their place, or a crash could take the new one away from under them.
+            try area.makeDirectories(for: intent.name, durably: writesBack)
             try area.publish(name, as: intent.name, replacing: current != nil)
-            try area.synchronizePublication(intent.name)
+            if writesBack { try area.synchronizePublication(intent.name) }
             let attributes = try translating("read attributes") { () throws(Errno) in try blob.attributes() }
             return .published(attributes)
         } catch {

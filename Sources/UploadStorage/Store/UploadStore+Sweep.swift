@@ -6,10 +6,29 @@ extension UploadStore {
     /// Removes what has expired and what nobody knows. Other work goes on meanwhile.
     public func sweep() -> SweepReport {
         var report = SweepReport()
+        settleInterrupted(&report)
         sweepExpired(&report)
         sweepOrphans(&report)
         sweepFiles(&report)
         return report
+    }
+
+    /// Publications that an error stopped after the decision, where no client has come back.
+    private func settleInterrupted(_ report: inout SweepReport) {
+        do throws(StoreError) {
+            for id in try catalogue.processing() where registry.current(id) == nil {
+                do throws(StoreError) {
+                    let upload = try registry.retain(id) { OpenUpload(id, store: self) }
+                    defer { registry.drop(upload) }
+                    let phase = try upload.claim(principal: nil, until: deadline(in: .zero)) { state in state.phase }
+                    if case .complete = phase { report.settled += 1 }
+                } catch {
+                    if error != .notFound { report.failures.append(error) }
+                }
+            }
+        } catch {
+            report.failures.append(error)
+        }
     }
 
     private func sweepExpired(_ report: inout SweepReport) {

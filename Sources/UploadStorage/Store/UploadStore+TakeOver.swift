@@ -34,7 +34,10 @@ extension UploadStore {
             revoked?()
             return .lease(UploadLease(upload, epoch: epoch, record: record))
         case .complete(let record): return .complete(record)
-        case nil: return .processing(try self.record(id))
+        case nil:
+            let record = try self.record(id)
+            if case .complete = record.phase { return .complete(record) }
+            return .processing(record)
         }
     }
 

@@ -1,5 +1,4 @@
 import ResumableUpload
-import Synchronization
 import SystemCalls
 
 /// Uploads and published files: durable state, bytes, and the right to write to them. Safe to use from any thread.
@@ -16,8 +15,8 @@ public final class UploadStore: Sendable {
     let acknowledging: WorkQueue
     let digesting: WorkQueue
     let writeBack: WorkQueue
-    let lastModification = Mutex<Int64>(0)
-    let healthProbe = Mutex<HealthProbe>(HealthProbe())
+    let lastModification = Monitor<Int64>(0)
+    let healthProbe = Monitor<HealthProbe>(HealthProbe())
 
     /// Starts over a catalogue and a blob area, and brings both into agreement: publications that were decided are carried
     /// out, targets that were at work get the interrupted response, bytes without an upload are removed, uploads without

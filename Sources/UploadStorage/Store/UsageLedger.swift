@@ -1,15 +1,15 @@
-import Synchronization
+import SystemCalls
 
 /// What every principal uses, in memory. The innermost lock: nothing else is called while it is held.
 final class UsageLedger: Sendable {
     private let maxUploads: Int?
     private let quota: Int64?
-    private let usage: Mutex<[String: Usage]>
+    private let usage: Monitor<[String: Usage]>
 
     init(_ usage: [String: Usage], configuration: StoreConfiguration) {
         maxUploads = configuration.maxUploadsPerPrincipal
         quota = configuration.quotaPerPrincipal
-        self.usage = Mutex(usage)
+        self.usage = Monitor(usage)
     }
 
     func usage(of principal: String) -> Usage { usage.withLock { $0[principal] ?? Usage() } }

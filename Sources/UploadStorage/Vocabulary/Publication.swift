@@ -4,7 +4,7 @@ import ResumableUpload
 /// How an upload becomes a file, and what is answered then.
 public struct Publication: Sendable {
     public var name: PublishedName
-    /// Judges the file that has the name now, or nil where there is none, in one step with the publication. A response
+    /// Runs while the name is locked, so that it must not call the store. Judges the file that has the name now, or nil where there is none, in one step with the publication. A response
     /// refuses: it becomes the final one and the bytes are dropped.
     public var condition: @Sendable (PublishedFile.Attributes?) -> FinalResponse?
     /// Whether a file of this name is replaced. If not, the next name of `alternatives` is tried on a collision.

@@ -1,0 +1,14 @@
+extension UploadCatalogue {
+    /// Commits a change of one upload. A commit that failed may have been made all the same: then the row tells.
+    func commit(
+        _ change: CatalogueChange, of id: UploadID, knownBy isMade: (CatalogueRow?) -> Bool
+    ) throws(StoreError) {
+        do throws(StoreError) {
+            try commit(change)
+        } catch {
+            let row: CatalogueRow?
+            do throws(StoreError) { row = try self.row(id) } catch { throw error }
+            guard isMade(row) else { throw error }
+        }
+    }
+}

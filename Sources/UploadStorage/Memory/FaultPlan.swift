@@ -1,0 +1,57 @@
+import SystemCalls
+
+/// What goes wrong, and when: every operation of the memory twins is a step, counted from 1.
+package final class FaultPlan: Sendable {
+    package enum Operation: Sendable, Hashable {
+        case create, open, write, read, synchronize, truncate, remove, setTime, rename, synchronizeNames, commit
+        /// A commit that has been made, and whose caller has not heard of it.
+        case committed
+    }
+
+    private struct State {
+        var steps = 0
+        var history: [Operation] = []
+        var isCrashed = false
+        var crashStep: Int?
+        var failures: [Int: Errno] = [:]
+        var failing: [Operation: Errno] = [:]
+    }
+
+    private let state: Monitor<State>
+
+    /// - Parameters:
+    ///   - crashStep: the step that is not made any more, and with which everything ends.
+    ///   - failures: steps that fail.
+    package init(crashStep: Int? = nil, failures: [Int: Errno] = [:]) {
+        state = Monitor(State(crashStep: crashStep, failures: failures))
+    }
+
+    /// Steps made so far.
+    package var steps: Int { state.withLock { $0.steps } }
+
+    package var history: [Operation] { state.withLock { $0.history } }
+
+    package var isCrashed: Bool { state.withLock { $0.isCrashed } }
+
+    /// Ends everything now: every later operation fails and changes nothing.
+    package func crash() { state.withLock { $0.isCrashed = true } }
+
+    /// From now on every operation of this kind fails; nil ends that.
+    package func fail(_ operation: Operation, with error: Errno?) {
+        state.withLock { $0.failing[operation] = error }
+    }
+
+    /// Called before an operation has any effect.
+    func step(_ operation: Operation) throws(Errno) {
+        try state.withLock { (state) throws(Errno) in
+            if state.isCrashed { throw .inputOutput }
+            state.steps += 1
+            state.history.append(operation)
+            if state.steps == state.crashStep {
+                state.isCrashed = true
+                throw .inputOutput
+            }
+            if let error = state.failures[state.steps] ?? state.failing[operation] { throw error }
+        }
+    }
+}

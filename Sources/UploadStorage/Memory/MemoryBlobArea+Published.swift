@@ -1,0 +1,137 @@
+import SystemCalls
+
+extension MemoryBlobArea {
+    private struct Content: PublishedContent {
+        let inode: Int
+        let area: MemoryBlobArea
+
+        func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
+            try area.plan.step(.read)
+            return area.state.withLock { $0.read(inode, into: buffer, at: offset) }
+        }
+
+        func duplicateDescriptor() throws(Errno) -> FileDescriptor? { nil }
+    }
+
+    package func openPublished(_ name: PublishedName) throws(StoreError) -> PublishedBlob {
+        try step(.open)
+        return try state.withLock { (state) throws(StoreError) in
+            try Self.walk(name.directory, in: &state)
+            switch state.namespace.nodes[Self.path(name)] {
+            case nil: throw .notFound
+            case .directory: throw .targetIsDirectory
+            case .file(let inode):
+                let attributes = try translating("read attributes") { () throws(Errno) in try state.attributes(inode) }
+                let content = Content(inode: inode, area: self)
+                return PublishedBlob(
+                    identity: "\(inode)", file: PublishedFile(attributes: attributes, content: content))
+            }
+        }
+    }
+
+    package func makeDirectories(for name: PublishedName, durably: Bool) throws(StoreError) {
+        var parent = MemoryNamespace.files
+        for segment in name.directory.segments {
+            let path = parent + "/" + segment
+            try step(.create)
+            try state.withLock { (state) throws(StoreError) in
+                switch state.namespace.nodes[path] {
+                case nil: state.namespace.add(path, .directory)
+                case .directory: break
+                case .file: throw .parentIsFile
+                }
+            }
+            if durably {
+                try step(.synchronizeNames)
+                state.withLock { $0.namespace.synchronize(parent) }
+            }
+            parent = path
+        }
+    }
+
+    package func publish(_ name: String, as published: PublishedName, replacing: Bool) throws(StoreError) {
+        try step(.rename)
+        try state.withLock { (state) throws(StoreError) in
+            try Self.walk(published.directory, in: &state)
+            let source = Self.path(name)
+            guard case .file(let inode) = state.namespace.nodes[source] else {
+                throw .failure(.noSuchFile, during: "publish")
+            }
+            switch state.namespace.nodes[Self.path(published)] {
+            case .directory: throw .targetIsDirectory
+            case .file where !replacing: throw .preconditionFailed
+            default: break
+            }
+            state.namespace.move(source, to: Self.path(published))
+            state.inodes[inode]?.changed += 1
+        }
+    }
+
+    package func synchronizePublication(_ name: PublishedName) throws(StoreError) {
+        try step(.synchronize)
+        state.withLock { state in
+            if case .file(let inode) = state.namespace.nodes[Self.path(name)] { state.inodes[inode]?.synchronize() }
+        }
+        try step(.synchronizeNames)
+        let parent = ([MemoryNamespace.files] + name.directory.segments).joined(separator: "/")
+        state.withLock { $0.namespace.synchronize(parent) }
+        try step(.synchronizeNames)
+        state.withLock { $0.namespace.synchronize(MemoryNamespace.uploads) }
+    }
+
+    package func list(_ directory: PublishedName.Directory) throws(StoreError) -> [PublishedEntry] {
+        try step(.read)
+        return try state.withLock { (state) throws(StoreError) in
+            try Self.walk(directory, in: &state)
+            let parent = ([MemoryNamespace.files] + directory.segments).joined(separator: "/")
+            var entries: [PublishedEntry] = []
+            for (path, node) in state.namespace.nodes where MemoryNamespace.parent(of: path) == parent {
+                let name = String(path.split(separator: "/").last ?? "")
+                switch node {
+                case .directory:
+                    entries.append(PublishedEntry(name: name, isDirectory: true, size: 0, modifiedSeconds: 0))
+                case .file(let inode):
+                    let content = state.inodes[inode] ?? MemoryInode()
+                    entries.append(
+                        PublishedEntry(
+                            name: name, isDirectory: false, size: Int64(content.content.count),
+                            modifiedSeconds: content.modified / 1_000_000_000))
+                }
+            }
+            return entries.sorted { $0.name < $1.name }
+        }
+    }
+
+    package func removePublished(_ name: PublishedName) throws(StoreError) {
+        try step(.remove)
+        try state.withLock { (state) throws(StoreError) in
+            try Self.walk(name.directory, in: &state)
+            switch state.namespace.nodes[Self.path(name)] {
+            case nil: throw .notFound
+            case .directory: throw .targetIsDirectory
+            case .file: state.namespace.remove(Self.path(name))
+            }
+        }
+        try step(.synchronizeNames)
+        let parent = ([MemoryNamespace.files] + name.directory.segments).joined(separator: "/")
+        state.withLock { $0.namespace.synchronize(parent) }
+    }
+
+    private func step(_ operation: FaultPlan.Operation) throws(StoreError) {
+        try translating("\(operation)") { () throws(Errno) in try plan.step(operation) }
+    }
+
+    private static func walk(_ directory: PublishedName.Directory, in state: inout State) throws(StoreError) {
+        var path = MemoryNamespace.files
+        for segment in directory.segments {
+            path += "/" + segment
+            switch state.namespace.nodes[path] {
+            case nil: throw .notFound
+            case .file: throw .parentIsFile
+            case .directory: continue
+            }
+        }
+    }
+
+    private static func path(_ name: PublishedName) -> String { MemoryNamespace.files + "/" + name.path }
+}

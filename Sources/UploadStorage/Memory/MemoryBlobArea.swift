@@ -1,0 +1,135 @@
+import HTTPSemantics
+import SystemCalls
+
+/// A blob area in memory that knows what a crash leaves of it.
+package final class MemoryBlobArea: BlobArea {
+    struct State {
+        var namespace = MemoryNamespace()
+        var inodes: [Int: MemoryInode] = [:]
+        var nextInode = 1
+        var capacity: Int64
+    }
+
+    let state: Monitor<State>
+    let plan: FaultPlan
+
+    /// - Parameter capacity: bytes that fit in altogether.
+    package init(plan: FaultPlan = FaultPlan(), capacity: Int64 = 1 << 40) {
+        self.plan = plan
+        state = Monitor(State(capacity: capacity))
+    }
+
+    private init(_ state: sending State, plan: FaultPlan) {
+        self.plan = plan
+        self.state = Monitor(state)
+    }
+
+    /// What the next process finds after a crash: everything that was synchronised, and any part of the rest.
+    package func durableImage(
+        using generator: inout some RandomNumberGenerator, plan: FaultPlan = FaultPlan()
+    ) -> MemoryBlobArea {
+        let (namespace, inodes, nextInode, capacity) = state.withLock { state in
+            (state.namespace, state.inodes, state.nextInode, state.capacity)
+        }
+        var survivor = State(
+            namespace: namespace.afterCrash(using: &generator), nextInode: nextInode, capacity: capacity)
+        for (number, inode) in inodes.sorted(by: { $0.key < $1.key }) {
+            survivor.inodes[number] = inode.afterCrash(using: &generator)
+        }
+        return MemoryBlobArea(survivor, plan: plan)
+    }
+
+    package func setCapacity(_ capacity: Int64) { state.withLock { $0.capacity = capacity } }
+
+    /// The content of every published file, as it is now.
+    package var publishedContents: [String: [UInt8]] {
+        state.withLock { state in
+            var result: [String: [UInt8]] = [:]
+            for case (let path, .file(let inode)) in state.namespace.nodes
+            where path.hasPrefix(MemoryNamespace.files + "/") {
+                result[String(path.dropFirst(MemoryNamespace.files.utf8.count + 1))] = state.inodes[inode]?.content
+            }
+            return result
+        }
+    }
+
+    package func create(_ name: String) throws(Errno) -> any Blob {
+        try plan.step(.create)
+        let inode = try state.withLock { (state) throws(Errno) in
+            let path = Self.path(name)
+            if state.namespace.nodes[path] != nil { throw .fileExists }
+            let inode = state.nextInode
+            state.nextInode += 1
+            state.inodes[inode] = MemoryInode()
+            state.namespace.add(path, .file(inode: inode))
+            return inode
+        }
+        return MemoryBlob(inode, in: self)
+    }
+
+    package func open(_ name: String) throws(Errno) -> any Blob {
+        try plan.step(.open)
+        let node = state.withLock { $0.namespace.nodes[Self.path(name)] }
+        guard case .file(let inode) = node else { throw .noSuchFile }
+        return MemoryBlob(inode, in: self)
+    }
+
+    package func remove(_ name: String) throws(Errno) {
+        try plan.step(.remove)
+        state.withLock { state in
+            if state.namespace.nodes[Self.path(name)] != nil { state.namespace.remove(Self.path(name)) }
+        }
+    }
+
+    package func sizes() throws(Errno) -> [String: Int64] {
+        try plan.step(.read)
+        return state.withLock { state in
+            var result: [String: Int64] = [:]
+            for case (let path, .file(let inode)) in state.namespace.nodes
+            where path.hasPrefix(MemoryNamespace.uploads + "/") {
+                result[String(path.dropFirst(MemoryNamespace.uploads.utf8.count + 1))] =
+                    Int64(state.inodes[inode]?.content.count ?? 0)
+            }
+            return result
+        }
+    }
+
+    package func space() throws(Errno) -> FileSystemSpace {
+        try plan.step(.read)
+        return state.withLock { FileSystemSpace(free: max(0, $0.capacity - $0.used), total: $0.capacity) }
+    }
+
+    package func probe() throws(Errno) {
+        try plan.step(.create)
+        try plan.step(.synchronize)
+    }
+
+    package func close() {}
+
+    static func path(_ name: String) -> String { MemoryNamespace.uploads + "/" + name }
+}
+
+extension MemoryBlobArea.State {
+    var used: Int64 {
+        let named = Set(
+            namespace.nodes.values.compactMap { node in
+                if case .file(let inode) = node { inode } else { nil }
+            })
+        return named.reduce(0) { $0 + Int64(inodes[$1]?.content.count ?? 0) }
+    }
+
+    func attributes(_ number: Int) throws(Errno) -> PublishedFile.Attributes {
+        guard let inode = inodes[number],
+            let tag = EntityTag(opaque: "\(number)-\(inode.content.count)-\(inode.modified)-\(inode.changed)")
+        else { throw .noSuchFile }
+        return PublishedFile.Attributes(
+            size: Int64(inode.content.count), modifiedSeconds: inode.modified / 1_000_000_000, entityTag: tag)
+    }
+
+    func read(_ number: Int, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int {
+        guard let content = inodes[number]?.content, offset < Int64(content.count) else { return 0 }
+        let bytes = content[Int(offset)...].prefix(buffer.count)
+        buffer.copyBytes(from: bytes)
+        return bytes.count
+    }
+}

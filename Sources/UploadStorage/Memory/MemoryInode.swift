@@ -1,0 +1,78 @@
+/// The content of one file of the memory twin: as processes see it, and as it is on the medium.
+struct MemoryInode {
+    static let pageSize = 512
+
+    var content: [UInt8] = []
+    var modified: Int64 = 0
+    /// Counts changes of content and attributes.
+    var changed = 0
+    private var durableContent: [UInt8] = []
+    private var durableModified: Int64 = 0
+    private var durableChanged = 0
+    /// Pages that the next synchronisation writes.
+    private var dirty: Set<Int> = []
+    private var sizeIsDirty = false
+
+    mutating func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) {
+        guard !bytes.isEmpty else { return }
+        let end = offset + bytes.count
+        if end > content.count {
+            content += [UInt8](repeating: 0, count: end - content.count)
+            sizeIsDirty = true
+        }
+        content.replaceSubrange(offset..<end, with: bytes)
+        dirty.formUnion((offset / Self.pageSize)...((end - 1) / Self.pageSize))
+        changed += 1
+    }
+
+    mutating func truncate(to size: Int) {
+        if size < content.count {
+            content.removeLast(content.count - size)
+        } else {
+            content += [UInt8](repeating: 0, count: size - content.count)
+        }
+        sizeIsDirty = true
+        dirty = dirty.filter { $0 * Self.pageSize < size }
+        if size > 0 { dirty.insert((size - 1) / Self.pageSize) }
+        changed += 1
+    }
+
+    /// Writes what is dirty.
+    mutating func synchronize() {
+        durableContent = resized(durableContent, to: content.count)
+        for page in dirty { copy(page, into: &durableContent) }
+        dirty = []
+        sizeIsDirty = false
+        durableModified = modified
+        durableChanged = changed
+    }
+
+    /// As Linux does it: the pages count as clean, and nobody writes them again.
+    mutating func failToSynchronize() { dirty = [] }
+
+    /// What is left after a crash: of what was not synchronised, anything.
+    func afterCrash(using generator: inout some RandomNumberGenerator) -> MemoryInode {
+        var survivor = MemoryInode()
+        var bytes = durableContent
+        if sizeIsDirty && Bool.random(using: &generator) || !sizeIsDirty { bytes = resized(bytes, to: content.count) }
+        for page in dirty.sorted() where Bool.random(using: &generator) { copy(page, into: &bytes) }
+        survivor.content = bytes
+        survivor.durableContent = bytes
+        let hasAttributes = Bool.random(using: &generator)
+        survivor.modified = hasAttributes ? modified : durableModified
+        survivor.changed = hasAttributes ? changed : durableChanged
+        survivor.durableModified = survivor.modified
+        survivor.durableChanged = survivor.changed
+        return survivor
+    }
+
+    private func resized(_ bytes: [UInt8], to size: Int) -> [UInt8] {
+        Array(bytes.prefix(size)) + [UInt8](repeating: 0, count: max(0, size - bytes.count))
+    }
+
+    private func copy(_ page: Int, into bytes: inout [UInt8]) {
+        let start = page * Self.pageSize
+        let end = min(start + Self.pageSize, min(content.count, bytes.count))
+        if start < end { bytes.replaceSubrange(start..<end, with: content[start..<end]) }
+    }
+}

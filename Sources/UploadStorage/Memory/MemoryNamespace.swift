@@ -1,0 +1,65 @@
+/// The names of the memory twin, as changes of which each is durable once all directories it touches are synchronised.
+struct MemoryNamespace {
+    enum Node: Hashable {
+        case directory
+        case file(inode: Int)
+    }
+
+    private struct Change {
+        var removed: String?
+        var added: (path: String, node: Node)?
+        var unsynchronized: Set<String>
+    }
+
+    static let uploads = "uploads"
+    static let files = "files"
+
+    private(set) var nodes: [String: Node] = [uploads: .directory, files: .directory]
+    private var base: [String: Node] = [uploads: .directory, files: .directory]
+    private var changes: [Change] = []
+
+    mutating func add(_ path: String, _ node: Node) {
+        nodes[path] = node
+        changes.append(Change(added: (path, node), unsynchronized: [Self.parent(of: path)]))
+    }
+
+    mutating func remove(_ path: String) {
+        nodes[path] = nil
+        changes.append(Change(removed: path, unsynchronized: [Self.parent(of: path)]))
+    }
+
+    mutating func move(_ path: String, to newPath: String) {
+        guard let node = nodes.removeValue(forKey: path) else { return }
+        nodes[newPath] = node
+        changes.append(
+            Change(
+                removed: path, added: (newPath, node),
+                unsynchronized: [Self.parent(of: path), Self.parent(of: newPath)]))
+    }
+
+    mutating func synchronize(_ directory: String) {
+        for index in changes.indices { changes[index].unsynchronized.remove(directory) }
+    }
+
+    /// What is left after a crash: of the changes that were not synchronised, any.
+    func afterCrash(using generator: inout some RandomNumberGenerator) -> MemoryNamespace {
+        var result = base
+        for change in changes where change.unsynchronized.isEmpty || Bool.random(using: &generator) {
+            if let path = change.removed { result[path] = nil }
+            if let (path, node) = change.added { result[path] = node }
+        }
+        // What lies in a directory that was lost is lost with it.
+        for path in result.keys.sorted() where path.contains("/") && result[Self.parent(of: path)] != .directory {
+            result[path] = nil
+        }
+        var survivor = MemoryNamespace()
+        survivor.nodes = result
+        survivor.base = result
+        return survivor
+    }
+
+    static func parent(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return "" }
+        return String(path[..<slash])
+    }
+}

@@ -1,0 +1,90 @@
+import Foundation
+import Testing
+
+@testable import SystemCalls
+
+@Suite struct FileDescriptorTests {
+    private func withDirectory(_ body: (FileDescriptor, String) throws -> Void) throws {
+        let path = NSTemporaryDirectory() + "onward-files-\(UInt64.random(in: 0 ... .max))"
+        try FileDescriptor.makeDirectory(path)
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try body(try FileDescriptor.open(path, [.readOnly, .directory]), path)
+    }
+
+    @Test func contentComesBack() throws {
+        try withDirectory { directory, _ in
+            let file = try directory.open(at: "f", [.readWrite, .create, .exclusive])
+            try Array("hello".utf8).withUnsafeBytes { try file.write($0, at: 3) }
+            var buffer = [UInt8](repeating: 9, count: 20)
+            let count = try buffer.withUnsafeMutableBytes { try file.read(into: $0, at: 2) }
+            #expect(Array(buffer[..<count]) == [0] + Array("hello".utf8))
+            try file.truncate(to: 4)
+            try file.synchronizeData()
+            try file.startWriteBack(at: 0, count: 4)
+            try file.awaitWriteBack(at: 0, count: 4)
+            #expect(try file.status().size == 4)
+            #expect(try file.status().isRegular && directory.status().isDirectory)
+            #expect(try file.duplicate().status() == file.status())
+        }
+    }
+
+    @Test func namesAreMovedAndListed() throws {
+        try withDirectory { directory, _ in
+            _ = try directory.open(at: "a", [.readWrite, .create])
+            _ = try directory.open(at: "b", [.readWrite, .create])
+            #expect(throws: Errno.fileExists) { try directory.renameNoReplace(from: "a", to: directory, as: "b") }
+            try directory.renameNoReplace(from: "a", to: directory, as: "c")
+            try directory.rename(from: "c", to: directory, as: "b")
+            try directory.makeDirectory(at: "d")
+            #expect(throws: Errno.isDirectory) { try directory.rename(from: "b", to: directory, as: "d") }
+            try directory.link(from: "b", to: directory, as: "e")
+            #expect(try directory.status(at: "e").linkCount == 2)
+            #expect(try Set(directory.entryNames()) == ["b", "d", "e"])
+            #expect(try Set(directory.entryNames()) == ["b", "d", "e"])
+            try directory.unlink(at: "b")
+            try directory.removeDirectory(at: "d")
+            #expect(throws: Errno.noSuchFile) { try directory.unlink(at: "b") }
+            try directory.synchronize()
+        }
+    }
+
+    @Test func linksAreNotFollowed() throws {
+        try withDirectory { directory, path in
+            try FileManager.default.createSymbolicLink(atPath: path + "/l", withDestinationPath: "/etc")
+            #expect(throws: Errno.tooManySymbolicLinks) { try directory.open(at: "l", [.readOnly, .noFollow]) }
+            #expect(throws: Errno.notDirectory) { try directory.open(at: "l", [.readOnly, .directory, .noFollow]) }
+            #expect(try directory.status(at: "l").isSymbolicLink)
+        }
+    }
+
+    @Test func timesAreSetToTheNanosecond() throws {
+        try withDirectory { directory, _ in
+            let file = try directory.open(at: "f", [.readWrite, .create])
+            let time = FileStatus.Time(seconds: 1_234_567_890, nanoseconds: 123_456_789)
+            try file.setModified(time)
+            #expect(try file.status().modified == time)
+            #expect(try file.fileSystemSpace().free > 0)
+        }
+    }
+
+    @Test func aLockBelongsToOneDescription() throws {
+        try withDirectory { directory, _ in
+            let other: FileDescriptor
+            do {
+                let first = try directory.open(at: "lock", [.readWrite, .create])
+                other = try directory.open(at: "lock", .readWrite)
+                #expect(try first.tryLock())
+                #expect(try !other.tryLock())
+                withExtendedLifetime(first) {}
+            }
+            #expect(try other.tryLock())
+        }
+    }
+
+    @Test func errorsHaveNames() {
+        #expect(Errno.noSpace.name == "ENOSPC")
+        #expect(Errno.noSpace.description == "ENOSPC (No space left on device)")
+        #expect(Errno(rawValue: 9999).name == "errno 9999")
+        #expect(throws: Errno.noSuchFile) { try FileDescriptor.open("/nowhere/at/all", .readOnly) }
+    }
+}

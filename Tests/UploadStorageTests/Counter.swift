@@ -1,0 +1,19 @@
+import Digests
+import HTTPSemantics
+import Synchronization
+
+/// Counts from any thread.
+final class Counter: Sendable {
+    private let count = Atomic(0)
+    func add() { count.add(1, ordering: .sequentiallyConsistent) }
+    var value: Int { count.load(ordering: .sequentiallyConsistent) }
+}
+
+/// The digest in one go.
+func digest(_ bytes: [UInt8], _ algorithm: Algorithm = .sha256) -> [UInt8] {
+    var digest = RunningDigest(algorithm)
+    bytes.withUnsafeBytes { digest.update($0) }
+    return digest.finalized()
+}
+
+func digest(_ text: String, _ algorithm: Algorithm = .sha256) -> [UInt8] { digest(Array(text.utf8), algorithm) }

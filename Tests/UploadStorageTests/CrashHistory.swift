@@ -1,0 +1,220 @@
+import HTTPSemantics
+import ResumableUpload
+import SystemCalls
+
+@testable import UploadStorage
+
+/// One client's life with a store that crashes: what it did, what it was promised, and whether the promises were kept.
+struct CrashHistory {
+    enum Action: CaseIterable {
+        case create, append, acknowledge, takeOver, release, publish, complete, cancel, stage, startAcknowledging
+    }
+
+    /// What the client knows of one upload.
+    private struct Known {
+        var id: UploadID
+        var content: [UInt8]
+        /// The largest offset that it was told.
+        var promised: Int64 = 0
+        var lease: UploadLease?
+        var name: PublishedName
+        /// The final response, once it was told.
+        var answer: FinalResponse?
+        var mayBeGone = false
+    }
+
+    private let seed: UInt64
+    private var generator: SeededGenerator
+    private let script: [Action]?
+    private let crashStep: Int
+    private let withFaults: Bool
+    private var uploads: [Known] = []
+    private(set) var complaints: [String] = []
+
+    init(seed: UInt64, crashStep: Int? = nil, withFaults: Bool = false, script: [Action]? = nil) {
+        self.withFaults = withFaults
+        self.seed = seed
+        generator = SeededGenerator(seed: seed)
+        self.script = script
+        self.crashStep = crashStep ?? Int.random(in: 3...120, using: &generator)
+    }
+
+    mutating func run() throws {
+        var failures: [Int: Errno] = [:]
+        if withFaults {
+            for _ in 0..<Int.random(in: 0...3, using: &generator) {
+                failures[Int.random(in: 3...100, using: &generator)] =
+                    Bool.random(using: &generator) ? .inputOutput : .noSpace
+            }
+        }
+        let plan = FaultPlan(crashStep: crashStep, failures: failures)
+        var catalogue = MemoryCatalogue(plan: plan)
+        var area = MemoryBlobArea(plan: plan)
+        do {
+            let store = try UploadStore(catalogue: catalogue, area: area, configuration: configuration)
+            for action in script ?? (0..<60).map({ _ in Action.allCases.randomElement(using: &generator) ?? .append }) {
+                if plan.isCrashed { break }
+                try? perform(action, on: store)
+            }
+            plan.crash()
+            for index in uploads.indices {
+                uploads[index].lease?.release()
+                uploads[index].lease = nil
+            }
+            store.close()
+        } catch {
+            // Crashed before it had begun.
+        }
+        // Recovery may be cut off, too, any number of times.
+        for attempt in 0..<3 {
+            let last = attempt == 2
+            let plan = FaultPlan(crashStep: last ? nil : Int.random(in: 1...30, using: &generator))
+            catalogue = catalogue.durableImage(plan: plan)
+            area = area.durableImage(using: &generator, plan: plan)
+            guard let store = try? UploadStore(catalogue: catalogue, area: area, configuration: configuration) else {
+                if last { complain("the store does not start") }
+                continue
+            }
+            if last { try judge(store, area) }
+            plan.crash()
+            store.close()
+        }
+    }
+
+    private var configuration: StoreConfiguration {
+        StoreConfiguration(minFree: 0, processingWait: .zero)
+    }
+
+    private mutating func complain(_ text: String) { complaints.append(text) }
+
+    // MARK: Acting
+
+    private mutating func perform(_ action: Action, on store: UploadStore) throws {
+        if action == .create || uploads.isEmpty { return try create(on: store) }
+        let index = Int.random(in: uploads.indices, using: &generator)
+        switch action {
+        case .create: break
+        case .append: try append(index, store)
+        case .acknowledge: try promise(index, lease(index, store).acknowledge())
+        case .startAcknowledging: try lease(index, store).startAcknowledging()
+        case .takeOver:
+            if case .lease(let lease) = try store.takeOver(
+                uploads[index].id, principal: "alice", waitForProcessing: .zero)
+            {
+                uploads[index].lease?.release()
+                uploads[index].lease = lease
+            }
+        case .release:
+            uploads[index].lease?.release()
+            uploads[index].lease = nil
+        case .stage:
+            try lease(index, store).beginStaging()
+            try uploads[index].lease?.append([0, 0, 0])
+            uploads[index].lease?.discardStaged()
+        case .publish:
+            try sendRest(index, store)
+            uploads[index].answer = try lease(index, store).publish(.testing(uploads[index].name))
+        case .complete:
+            let answer = FinalResponse(status: 400)
+            try lease(index, store).complete(with: answer)
+            uploads[index].answer = answer
+        case .cancel:
+            uploads[index].mayBeGone = true
+            uploads[index].lease = nil
+            try store.cancel(uploads[index].id, principal: "alice")
+        }
+    }
+
+    private mutating func create(on store: UploadStore) throws {
+        let size = Int.random(in: 0..<5, using: &generator) == 0 ? 0 : Int.random(in: 1...4000, using: &generator)
+        let content = (0..<size).map { _ in UInt8.random(in: 1...255, using: &generator) }
+        let names = [["a"], ["b"], ["dir", "a"], ["dir", "sub", "b"]]
+        guard let name = PublishedName(segments: names.randomElement(using: &generator) ?? ["a"]) else { return }
+        let lease = try store.create(.testing(length: Int64(size), digests: [.sha256]))
+        guard let id = lease.id else { return complain("an upload without id") }
+        uploads.append(Known(id: id, content: content, lease: lease, name: name))
+    }
+
+    private mutating func lease(_ index: Int, _ store: UploadStore) throws -> UploadLease {
+        if let lease = uploads[index].lease, lease.isCurrent { return lease }
+        guard
+            case .lease(let lease) = try store.takeOver(
+                uploads[index].id, principal: "alice", waitForProcessing: .zero)
+        else { throw StoreError.completed }
+        uploads[index].lease = lease
+        return lease
+    }
+
+    private mutating func append(_ index: Int, _ store: UploadStore) throws {
+        let lease = try lease(index, store)
+        let rest = uploads[index].content[Int(lease.received)...]
+        let piece = Array(rest.prefix(Int.random(in: 0...1500, using: &generator)))
+        try lease.append(piece)
+    }
+
+    private mutating func sendRest(_ index: Int, _ store: UploadStore) throws {
+        let lease = try lease(index, store)
+        try lease.append(Array(uploads[index].content[Int(lease.received)...]))
+    }
+
+    private mutating func promise(_ index: Int, _ offset: Int64) {
+        uploads[index].promised = max(uploads[index].promised, offset)
+    }
+
+    // MARK: Judging
+
+    private mutating func judge(_ store: UploadStore, _ area: MemoryBlobArea) throws {
+        let contents = Set(uploads.map(\.content))
+        for (path, bytes) in area.publishedContents where !contents.contains(bytes) {
+            complain("the file \(path) is no upload's content")
+        }
+        for index in uploads.indices { try judge(index, store) }
+        var expected = Usage()
+        for row in try store.catalogue.unfinishedRows() {
+            expected.uploads += 1
+            expected.reservedBytes += row.reservedBytes
+        }
+        expected.publishedBytes = try store.catalogue.publishedBytes()["alice"] ?? 0
+        if store.usage(of: "alice") != expected { complain("usage is \(store.usage(of: "alice")), not \(expected)") }
+        let onDisk = area.publishedContents.values.reduce(0) { $0 + Int64($1.count) }
+        if onDisk != expected.publishedBytes {
+            complain("files of \(onDisk) bytes, counted \(expected.publishedBytes)")
+        }
+        let sweep = store.sweep()
+        if sweep != SweepReport() { complain("the sweep found \(sweep)") }
+    }
+
+    private mutating func judge(_ index: Int, _ store: UploadStore) throws {
+        let known = uploads[index]
+        let taken: TakeOver
+        do {
+            taken = try store.takeOver(known.id, principal: "alice", waitForProcessing: .zero)
+        } catch {
+            if !(known.mayBeGone && error == .notFound) { complain("upload \(index): \(error)") }
+            return
+        }
+        switch taken {
+        case .processing: complain("upload \(index) is stuck")
+        case .complete(let record):
+            guard case .complete(let answer) = record.phase else { return complain("complete without an answer") }
+            if let told = known.answer, told != answer { complain("upload \(index) answers otherwise") }
+            if ![200, 201, 400].contains(answer.status) { complain("upload \(index) was answered \(answer.status)") }
+        case .lease(let lease):
+            if known.answer != nil { complain("upload \(index) has forgotten its answer") }
+            if lease.acknowledged < known.promised {
+                complain("upload \(index): \(lease.acknowledged) < \(known.promised)")
+            }
+            let received = Int(lease.received)
+            if try lease.readAll() != Array(known.content.prefix(received)) { complain("upload \(index): wrong bytes") }
+            try lease.append(Array(known.content[received...]))
+            if try lease.representationDigest(.sha256) != digest(known.content) {
+                complain("upload \(index): wrong digest")
+            }
+            let response = try lease.publish(.testing(known.name))
+            if ![200, 201].contains(response.status) { complain("upload \(index) cannot be published") }
+            if try store.publishedFile(known.name).readAll() != known.content {
+                complain("upload \(index): wrong file")
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+import Foundation
+import ResumableUpload
+import SystemCalls
+import Testing
+
+@testable import UploadStorage
+
+@Suite struct DataDirectoryTests {
+    private func withPath(_ body: (String) throws -> Void) throws {
+        let path = NSTemporaryDirectory() + "onward-data-" + UploadID().text
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try body(path)
+    }
+
+    private func permissions(_ path: String) throws -> UInt32 {
+        try FileDescriptor.open(path, .readOnly).status().permissions
+    }
+
+    @Test("a data directory is made with everything above it, for its owner alone")
+    func making() throws {
+        try withPath { path in
+            let store = try UploadStore.open(root: path + "/a/b")
+            #expect(try permissions(path + "/a/b") == 0o700)
+            #expect(try permissions(path + "/a/b/onward.sqlite") == 0o600)
+            #expect(try permissions(path + "/a/b/onward.sqlite-wal") == 0o600)
+            let names = Set(try FileManager.default.contentsOfDirectory(atPath: path + "/a/b"))
+            #expect(names.isSuperset(of: ["files", "uploads", "onward.sqlite", "lock"]))
+            store.close()
+        }
+    }
+
+    @Test("a second store is kept out until the first has ended")
+    func locking() throws {
+        try withPath { path in
+            let store = try UploadStore.open(root: path)
+            #expect(throws: StoreError.inUse) { try UploadStore.open(root: path) }
+            store.close()
+            try UploadStore.open(root: path).close()
+        }
+    }
+
+    @Test("what is no directory is refused with its name")
+    func refusing() throws {
+        try withPath { path in
+            try Data().write(to: URL(fileURLWithPath: path))
+            #expect(throws: StoreError.unusableRoot("\(path) is not a directory")) { try UploadStore.open(root: path) }
+            #expect(throws: StoreError.unusableRoot("\(path)/x is not a directory")) {
+                try UploadStore.open(root: path + "/x")
+            }
+        }
+    }
+
+    @Test("no symbolic link and no special file is ever followed, in any place")
+    func links() throws {
+        try withPath { path in
+            let store = try UploadStore.open(root: path)
+            let outside = path + "-outside"
+            try FileManager.default.createDirectory(atPath: outside, withIntermediateDirectories: true)
+            defer { try? FileManager.default.removeItem(atPath: outside) }
+            try Data("secret".utf8).write(to: URL(fileURLWithPath: outside + "/secret"))
+            try FileManager.default.createSymbolicLink(atPath: path + "/files/dir", withDestinationPath: outside)
+            try FileManager.default.createSymbolicLink(
+                atPath: path + "/files/link", withDestinationPath: outside + "/secret")
+            mkfifo(path + "/files/fifo", 0o600)
+            for text in ["dir/secret", "link", "fifo"] {
+                #expect(throws: StoreError.notFound) { try store.publishedFile(name(text)) }
+            }
+            #expect(try store.list(.root) == [])
+            let directory = try #require(PublishedName.Directory(segments: ["dir"]))
+            #expect(throws: StoreError.notFound) { try store.list(directory) }
+            let lease = try store.create(.testing())
+            try lease.append("x")
+            #expect(throws: StoreError.parentIsFile) { try lease.publish(.testing(name("dir/new"))) }
+            #expect(throws: StoreError.targetIsDirectory) { try lease.publish(.testing(name("link"))) }
+            #expect(throws: StoreError.targetIsDirectory) { try lease.publish(.testing(name("fifo"))) }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: outside) == ["secret"])
+            lease.release()
+            store.close()
+        }
+    }
+
+    @Test("a killed process leaves every acknowledged byte: the directory as it lies there is a whole store")
+    func killedProcess() throws {
+        try withPath { path in
+            let store = try UploadStore.open(root: path)
+            let lease = try store.create(.testing(length: 8))
+            let id = try #require(lease.id)
+            try lease.append("abcd")
+            #expect(try lease.acknowledge() == 4)
+            try lease.append("ef")
+            _ = try store.area.create("orphan")
+            // What another process would find now, without any closing.
+            let copy = path + "-copy"
+            defer { try? FileManager.default.removeItem(atPath: copy) }
+            try FileManager.default.copyItem(atPath: path, toPath: copy)
+            let next = try UploadStore.open(root: copy)
+            let taken = try next.lease(id)
+            #expect(taken.received == 4)
+            #expect(try taken.readAll() == Array("abcd".utf8))
+            #expect(try next.area.sizes().values.map { $0 } == [4])
+            taken.release()
+            next.close()
+            lease.release()
+            store.close()
+        }
+    }
+
+    @Test("large bodies pass the write-back window")
+    func writeBack() throws {
+        try withPath { path in
+            var configuration = StoreConfiguration(minFree: 0)
+            configuration.writeBackWindow = 4 << 20
+            let store = try UploadStore.open(root: path, configuration: configuration)
+            let lease = try store.create(.testing())
+            let piece = [UInt8](repeating: 3, count: 1 << 20)
+            for _ in 0..<24 { try lease.append(piece) }
+            #expect(try lease.acknowledge() == 24 << 20)
+            lease.release()
+            store.close()
+        }
+    }
+}

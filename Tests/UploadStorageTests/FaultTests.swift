@@ -1,0 +1,137 @@
+import ResumableUpload
+import SystemCalls
+import Testing
+
+@testable import UploadStorage
+
+@Suite struct FaultTests {
+    @Test("OFF-18: bytes that could not be synchronised are given up, never acknowledged by a second try")
+    func failedSynchronisation() throws {
+        let fixture = try StoreFixture(.memory)
+        let lease = try fixture.store.create(.testing())
+        let id = try #require(lease.id)
+        let revocations = Counter()
+        lease.onRevocation { revocations.add() }
+        try lease.append("abc")
+        #expect(try lease.acknowledge() == 3)
+        try lease.append("def")
+        fixture.plan.fail(.synchronize, with: .inputOutput)
+        #expect(throws: StoreError.io(.inputOutput, during: "synchronize")) { try lease.acknowledge() }
+        fixture.plan.fail(.synchronize, with: nil)
+        #expect(throws: StoreError.superseded) { try lease.acknowledge() }
+        #expect(throws: StoreError.superseded) { try lease.append("ghi") }
+        // The holder asked, and knows.
+        #expect(revocations.value == 0 && !lease.isCurrent)
+        let next = try fixture.store.lease(id)
+        #expect(next.received == 3)
+        try next.append("DEF")
+        #expect(try next.acknowledge() == 6)
+        next.release()
+        lease.release()
+        try fixture.reopen()
+        #expect(try fixture.store.lease(id).readAll() == Array("abcDEF".utf8))
+    }
+
+    @Test("a failure in the background revokes the lease of the one who goes on sending")
+    func failedBackgroundSynchronisation() async throws {
+        let fixture = try StoreFixture(.memory)
+        let lease = try fixture.store.create(.testing())
+        let revocations = Counter()
+        lease.onRevocation { revocations.add() }
+        try lease.append("abc")
+        fixture.plan.fail(.synchronize, with: .inputOutput)
+        lease.startAcknowledging()
+        for _ in 0..<2000 where revocations.value == 0 { try await Task.sleep(for: .milliseconds(1)) }
+        #expect(revocations.value == 1)
+        #expect(throws: StoreError.superseded) { try lease.append("def") }
+    }
+
+    @Test("a row that could not be written costs no bytes")
+    func failedCommit() throws {
+        let fixture = try StoreFixture(.memory)
+        let lease = try fixture.store.create(.testing())
+        try lease.append("abc")
+        for operation in [FaultPlan.Operation.commit, .committed] {
+            fixture.plan.fail(operation, with: .inputOutput)
+            #expect(throws: StoreError.self) { try lease.acknowledge() }
+            #expect(lease.acknowledged == 0 && lease.isCurrent)
+            fixture.plan.fail(operation, with: nil)
+        }
+        #expect(try lease.acknowledge() == 3)
+    }
+
+    @Test("SEC-17: on a full disk what went in counts, and the offset stays true")
+    func fullDisk() throws {
+        let fixture = try StoreFixture(.memory)
+        let lease = try fixture.store.create(.testing())
+        let id = try #require(lease.id)
+        fixture.area.setCapacity(10)
+        #expect(throws: StoreError.insufficientSpace) { try lease.append([UInt8](repeating: 1, count: 25)) }
+        #expect(lease.received == 10)
+        #expect(try lease.acknowledge() == 10)
+        fixture.area.setCapacity(1000)
+        try lease.append([UInt8](repeating: 2, count: 5))
+        lease.release()
+        #expect(try fixture.store.record(id).offset == 15)
+    }
+
+    @Test("nothing is begun below the free space that must stay", arguments: StoreKind.allCases)
+    func minimumOfFreeSpace(_ kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind) { $0.minFree = .max / 2 }
+        #expect(throws: StoreError.insufficientSpace) { try fixture.store.create(.testing()) }
+        #expect(throws: StoreError.insufficientSpace) {
+            try fixture.store.createTransient(principal: "alice", length: nil)
+        }
+        #expect(fixture.store.usage(of: "alice") == Usage())
+        #expect(try fixture.blobCount() == 0)
+    }
+
+    @Test("a creation that fails leaves nothing", arguments: [FaultPlan.Operation.create, .commit, .committed])
+    func failedCreation(_ operation: FaultPlan.Operation) throws {
+        let fixture = try StoreFixture(.memory)
+        fixture.plan.fail(operation, with: .inputOutput)
+        #expect(throws: StoreError.self) { try fixture.store.create(.testing(length: 5)) }
+        fixture.plan.fail(operation, with: nil)
+        #expect(fixture.store.usage(of: "alice") == Usage())
+        #expect(try fixture.blobCount() == 0)
+        #expect(fixture.store.sweep() == SweepReport())
+    }
+
+    @Test("acknowledged bytes that are missing make the upload invalid, and its offset is never taken back")
+    func lostBytes() throws {
+        let fixture = try StoreFixture(.memory)
+        let lease = try fixture.store.create(.testing(length: 6))
+        let id = try #require(lease.id)
+        try lease.append("abcdef")
+        lease.release()
+        let blob = try fixture.store.area.open(try #require(try fixture.store.catalogue.row(id)).blob)
+        try blob.truncate(to: 4)
+        try blob.synchronize(includingName: true)
+        try fixture.reopen()
+        #expect(throws: StoreError.gone(reason: "acknowledged bytes were lost")) {
+            try fixture.store.takeOver(id, principal: "alice", waitForProcessing: .zero)
+        }
+        #expect(fixture.store.usage(of: "alice") == Usage())
+        #expect(try fixture.blobCount() == 0)
+    }
+
+    @Test("a store that cannot write is not ready")
+    func health() throws {
+        let fixture = try StoreFixture(.memory)
+        fixture.plan.fail(.create, with: .readOnlyFileSystem)
+        #expect(fixture.store.health() == Health(ready: false, reasons: ["bytes-cannot-be-written"]))
+    }
+
+    @Test("bytes that nobody knows are swept, those of new uploads are not")
+    func orphans() throws {
+        let fixture = try StoreFixture(.memory)
+        _ = try fixture.store.area.create("orphan")
+        let lease = try fixture.store.create(.testing())
+        let transient = try fixture.store.createTransient(principal: "alice", length: nil)
+        #expect(fixture.store.sweep().orphans == 1)
+        #expect(try fixture.blobCount() == 2)
+        lease.release()
+        transient.release()
+        #expect(try fixture.blobCount() == 1)
+    }
+}

@@ -1,0 +1,140 @@
+import Foundation
+import HTTPSemantics
+import ResumableUpload
+import Synchronization
+import Testing
+
+@testable import UploadStorage
+
+/// The pairs of catalogue and blob area that every store test runs over.
+enum StoreKind: String, CaseIterable, CustomTestStringConvertible {
+    case memory, files
+    var testDescription: String { rawValue }
+}
+
+/// A store with a clock that the test sets, which can be closed and opened again.
+final class StoreFixture: Sendable {
+    let kind: StoreKind
+    let root: String
+    let plan = FaultPlan()
+    private let seconds = Mutex<Int64>(1_000_000)
+    private let opened: Mutex<Opened>
+
+    private struct Opened {
+        var store: UploadStore
+        var catalogue: MemoryCatalogue
+        var area: MemoryBlobArea
+    }
+
+    init(_ kind: StoreKind, _ adjust: (inout StoreConfiguration) -> Void = { _ in }) throws {
+        self.kind = kind
+        root = NSTemporaryDirectory() + "onward-storage-" + UploadID().text
+        let catalogue = MemoryCatalogue(plan: plan)
+        let area = MemoryBlobArea(plan: plan)
+        let placeholder = try UploadStore(
+            catalogue: MemoryCatalogue(), area: MemoryBlobArea(), configuration: StoreConfiguration())
+        opened = Mutex(Opened(store: placeholder, catalogue: catalogue, area: area))
+        try open(adjust)
+        placeholder.close()
+    }
+
+    deinit {
+        opened.withLock { $0.store.close() }
+        try? FileManager.default.removeItem(atPath: root)
+    }
+
+    var store: UploadStore { opened.withLock { $0.store } }
+
+    var area: MemoryBlobArea { opened.withLock { $0.area } }
+
+    func advance(_ by: Int64) { seconds.withLock { $0 += by } }
+
+    /// Ends the store properly and starts another one on what it left.
+    func reopen(_ adjust: (inout StoreConfiguration) -> Void = { _ in }) throws {
+        store.close()
+        var generator = SeededGenerator(seed: 7)
+        opened.withLock { opened in
+            opened.area = opened.area.durableImage(using: &generator, plan: plan)
+            opened.catalogue = opened.catalogue.durableImage(plan: plan)
+        }
+        try open(adjust)
+    }
+
+    private func open(_ adjust: (inout StoreConfiguration) -> Void) throws {
+        var configuration = StoreConfiguration(minFree: 0, clock: { [weak self] in self?.seconds.withLock { $0 } ?? 0 })
+        configuration.processingWait = .milliseconds(50)
+        adjust(&configuration)
+        switch kind {
+        case .memory:
+            let (catalogue, area) = opened.withLock { ($0.catalogue, $0.area) }
+            let store = try UploadStore(catalogue: catalogue, area: area, configuration: configuration)
+            opened.withLock { $0.store = store }
+        case .files:
+            let store = try UploadStore.open(root: root, configuration: configuration)
+            opened.withLock { $0.store = store }
+        }
+    }
+
+    /// How many pieces of bytes of unfinished uploads there are.
+    func blobCount() throws -> Int { try store.area.sizes().count }
+}
+
+extension NewUpload {
+    static func testing(
+        principal: String = "alice", length: Int64? = nil, digests: Set<DigestAlgorithm> = [], expiresAt: Int64? = nil
+    ) -> NewUpload {
+        NewUpload(
+            principal: principal, method: .put, target: "/files/x", fields: ["Content-Type": "text/plain"],
+            length: length, digests: digests, expiresAt: expiresAt)
+    }
+}
+
+extension UploadLease {
+    func append(_ bytes: [UInt8]) throws { try bytes.withUnsafeBytes { try append($0) } }
+
+    func append(_ text: String) throws { try append(Array(text.utf8)) }
+
+    func readAll() throws -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: Int(received) + 1)
+        let count = try bytes.withUnsafeMutableBytes { try read(into: $0, at: 0) }
+        return Array(bytes[..<count])
+    }
+}
+
+extension PublishedFile {
+    func readAll() throws -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: Int(attributes.size) + 1)
+        let count = try bytes.withUnsafeMutableBytes { try read(into: $0, at: 0) }
+        return Array(bytes[..<count])
+    }
+}
+
+extension UploadStore {
+    /// Takes over where a lease is expected.
+    func lease(_ id: UploadID, principal: String = "alice") throws -> UploadLease {
+        let taken = try takeOver(id, principal: principal, waitForProcessing: .zero)
+        guard case .lease(let lease) = taken else {
+            Issue.record("a lease was expected, not \(taken)")
+            throw StoreError.processing
+        }
+        return lease
+    }
+}
+
+extension Publication {
+    /// Answers 201 or 200, with the entity tag.
+    static func testing(_ name: PublishedName) -> Publication {
+        Publication(
+            name: name, refused: FinalResponse(status: 409),
+            validated: { response, attributes in
+                var response = response
+                response.fields.set("ETag", attributes.entityTag.serialized)
+                return response
+            },
+            response: { created, _ in FinalResponse(status: created ? 201 : 200) })
+    }
+}
+
+func name(_ path: String) throws -> PublishedName {
+    try #require(PublishedName(segments: path.split(separator: "/").map(String.init)))
+}

@@ -1,0 +1,122 @@
+import Foundation
+import ResumableUpload
+import Synchronization
+import SystemCalls
+import Testing
+
+@testable import UploadStorage
+
+@Suite struct TakeOverRaceTests {
+    @Test(
+        "CON-02 CON-06: however many fight for an upload, every byte lies where its offset says",
+        arguments: StoreKind.allCases)
+    func racing(_ kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind)
+        let content = (0..<60_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
+        let creation = try fixture.store.create(.testing(length: Int64(content.count), digests: [.sha256]))
+        let id = try #require(creation.id)
+        let highest = Atomic<Int64>(0)
+        let complaints = Mutex<[String]>([])
+        let store = fixture.store
+        let threads = try (0..<6).map { number in
+            try WorkerThread(name: "client-\(number)") {
+                var generator = SeededGenerator(seed: UInt64(number))
+                while true {
+                    do {
+                        let promised = highest.load(ordering: .sequentiallyConsistent)
+                        guard
+                            case .lease(let lease) = try store.takeOver(
+                                id, principal: "alice", waitForProcessing: .seconds(5))
+                        else { return }
+                        defer { lease.release() }
+                        let start = lease.received
+                        if start < promised { complaints.withLock { $0.append("\(start) after \(promised)") } }
+                        for _ in 0..<Int.random(in: 1...20, using: &generator) {
+                            let offset = Int(lease.received)
+                            // Between the two lines somebody may take over; then the fence has to hold.
+                            let piece = Array(content[offset...].prefix(Int.random(in: 1...900, using: &generator)))
+                            guard lease.isCurrent else { break }
+                            if piece.isEmpty { break }
+                            try lease.append(piece)
+                            if Bool.random(using: &generator) { lease.startAcknowledging() }
+                        }
+                        let told = try lease.acknowledge()
+                        highest.max(told, ordering: .sequentiallyConsistent)
+                        if told == Int64(content.count) {
+                            _ = try lease.publish(.testing(try name("raced")))
+                            return
+                        }
+                    } catch let error as StoreError {
+                        switch error {
+                        case .superseded, .completed, .lengthExceeded: continue
+                        default: complaints.withLock { $0.append(error.code) }
+                        }
+                    } catch {
+                        complaints.withLock { $0.append("\(error)") }
+                        return
+                    }
+                }
+            }
+        }
+        for thread in threads { thread.join() }
+        #expect(complaints.withLock { $0 } == [])
+        #expect(try store.publishedFile(name("raced")).readAll() == content)
+        creation.release()
+    }
+
+    @Test(
+        "while one acknowledges, others take over, cancel, sweep and close without deadlock",
+        arguments: StoreKind.allCases, [1, 2, 3])
+    func turmoil(_ kind: StoreKind, _ seed: UInt64) throws {
+        let fixture = try StoreFixture(kind) { $0.keepCompleted = 0 }
+        let store = fixture.store
+        let ids = Mutex<[UploadID]>([])
+        let threads = try (0..<5).map { number in
+            try WorkerThread(name: "client-\(number)") {
+                var generator = SeededGenerator(seed: seed * 100 + UInt64(number))
+                var leases: [UploadLease] = []
+                for _ in 0..<150 {
+                    do {
+                        switch Int.random(in: 0..<9, using: &generator) {
+                        case 0:
+                            let lease = try store.create(.testing(digests: [.sha256]))
+                            if let id = lease.id { ids.withLock { $0.append(id) } }
+                            leases.append(lease)
+                        case 1, 2:
+                            guard let id = ids.withLock({ $0.randomElement(using: &generator) }) else { continue }
+                            if case .lease(let lease) = try store.takeOver(
+                                id, principal: "alice", waitForProcessing: .milliseconds(2))
+                            {
+                                leases.append(lease)
+                            }
+                        case 3, 4: try leases.last?.append([UInt8](repeating: 7, count: 100))
+                        case 5: _ = try leases.last?.acknowledge()
+                        case 6: leases.last?.startAcknowledging()
+                        case 7:
+                            if let lease = leases.last { _ = try lease.publish(.testing(try name("f\(number)"))) }
+                        default:
+                            if Bool.random(using: &generator) {
+                                leases.popLast()?.release()
+                            } else if let id = ids.withLock({ $0.randomElement(using: &generator) }) {
+                                try store.cancel(id, principal: "alice")
+                            } else {
+                                _ = store.sweep()
+                            }
+                        }
+                    } catch {
+                        continue
+                    }
+                }
+            }
+        }
+        for thread in threads { thread.join() }
+        try fixture.reopen()
+        var expected = Usage()
+        for row in try fixture.store.catalogue.unfinishedRows() {
+            expected.uploads += 1
+            expected.reservedBytes += row.reservedBytes
+        }
+        expected.publishedBytes = try fixture.store.catalogue.publishedBytes()["alice"] ?? 0
+        #expect(fixture.store.usage(of: "alice") == expected)
+    }
+}

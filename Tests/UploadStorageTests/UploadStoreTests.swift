@@ -1,0 +1,401 @@
+import Digests
+import HTTPSemantics
+import ResumableUpload
+import Testing
+
+@testable import UploadStorage
+
+/// The same body over every pair of catalogue and blob area.
+@Suite struct UploadStoreTests {
+    @Test("OFF-01: what was acknowledged is the offset, before and after a restart", arguments: StoreKind.allCases)
+    func acknowledging(_ kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind)
+        let lease = try fixture.store.create(.testing(length: 10))
+        let id = try #require(lease.id)
+        try lease.append("01234")
+        #expect(lease.received == 5)
+        #expect(lease.acknowledged == 0)
+        #expect(try fixture.store.record(id).offset == 0)
+        #expect(try lease.acknowledge() == 5)
+        #expect(lease.acknowledged == 5)
+        #expect(try fixture.store.record(id).offset == 5)
+        try lease.append("56")
+        lease.release()
+        #expect(try fixture.store.record(id).offset == 7)
+        try fixture.reopen()
+        let record = try fixture.store.record(id)
+        #expect(record.offset == 7 && record.length == 10 && record.phase == .receiving)
+        #expect(record.upload == .testing(length: 10))
+        let next = try fixture.store.lease(id)
+        #expect(next.received == 7 && next.acknowledged == 7)
+        #expect(try next.readAll() == Array("0123456".utf8))
+    }
+
+    @Test(
+        "CON-02: a take-over voids the lease, keeps its bytes and tells its holder once", arguments: StoreKind.allCases)
+    func takingOver(_ kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind)
+        let first = try fixture.store.create(.testing())
+        let id = try #require(first.id)
+        let revocations = Counter()
+        first.onRevocation { revocations.add() }
+        try first.append("abc")
+        let second = try fixture.store.lease(id)
+        #expect(revocations.value == 1 && !first.isCurrent && second.isCurrent)
+        #expect(second.received == 3)
+        #expect(throws: StoreError.superseded) { try first.append("XXX") }
+        #expect(throws: StoreError.superseded) { try first.acknowledge() }
+        #expect(throws: StoreError.superseded) { try first.complete(with: FinalResponse(status: 201)) }
+        first.onRevocation { revocations.add() }
+        #expect(revocations.value == 2)
+        first.release()
+        #expect(second.isCurrent)
+        try second.append("def")
+        #expect(try second.acknowledge() == 6)
+        #expect(try second.readAll() == Array("abcdef".utf8))
+    }
+
+    @Test("another principal's upload does not exist", arguments: StoreKind.allCases)
+    func principals(_ kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind)
+        let lease = try fixture.store.create(.testing())
+        let id = try #require(lease.id)
+        #expect(throws: StoreError.notFound) {
+            try fixture.store.takeOver(id, principal: "mallory", waitForProcessing: .zero)
+        }
+        #expect(throws: StoreError.notFound) { try fixture.store.cancel(id, principal: "mallory") }
+        #expect(lease.isCurrent)
+        #expect(throws: StoreError.notFound) {
+            try fixture.store.takeOver(UploadID(), principal: "alice", waitForProcessing: .zero)
+        }
+        #expect(throws: StoreError.notFound) { try fixture.store.record(UploadID()) }
+    }
+
+    @Test(
+        "CAN-02: a cancelled upload is gone with bytes and quota, and its writer knows", arguments: StoreKind.allCases)
+    func cancelling(_ kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind) { $0.quotaPerPrincipal = 100 }
+        let lease = try fixture.store.create(.testing(length: 80))
+        let id = try #require(lease.id)
+        let revocations = Counter()
+        lease.onRevocation { revocations.add() }
+        try lease.append("abc")
+        #expect(throws: StoreError.quotaExceeded(limit: 100)) { try fixture.store.create(.testing(length: 21)) }
+        try fixture.store.cancel(id, principal: "alice")
+        #expect(revocations.value == 1)
+        #expect(throws: StoreError.superseded) { try lease.append("d") }
+        #expect(throws: StoreError.notFound) { try fixture.store.record(id) }
+        #expect(throws: StoreError.notFound) { try fixture.store.cancel(id, principal: "alice") }
+        #expect(fixture.store.usage(of: "alice") == Usage())
+        #expect(try fixture.blobCount() == 0)
+        lease.release()
+        _ = try fixture.store.create(.testing(length: 100))
+    }
+
+    @Test("lengths are learned once, recorded and defended", arguments: StoreKind.allCases)
+    func lengths(_ kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind)
+        let lease = try fixture.store.create(.testing())
+        let id = try #require(lease.id)
+        try lease.append("abcd")
+        #expect(throws: StoreError.invalidState("the length disagrees with what is known")) { try lease.setLength(3) }
+        try lease.setLength(6)
+        try lease.setLength(6)
+        #expect(try lease.acknowledge() == 4)
+        #expect(throws: StoreError.lengthExceeded(length: 6)) { try lease.append("efg") }
+        #expect(lease.received == 4)
+        try lease.append("ef")
+        lease.release()
+        try fixture.reopen()
+        #expect(try fixture.store.record(id).length == 6)
+        #expect(fixture.store.usage(of: "alice").reservedBytes == 6)
+    }
+
+    @Test("APP-24: an invalid upload stays invalid and gives its bytes back", arguments: StoreKind.allCases)
+    func invalidating(_ kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind)
+        let lease = try fixture.store.create(.testing(length: 4))
+        let id = try #require(lease.id)
+        try lease.append("abcd")
+        try lease.invalidate(reason: "overrun")
+        #expect(throws: StoreError.gone(reason: "overrun")) { try lease.append("e") }
+        #expect(fixture.store.usage(of: "alice") == Usage())
+        #expect(try fixture.blobCount() == 0)
+        lease.release()
+        for _ in 0..<2 {
+            #expect(throws: StoreError.gone(reason: "overrun")) {
+                try fixture.store.takeOver(id, principal: "alice", waitForProcessing: .zero)
+            }
+            #expect(try fixture.store.record(id).phase == .invalid(reason: "overrun"))
+            try fixture.reopen()
+        }
+    }
+
+    @Test("APP-19 APP-20: a complete upload keeps its response and takes nothing more", arguments: StoreKind.allCases)
+    func completing(_ kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind)
+        let lease = try fixture.store.create(.testing())
+        let id = try #require(lease.id)
+        try lease.append("early")
+        let response = FinalResponse(status: 400, fields: ["X": "y"], content: [1, 2, 3])
+        try lease.complete(with: response)
+        #expect(throws: StoreError.completed) { try lease.append("late") }
+        #expect(throws: StoreError.completed) { try lease.complete(with: FinalResponse(status: 200)) }
+        lease.release()
+        #expect(fixture.store.usage(of: "alice") == Usage())
+        for _ in 0..<2 {
+            guard
+                case .complete(let record) = try fixture.store.takeOver(
+                    id, principal: "alice", waitForProcessing: .zero)
+            else { return #expect(Bool(false), "not complete") }
+            #expect(record.phase == .complete(response) && record.offset == 5)
+            try fixture.reopen()
+        }
+        try fixture.store.cancel(id, principal: "alice")
+        #expect(throws: StoreError.notFound) { try fixture.store.record(id) }
+    }
+
+    @Test("CON-02: while the target works, nobody takes the upload away", arguments: StoreKind.allCases)
+    func processing(_ kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind)
+        let lease = try fixture.store.create(.testing(length: 3))
+        let id = try #require(lease.id)
+        try lease.append("abc")
+        try lease.beginProcessing(marksDurably: true)
+        #expect(lease.acknowledged == 3)
+        guard
+            case .processing(let record) = try fixture.store.takeOver(
+                id, principal: "alice", waitForProcessing: .milliseconds(5))
+        else { return #expect(Bool(false), "not processing") }
+        #expect(record.phase == .processing && record.offset == 3)
+        #expect(throws: StoreError.processing) { try fixture.store.cancel(id, principal: "alice") }
+        #expect(lease.isCurrent)
+        #expect(try lease.readAll() == Array("abc".utf8))
+        lease.endProcessing()
+        #expect(try fixture.store.record(id).phase == .receiving)
+        let next = try fixture.store.lease(id)
+        #expect(!lease.isCurrent && next.received == 3)
+    }
+
+    @Test("a target at work when the process ends is not run again", arguments: StoreKind.allCases)
+    func interruptedProcessing(_ kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind)
+        let marked = try fixture.store.create(.testing())
+        let unmarked = try fixture.store.create(.testing())
+        let ids = [try #require(marked.id), try #require(unmarked.id)]
+        try marked.append("abc")
+        try unmarked.append("abc")
+        try marked.beginProcessing(marksDurably: true)
+        try unmarked.beginProcessing(marksDurably: false)
+        try fixture.reopen { $0.interruptedResponse = FinalResponse(status: 503) }
+        #expect(try fixture.store.record(ids[0]).phase == .complete(FinalResponse(status: 503)))
+        #expect(try fixture.store.record(ids[1]).phase == .receiving)
+        #expect(try fixture.blobCount() == 1)
+        marked.release()
+        unmarked.release()
+    }
+
+    @Test("a lease given back while its target works answers as interrupted", arguments: StoreKind.allCases)
+    func releasedProcessing(_ kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind)
+        for marks in [true, false] {
+            let lease = try fixture.store.create(.testing())
+            let id = try #require(lease.id)
+            try lease.beginProcessing(marksDurably: marks)
+            lease.release()
+            let phase = try fixture.store.record(id).phase
+            #expect(phase == (marks ? .complete(FinalResponse(status: 500)) : .receiving))
+        }
+    }
+
+    @Test("DIG-07: staged bytes count only once they are committed", arguments: StoreKind.allCases)
+    func staging(_ kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind)
+        let lease = try fixture.store.create(.testing(digests: [.sha256]))
+        let id = try #require(lease.id)
+        try lease.append("abc")
+        try lease.beginStaging(digests: [.sha256])
+        try lease.append("wrong")
+        #expect(lease.received == 3)
+        #expect(try lease.acknowledge() == 3)
+        #expect(try lease.stagedDigest(.sha256) == digest("wrong"))
+        #expect(try lease.stagedDigest(.sha512) == digest("wrong", .sha512))
+        lease.discardStaged()
+        try lease.beginStaging()
+        try lease.append("def")
+        #expect(try lease.stagedDigest(.sha256) == digest("def"))
+        try lease.commitStaged()
+        #expect(try lease.acknowledge() == 6)
+        #expect(try lease.representationDigest(.sha256) == digest("abcdef"))
+        try lease.beginStaging()
+        try lease.append("lost")
+        #expect(throws: StoreError.self) { try lease.beginProcessing(marksDurably: false) }
+        let next = try fixture.store.lease(id)
+        #expect(next.received == 6)
+        try next.append("g")
+        #expect(try next.readAll() == Array("abcdefg".utf8))
+        #expect(try next.representationDigest(.sha256) == digest("abcdefg"))
+        try next.beginStaging()
+        try next.append("lost, too")
+        next.release()
+        try fixture.reopen()
+        #expect(try fixture.store.lease(id).readAll() == Array("abcdefg".utf8))
+    }
+
+    @Test("a digest goes on where it stood before the restart", arguments: StoreKind.allCases)
+    func digestStates(_ kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind)
+        var bytes: [UInt8] = []
+        let lease = try fixture.store.create(.testing(digests: [.sha256, .sha512]))
+        let id = try #require(lease.id)
+        let piece = [UInt8](repeating: 7, count: 300_000)
+        for _ in 0..<10 {
+            try lease.append(piece)
+            bytes += piece
+        }
+        #expect(try lease.representationDigest(.sha512) == digest(bytes, .sha512))
+        _ = try lease.acknowledge()
+        lease.release()
+        try fixture.reopen()
+        let row = try #require(try fixture.store.catalogue.row(id))
+        #expect(row.digestStates.count == 2)
+        #expect(row.digestStates.allSatisfy { RunningDigest(encodedState: $0)?.count == 3_000_000 })
+        let next = try fixture.store.lease(id)
+        try next.append("end")
+        #expect(try next.representationDigest(.sha256) == digest(bytes + Array("end".utf8)))
+    }
+
+    @Test("LIM-19: expired uploads are refused, then swept with their bytes", arguments: StoreKind.allCases)
+    func expiry(_ kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind) { $0.keepCompleted = 50 }
+        let expiring = try fixture.store.create(.testing(expiresAt: 1_000_100))
+        let complete = try fixture.store.create(.testing())
+        let staying = try fixture.store.create(.testing())
+        let revocations = Counter()
+        expiring.onRevocation { revocations.add() }
+        try expiring.append("abc")
+        try complete.complete(with: FinalResponse(status: 200))
+        let ids = [try #require(expiring.id), try #require(complete.id), try #require(staying.id)]
+        #expect(fixture.store.sweep() == SweepReport())
+        fixture.advance(100)
+        #expect(throws: StoreError.gone(reason: "it has expired")) {
+            try fixture.store.takeOver(ids[0], principal: "alice", waitForProcessing: .zero)
+        }
+        #expect(fixture.store.sweep().expired == 2)
+        #expect(revocations.value == 1)
+        #expect(throws: StoreError.superseded) { try expiring.append("d") }
+        #expect(throws: StoreError.notFound) { try fixture.store.record(ids[0]) }
+        #expect(throws: StoreError.notFound) { try fixture.store.record(ids[1]) }
+        #expect(try fixture.store.record(ids[2]).phase == .receiving)
+        #expect(fixture.store.usage(of: "alice").uploads == 1)
+        #expect(try fixture.blobCount() == 1)
+    }
+
+    @Test("an upload whose target works is not swept", arguments: StoreKind.allCases)
+    func expiryWhileProcessing(_ kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind)
+        let lease = try fixture.store.create(.testing(expiresAt: 1_000_010))
+        try lease.append("abc")
+        try lease.beginProcessing(marksDurably: false)
+        fixture.advance(20)
+        #expect(fixture.store.sweep().expired == 0)
+        try lease.complete(with: FinalResponse(status: 200))
+    }
+
+    @Test("limits of a principal: uploads and bytes", arguments: StoreKind.allCases)
+    func quotas(_ kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind) {
+            $0.maxUploadsPerPrincipal = 2
+            $0.quotaPerPrincipal = 3 << 20
+        }
+        let first = try fixture.store.create(.testing(length: 1 << 20))
+        let second = try fixture.store.create(.testing())
+        #expect(throws: StoreError.tooManyUploads(limit: 2)) { try fixture.store.create(.testing()) }
+        _ = try fixture.store.create(.testing(principal: "bob", length: 3 << 20))
+        let piece = [UInt8](repeating: 1, count: 1 << 19)
+        for _ in 0..<4 { try second.append(piece) }
+        #expect(throws: StoreError.quotaExceeded(limit: 3 << 20)) { try second.append([1]) }
+        #expect(second.received == 2 << 20)
+        #expect(fixture.store.usage(of: "alice") == Usage(uploads: 2, reservedBytes: 3 << 20))
+        let id = try #require(second.id)
+        second.release()
+        first.release()
+        try fixture.reopen {
+            $0.maxUploadsPerPrincipal = 2
+            $0.quotaPerPrincipal = 3 << 20
+        }
+        #expect(fixture.store.usage(of: "alice") == Usage(uploads: 2, reservedBytes: 3 << 20))
+        let again = try fixture.store.lease(id)
+        _ = try again.publish(.testing(name("two")))
+        again.release()
+        #expect(
+            fixture.store.usage(of: "alice") == Usage(uploads: 1, reservedBytes: 1 << 20, publishedBytes: 2 << 20))
+        #expect(throws: StoreError.quotaExceeded(limit: 3 << 20)) { try fixture.store.create(.testing(length: 1)) }
+        try fixture.store.remove(name("two"))
+        #expect(fixture.store.usage(of: "alice") == Usage(uploads: 1, reservedBytes: 1 << 20))
+    }
+
+    @Test("what was reserved in advance comes back when nobody writes", arguments: StoreKind.allCases)
+    func surplus(_ kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind)
+        let lease = try fixture.store.create(.testing())
+        let id = try #require(lease.id)
+        for _ in 0..<3 {
+            let lease = try fixture.store.lease(id)
+            try lease.append("abc")
+            #expect(fixture.store.usage(of: "alice").reservedBytes >= 1 << 20)
+            lease.release()
+            withExtendedLifetime(lease) {}
+        }
+        lease.release()
+        #expect(fixture.store.usage(of: "alice").reservedBytes == 9)
+    }
+
+    @Test("bytes without an upload vanish unless they are published", arguments: StoreKind.allCases)
+    func transientBytes(_ kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind)
+        let dropped = try fixture.store.createTransient(principal: "alice", length: 3)
+        #expect(dropped.id == nil)
+        try dropped.append("abc")
+        #expect(throws: StoreError.notFound) { try fixture.store.record(dropped.record.id) }
+        #expect(throws: StoreError.notFound) {
+            try fixture.store.takeOver(dropped.record.id, principal: "alice", waitForProcessing: .zero)
+        }
+        #expect(fixture.store.sweep() == SweepReport())
+        #expect(dropped.received == 3)
+        dropped.release()
+        #expect(try fixture.blobCount() == 0)
+        let kept = try fixture.store.createTransient(principal: "alice", length: nil, digests: [.sha256])
+        try kept.append("abcdef")
+        #expect(try kept.representationDigest(.sha256) == digest("abcdef"))
+        #expect(try kept.publish(.testing(name("kept"))).status == 201)
+        kept.release()
+        #expect(try fixture.store.publishedFile(name("kept")).readAll() == Array("abcdef".utf8))
+        #expect(fixture.store.usage(of: "alice") == Usage(publishedBytes: 6))
+        #expect(try fixture.blobCount() == 0)
+    }
+
+    @Test("a closed store supersedes its leases and takes nothing", arguments: StoreKind.allCases)
+    func closing(_ kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind)
+        let lease = try fixture.store.create(.testing())
+        try lease.append("abc")
+        fixture.store.close()
+        #expect(throws: StoreError.superseded) { try lease.append("d") }
+        #expect(throws: StoreError.superseded) { try lease.acknowledge() }
+        #expect(throws: StoreError.superseded) { try fixture.store.create(.testing()) }
+        #expect(!fixture.store.health().ready)
+        lease.release()
+    }
+
+    @Test("acknowledging in the background moves the offset", arguments: StoreKind.allCases)
+    func background(_ kind: StoreKind) async throws {
+        let fixture = try StoreFixture(kind)
+        let lease = try fixture.store.create(.testing())
+        try lease.append("abc")
+        lease.startAcknowledging()
+        lease.startAcknowledging()
+        for _ in 0..<2000 where lease.acknowledged < 3 { try await Task.sleep(for: .milliseconds(1)) }
+        #expect(lease.acknowledged == 3)
+    }
+}
