@@ -5,6 +5,8 @@ import SystemCalls
 private enum ClaimStep<Taken> {
     case load
     case settle
+    /// The target resource is at work, and the deadline has passed.
+    case atWork
     case taken(Taken)
     case failed(StoreError)
 }
@@ -27,10 +29,16 @@ extension OpenUpload {
     func claim<Result>(
         principal: String?, until deadline: Int64, _ take: (inout State) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
-        var deadline = deadline
+        var nextLook = deadline
         while true {
-            let step = monitor.wait(until: deadline) { state -> ClaimStep<Result>? in
+            let step = monitor.wait(until: nextLook) { state -> ClaimStep<Result>? in
                 if let row = state.row, let principal, row.upload.principal != principal { return .failed(.notFound) }
+                // What is told of it then has to be all of it: the last bytes may still be on their way to the disk.
+                if state.activity == .processing, state.durable >= state.received,
+                    SystemClock.monotonicNanoseconds() >= deadline
+                {
+                    return .atWork
+                }
                 guard state.activity == .idle, state.acknowledgement != .running || !state.needsSettling else {
                     return nil
                 }
@@ -55,10 +63,10 @@ extension OpenUpload {
             case .failed(let error): throw error
             case .load: try load()
             case .settle: try settle()
+            case .atWork: return nil
             case .none:
-                if monitor.withLock({ $0.activity == .processing }) { return nil }
-                // Somebody loads or settles, which takes as long as the disk takes.
-                deadline = SystemClock.monotonicNanoseconds() + 1_000_000_000
+                // Somebody loads, settles or synchronises, which takes as long as the disk takes.
+                nextLook = SystemClock.monotonicNanoseconds() + 1_000_000_000
             }
         }
     }

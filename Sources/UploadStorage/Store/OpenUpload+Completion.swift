@@ -1,15 +1,16 @@
 import ResumableUpload
 
 extension OpenUpload {
-    /// Everything is here and durable. From now on a take-over waits, because the target resource is at work.
+    /// Everything is here. From now on a take-over waits; when this returns, everything is durable and the target resource
+    /// may begin.
     func beginProcessing(marksDurably: Bool, as epoch: Int64) throws(StoreError) {
         if monitor.withLock({ $0.isStaging }) {
             throw .invalidState("staged bytes are neither committed nor discarded")
         }
-        _ = try acknowledge(as: epoch)
         try enter(.processing, as: epoch)
-        guard marksDurably, !isTransient else { return }
         do throws(StoreError) {
+            _ = try acknowledge(as: epoch)
+            guard marksDurably, !isTransient else { return }
             try store.catalogue.commit(.markProcessing(id, epoch: epoch))
         } catch {
             // The row may say so or not; the next acknowledgement brings it back to receiving.
