@@ -1,16 +1,37 @@
 import HTTPSemantics
+import UploadStorage
 
-/// The representation fields of a file, told by its name.
+/// The representation fields of a file: those that its upload gave it, else what its name tells.
 enum FileFields {
-    static func fields(for name: String) -> Fields {
-        let suffix = name.split(separator: ".").last.map { $0.lowercased() } ?? ""
-        return [
-            "Content-Type": types[suffix] ?? "application/octet-stream",
-            // What strangers uploaded is data: it must not run as a page of this site.
-            "X-Content-Type-Options": "nosniff",
-            "Content-Security-Policy":
-                "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; media-src 'self'",
-        ]
+    private static let representation = ["Content-Type", "Content-Encoding", "Content-Language"]
+
+    /// What is kept of an upload's fields with the file.
+    static func saved(of upload: Fields) -> Fields {
+        var saved = Fields()
+        for name in representation {
+            guard let value = upload[name], !value.isEmpty, Fields.isValidValue(value) else { continue }
+            // A part's media type is a habit of some clients' creations and says nothing of the whole.
+            if name == "Content-Type", MediaType(parsing: value)?.matches("application/partial-upload") ?? true {
+                continue
+            }
+            saved.append(name, value)
+        }
+        return saved
+    }
+
+    /// What is sent with the file.
+    static func served(of file: PublishedFile, named name: String) -> Fields {
+        var fields = file.fields
+        if !fields.contains("Content-Type") {
+            let suffix = name.split(separator: ".").last.map { $0.lowercased() } ?? ""
+            fields.append("Content-Type", types[suffix] ?? "application/octet-stream")
+        }
+        // What strangers uploaded is data: it must not run as a page of this site.
+        fields.append("X-Content-Type-Options", "nosniff")
+        fields.append(
+            "Content-Security-Policy",
+            "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; media-src 'self'")
+        return fields
     }
 
     private static let types: [String: String] = [

@@ -42,7 +42,8 @@ public struct FilesHandler: TargetHandler {
             let path = collectionPath(of: upload.target)
             return .publish(
                 Publication(
-                    name: try Self.existing(names.name(0)), replaces: false, alternatives: { names.name($0) },
+                    name: try Self.existing(names.name(0)), fields: FileFields.saved(of: fields), replaces: false,
+                    alternatives: { names.name($0) },
                     refused: FinalResponse(ProblemDetails(StoreError.noFreeName)), validated: Self.validated,
                     response: { _, name in
                         FinalResponse(status: 201, fields: ["Location": path + Self.encoded(name.segments.suffix(1))])
@@ -52,6 +53,7 @@ public struct FilesHandler: TargetHandler {
         return .publish(
             Publication(
                 name: try Self.existing(PublishedName(segments: upload.target.segments)),
+                fields: FileFields.saved(of: fields),
                 condition: { Self.refusal(method: method, fields: fields, current: $0) },
                 refused: FinalResponse(ProblemDetails.preconditionFailed), validated: Self.validated,
                 response: { created, _ in
@@ -117,7 +119,7 @@ public struct FilesHandler: TargetHandler {
             let name = try Self.existing(PublishedName(segments: request.target.segments))
             if request.method == .delete { return .response(try remove(name, fields: request.fields)) }
             let file = try store.publishedFile(name)
-            return .file(file, fields: FileFields.fields(for: name.segments.last ?? ""))
+            return .file(file, fields: FileFields.served(of: file, named: name.lastSegment))
         } catch .targetIsDirectory where request.method != .delete {
             return .response(
                 FinalResponse(status: 308, fields: ["Location": request.target.path + "/"]))

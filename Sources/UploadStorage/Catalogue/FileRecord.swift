@@ -1,7 +1,39 @@
-/// Who pays for a published file.
+import HTTPSemantics
+
+/// What is known of a published file beyond its bytes: who pays for it, and what its upload said of it.
 package struct FileRecord: Sendable, Hashable {
     package var name: String
     package var principal: String
     /// Bytes.
     package var size: Int64
+    /// As ``Blob/identity()``; with size and time it tells whether the file is still the one that was published.
+    package var identity: String
+    /// Seconds since 1970 of the last change.
+    package var modifiedSeconds: Int64
+    /// Representation metadata, such as Content-Type.
+    package var fields: Fields
+
+    package init(
+        name: String, principal: String, size: Int64, identity: String = "", modifiedSeconds: Int64 = 0,
+        fields: Fields = [:]
+    ) {
+        self.name = name
+        self.principal = principal
+        self.size = size
+        self.identity = identity
+        self.modifiedSeconds = modifiedSeconds
+        self.fields = fields
+    }
+
+    /// The record of a publication that has taken place.
+    init(_ intent: PublicationIntent, principal: String, attributes: PublishedFile.Attributes) {
+        self.init(
+            name: intent.name.path, principal: principal, size: attributes.size, identity: intent.identity,
+            modifiedSeconds: attributes.modifiedSeconds, fields: intent.fields)
+    }
+
+    func describes(_ file: PublishedBlob) -> Bool {
+        identity == file.identity && size == file.file.attributes.size
+            && modifiedSeconds == file.file.attributes.modifiedSeconds
+    }
 }

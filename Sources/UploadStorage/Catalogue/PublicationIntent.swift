@@ -1,3 +1,4 @@
+import HTTPSemantics
 import ResumableUpload
 
 /// A publication that has been decided: recovery carries it out, or answers `refused`, but never asks again.
@@ -7,6 +8,8 @@ package struct PublicationIntent: Sendable, Hashable {
     package var replaced: String?
     /// Identity of the bytes, which they keep under their new name.
     package var identity: String
+    /// Representation metadata, to be served with the file.
+    package var fields: Fields = [:]
     package var response: FinalResponse
     package var refused: FinalResponse
 }

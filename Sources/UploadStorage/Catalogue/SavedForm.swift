@@ -96,6 +96,7 @@ extension PublicationIntent: SavedForm {
         encoder.write(name.segments) { $0.write($1) }
         encoder.write(replaced)
         encoder.write(identity)
+        fields.encode(into: &encoder)
         response.encode(into: &encoder)
         refused.encode(into: &encoder)
     }
@@ -105,7 +106,8 @@ extension PublicationIntent: SavedForm {
         guard let name = PublishedName(segments: segments) else { throw ByteDecoder.Malformed() }
         self.init(
             name: name, replaced: try decoder.optionalString(), identity: try decoder.string(),
-            response: try FinalResponse(from: &decoder), refused: try FinalResponse(from: &decoder))
+            fields: try Fields(from: &decoder), response: try FinalResponse(from: &decoder),
+            refused: try FinalResponse(from: &decoder))
     }
 }
 

@@ -37,7 +37,10 @@ enum CatalogueSQL {
             CREATE TABLE files (
                 name TEXT NOT NULL PRIMARY KEY,
                 principal TEXT NOT NULL,
-                size INTEGER NOT NULL
+                size INTEGER NOT NULL,
+                identity TEXT NOT NULL,
+                modified INTEGER NOT NULL,
+                fields BLOB NOT NULL
             ) STRICT, WITHOUT ROWID;
             CREATE TABLE marks (name TEXT NOT NULL PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
             """
@@ -101,12 +104,13 @@ enum CatalogueSQL {
         """
     static let delete = "DELETE FROM uploads WHERE id = ?1 AND epoch <= ?2"
 
+    private static let fileColumns = "name, principal, size, identity, modified, fields"
     static let recordFile = """
-        INSERT INTO files (name, principal, size) VALUES (?1, ?2, ?3)
-        ON CONFLICT (name) DO UPDATE SET principal = ?2, size = ?3
+        INSERT INTO files (\(fileColumns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+        ON CONFLICT (name) DO UPDATE SET principal = ?2, size = ?3, identity = ?4, modified = ?5, fields = ?6
         """
     static let removeFile = "DELETE FROM files WHERE name = ?"
-    static let selectFile = "SELECT name, principal, size FROM files WHERE name = ?"
-    static let selectFiles = "SELECT name, principal, size FROM files WHERE name > ? ORDER BY name LIMIT ?"
+    static let selectFile = "SELECT \(fileColumns) FROM files WHERE name = ?"
+    static let selectFiles = "SELECT \(fileColumns) FROM files WHERE name > ? ORDER BY name LIMIT ?"
     static let sumFiles = "SELECT principal, sum(size) FROM files GROUP BY principal"
 }

@@ -142,6 +142,11 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
     }
 
     private func record(_ file: FileRecord) throws(SQLiteFailure) {
-        try connection.run(CatalogueSQL.recordFile, [.text(file.name), .text(file.principal), .integer(file.size)])
+        try connection.run(
+            CatalogueSQL.recordFile,
+            [
+                .text(file.name), .text(file.principal), .integer(file.size), .text(file.identity),
+                .integer(file.modifiedSeconds), .blob(file.fields.savedBytes),
+            ])
     }
 }

@@ -28,7 +28,8 @@ extension OpenUpload {
                 if let refusal, !outlivesLease || refusal != .superseded || state.row == nil {
                     return .refused(refusal)
                 }
-                let wanted = goal ?? state.received
+                // After a failed synchronisation less is received than was: what is gone cannot be waited for.
+                let wanted = min(goal ?? state.received, state.received)
                 goal = wanted
                 if state.durable >= wanted && (state.lengthIsRecorded || refusal != nil) { return .done(state.durable) }
                 if state.acknowledgement == .running { return nil }

@@ -59,7 +59,7 @@ extension OpenUpload {
     private func publish(
         _ publication: Publication, under name: PublishedName, as epoch: Int64
     ) throws(StoreError) -> FinalResponse? {
-        let (blob, row, received) = monitor.withLock { ($0.blob, $0.row, $0.received) }
+        let (blob, row) = monitor.withLock { ($0.blob, $0.row) }
         guard let blob, let row else { throw .superseded }
         let identity = try translating("identify") { () throws(Errno) in try blob.identity() }
         for _ in 1...Self.maximumAttempts {
@@ -77,6 +77,7 @@ extension OpenUpload {
             }
             let intent = PublicationIntent(
                 name: name, replaced: current?.file.attributes.entityTag.opaque, identity: identity,
+                fields: publication.fields,
                 response: publication.response(current == nil, name), refused: publication.refused)
             if !isTransient {
                 try decide(intent, publication.validated, as: epoch)
@@ -86,7 +87,7 @@ extension OpenUpload {
                 let response = publication.validated(intent.response, attributes)
                 try finish(
                     with: response,
-                    publishedAs: FileRecord(name: name.path, principal: row.upload.principal, size: received))
+                    publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes))
                 return response
             case .occupied:
                 // Somebody outside put a file there in between: judge again.
@@ -143,8 +144,7 @@ extension OpenUpload {
         case .published(let attributes):
             try finish(
                 with: unsettled.validated(intent.response, attributes),
-                publishedAs: FileRecord(
-                    name: intent.name.path, principal: row.upload.principal, size: attributes.size))
+                publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes))
         case .occupied, .lost:
             try finish(with: intent.refused, publishedAs: nil)
         }

@@ -2,7 +2,11 @@ extension UploadStore {
     /// Opens a published file. `notFound` where there is none, `targetIsDirectory` where the name is a directory.
     public func publishedFile(_ name: PublishedName) throws(StoreError) -> PublishedFile {
         do throws(StoreError) {
-            return try area.openPublished(name).file
+            let found = try area.openPublished(name)
+            guard let record = try catalogue.file(name.path), record.describes(found), !record.fields.isEmpty else {
+                return found.file
+            }
+            return found.file.described(by: record.fields)
         } catch {
             switch error {
             // Links and special files do not exist for us, and a file has no entries.

@@ -4,6 +4,8 @@ import ResumableUpload
 /// How an upload becomes a file, and what is answered then.
 public struct Publication: Sendable {
     public var name: PublishedName
+    /// Representation metadata, such as Content-Type, to be given back with the file.
+    public var fields: Fields
     /// Runs while the name is locked, so that it must not call the store. Judges the file that has the name now, or nil where there is none, in one step with the publication. A response
     /// refuses: it becomes the final one and the bytes are dropped.
     public var condition: @Sendable (PublishedFile.Attributes?) -> FinalResponse?
@@ -20,6 +22,7 @@ public struct Publication: Sendable {
 
     public init(
         name: PublishedName,
+        fields: Fields = [:],
         replaces: Bool = true,
         alternatives: @escaping @Sendable (Int) -> PublishedName? = { _ in nil },
         condition: @escaping @Sendable (PublishedFile.Attributes?) -> FinalResponse? = { _ in nil },
@@ -30,6 +33,7 @@ public struct Publication: Sendable {
         response: @escaping @Sendable (_ created: Bool, _ name: PublishedName) -> FinalResponse
     ) {
         self.name = name
+        self.fields = fields
         self.condition = condition
         self.replaces = replaces
         self.alternatives = alternatives

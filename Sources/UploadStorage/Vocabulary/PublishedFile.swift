@@ -20,11 +20,18 @@ public final class PublishedFile: Sendable {
     }
 
     public let attributes: Attributes
+    /// What its upload said of the representation, such as Content-Type; empty for a file that came another way.
+    public let fields: Fields
     private let content: any PublishedContent
 
-    init(attributes: Attributes, content: any PublishedContent) {
+    init(attributes: Attributes, fields: Fields = [:], content: any PublishedContent) {
         self.attributes = attributes
+        self.fields = fields
         self.content = content
+    }
+
+    func described(by fields: Fields) -> PublishedFile {
+        PublishedFile(attributes: attributes, fields: fields, content: content)
     }
 
     /// Reads from the offset on and returns the count of bytes; fewer than the buffer holds only at the end.
