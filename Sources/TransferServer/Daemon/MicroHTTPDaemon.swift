@@ -78,14 +78,14 @@ final class MicroHTTPDaemon: @unchecked Sendable {
     // MARK: - One request
 
     fileprivate func serve(
-        _ state: RequestState, on connection: RequestConnection, method: String, version: String,
-        data: UnsafePointer<CChar>?, size: UnsafeMutablePointer<Int>
+        _ state: RequestState, on connection: RequestConnection, line: RequestStart, data: UnsafePointer<CChar>?,
+        size: UnsafeMutablePointer<Int>
     ) -> MHD_Result {
         let entry = connection.entry
         switch state.stage {
         case .begun:
             entry.enter(.server, at: SystemClock.monotonicNanoseconds())
-            return begin(state, on: connection, method: method, version: version)
+            return begin(state, on: connection, line: line)
         case .receiving(let exchange) where size.pointee > 0:
             let bytes = UnsafeRawBufferPointer(start: data, count: size.pointee)
             state.received += Int64(bytes.count)
@@ -117,11 +117,12 @@ final class MicroHTTPDaemon: @unchecked Sendable {
     }
 
     private func begin(
-        _ state: RequestState, on connection: RequestConnection, method: String, version: String
+        _ state: RequestState, on connection: RequestConnection, line: RequestStart
     ) -> MHD_Result {
+        let (requestFields, isPlain) = connection.fields(after: line)
         let head = RequestHead(
-            method: Method(rawValue: method), target: state.rawTarget,
-            version: version == "HTTP/1.0" ? .http10 : .http11, fields: connection.fields())
+            method: Method(rawValue: line.method), target: state.rawTarget,
+            version: line.version == "HTTP/1.0" ? .http10 : .http11, fields: requestFields)
         state.head = head
         let framing: MessageFraming
         switch MessageFraming.evaluate(head) {
@@ -131,6 +132,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         guard connection.headSize <= 64 << 10 else {
             return refuse(ProblemDetails.headTooLarge, state, on: connection)
         }
+        guard isPlain else { return refuse(ProblemDetails.malformedHead, state, on: connection) }
         guard let target = RequestTarget(parsing: state.rawTarget) else {
             return refuse(ProblemDetails.malformedTarget, state, on: connection)
         }
@@ -246,9 +248,7 @@ private let answer:
             let connection = RequestConnection(handle)
         else { return .NO }
         let state = Unmanaged<RequestState>.fromOpaque(raw).takeUnretainedValue()
-        return daemon.serve(
-            state, on: connection, method: String(cString: method), version: String(cString: version), data: data,
-            size: size)
+        return daemon.serve(state, on: connection, line: RequestStart(method, version), data: data, size: size)
     }
 
 private let notifyCompleted:

@@ -25,20 +25,42 @@ struct RequestConnection {
         onward_mhd_connection_info(handle, .CONNECTION_INFO_REQUEST_HEADER_SIZE)?.pointee.header_size ?? 0
     }
 
-    /// The request's field lines in their order. Values keep embedded NULs, so that they can be refused.
-    func fields() -> Fields {
-        var fields = Fields()
-        withUnsafeMutablePointer(to: &fields) { pointer in
+    /// The request's field lines in their order, and whether the head holds nothing else.
+    ///
+    /// libmicrohttpd hides lines that are folded, have no name or hold a NUL: it joins, drops or cuts them. But names and
+    /// values lie where they arrived, one behind the other. So where anything but CR and LF stands between them, or before
+    /// the end, the head held more than is told here. No byte is read for that: places are compared.
+    func fields(after line: RequestStart) -> (fields: Fields, isPlain: Bool) {
+        var head = Head(end: line.end)
+        withUnsafeMutablePointer(to: &head) { pointer in
             _ = MHD_get_connection_values_n(
                 handle, .HEADER_KIND,
                 { context, _, name, nameSize, value, valueSize in
-                    guard let fields = context?.assumingMemoryBound(to: Fields.self) else { return .NO }
-                    fields.pointee.append(
-                        name.map { text($0, nameSize) } ?? "", value.map { text($0, valueSize) } ?? "")
+                    guard let head = context?.assumingMemoryBound(to: Head.self) else { return .NO }
+                    head.pointee.append(name, nameSize, value, valueSize)
                     return .YES
                 }, pointer)
         }
-        return fields
+        return (head.fields, head.isPlain && head.end + 4 == line.start + UInt(headSize))
+    }
+
+    private struct Head {
+        var fields = Fields()
+        var isPlain = true
+        /// Where what was seen last ends.
+        var end: UInt
+
+        mutating func append(
+            _ name: UnsafePointer<CChar>?, _ nameSize: Int, _ value: UnsafePointer<CChar>?, _ valueSize: Int
+        ) {
+            guard let name, let value else {
+                isPlain = false
+                return
+            }
+            fields.append(text(name, nameSize), text(value, valueSize))
+            if UInt(bitPattern: name) != end + 2 { isPlain = false }
+            end = UInt(bitPattern: value) + UInt(valueSize)
+        }
     }
 
     /// Interim responses for a client of `version`; HTTP/1.0 knows none (RFC 9110 section 15.2).
@@ -53,4 +75,19 @@ struct RequestConnection {
 
 private func text(_ start: UnsafePointer<CChar>, _ count: Int) -> String {
     String(decoding: UnsafeRawBufferPointer(start: start, count: count), as: UTF8.self)
+}
+
+/// The first line of a request, and where it lies in libmicrohttpd's buffer.
+struct RequestStart {
+    let method: String
+    let version: String
+    let start: UInt
+    let end: UInt
+
+    init(_ method: UnsafePointer<CChar>, _ version: UnsafePointer<CChar>) {
+        self.method = String(cString: method)
+        self.version = String(cString: version)
+        start = UInt(bitPattern: method)
+        end = UInt(bitPattern: version) + UInt(self.version.utf8.count)
+    }
 }

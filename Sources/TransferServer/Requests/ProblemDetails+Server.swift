@@ -12,6 +12,10 @@ extension ProblemDetails {
     static let malformedTarget = ProblemDetails(
         status: 400, detail: "The request target is not a path, an absolute URL, or * with OPTIONS.",
         code: "malformed-target")
+    static let malformedHead = ProblemDetails(
+        status: 400,
+        detail: "A line of the request's head is folded, has no name, holds a NUL, or does not end in CR and LF.",
+        code: "malformed-head")
     static let headTooLarge = ProblemDetails(
         status: 431, detail: "The request's head has more than 65536 bytes.", code: "head-too-large")
     static let preconditionFailed = ProblemDetails(

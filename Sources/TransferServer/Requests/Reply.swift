@@ -1,3 +1,4 @@
+import FoundationEssentials
 import HTTPSemantics
 import ResumableUpload
 import UploadStorage
@@ -26,7 +27,9 @@ struct Reply: Sendable {
     }
 
     init(_ response: FinalResponse, code: String? = nil) {
-        self.init(status: response.status, fields: response.fields, content: .bytes(response.content), code: code)
+        self.init(
+            status: response.status, fields: response.fields, content: .bytes(response.content),
+            code: code ?? ProblemCode(of: response)?.code)
     }
 
     init(_ problem: ProblemDetails, fields: Fields = [:]) {
@@ -40,5 +43,17 @@ struct Reply: Sendable {
         case .file(_, let range): range.upperBound - range.lowerBound
         case .parts(_, let parts): parts.contentLength
         }
+    }
+}
+
+/// The stable word in a problem document that a target made.
+private struct ProblemCode: Decodable {
+    let code: String?
+
+    init?(of response: FinalResponse) {
+        guard response.fields["Content-Type"] == ProblemDetails.mediaType,
+            let found = try? JSONDecoder().decode(ProblemCode.self, from: Data(response.content))
+        else { return nil }
+        self = found
     }
 }
