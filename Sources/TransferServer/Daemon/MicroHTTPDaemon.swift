@@ -234,7 +234,6 @@ private func daemon(_ context: UnsafeMutableRawPointer?) -> MicroHTTPDaemon? {
 private let beginTarget:
     @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?) -> UnsafeMutableRawPointer? = {
         _, target, _ in
-        ConnectionThread.mark()
         let state = RequestState(rawTarget: target.map { String(cString: $0) } ?? "")
         return Unmanaged.passRetained(state).toOpaque()
     }

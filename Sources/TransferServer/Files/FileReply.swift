@@ -39,16 +39,22 @@ struct FileReply {
         else { return whole }
         switch ranges.resolve(size: size) {
         case .whole: return whole
-        case .unsatisfiable: return unsatisfiable(size: size)
+        case .unsatisfiable: return unsatisfiable(attributes)
         case .satisfiable(let ranges):
             return partial(file, ranges, common) ?? whole
         }
     }
 
-    private func unsatisfiable(size: Int64) -> Reply {
+    private func unsatisfiable(_ attributes: PublishedFile.Attributes) -> Reply {
+        let size = attributes.size
         let problem = ProblemDetails(
             status: 416, detail: "The representation has \(size) bytes.", code: "range-not-satisfiable")
-        return Reply(problem, fields: ["Content-Range": ContentRange(unsatisfiedSize: size).serialized])
+        return Reply(
+            problem,
+            fields: [
+                "Content-Range": ContentRange(unsatisfiedSize: size).serialized,
+                "ETag": attributes.entityTag.serialized,
+            ])
     }
 
     private func partial(_ file: PublishedFile, _ ranges: [Range<Int64>], _ common: Fields) -> Reply? {

@@ -5,7 +5,7 @@ import SystemCalls
 public struct ServerConfiguration: Sendable {
     /// Where it listens.
     public var listeners: [SocketAddress]
-    /// Connections served at once by each listener; more wait to be accepted.
+    /// Connections served at once by each listener; more are closed.
     public var maximumConnections: Int
     /// Limits announced and enforced for every upload; `maxAge` is an upload's life in seconds.
     public var limits: UploadLimits

@@ -51,7 +51,9 @@ final class TransferService: RequestService {
         if path.segments.first == "uploads" && path.segments.count <= 2 {
             return UploadEndpoint(service: self, request: request).serve(path)
         }
-        guard let (handler, target) = routes.match(path) else { return Served(ProblemDetails.notFound) }
+        guard let (handler, target) = routes.match(path, query: request.target.query) else {
+            return Served(ProblemDetails.notFound)
+        }
         return TargetEndpoint(service: self, request: request, handler: handler, target: target).serve()
     }
 

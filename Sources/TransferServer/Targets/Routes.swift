@@ -12,12 +12,20 @@ struct Routes: Sendable {
             .sorted { $0.prefix.count > $1.prefix.count }
     }
 
+    /// The target of an upload that was saved as `Target.reference`.
+    func match(reference: String) -> (handler: any TargetHandler, target: Target)? {
+        guard let target = RequestTarget(parsing: reference), let path = try? PathSegments(decoding: target.path)
+        else { return nil }
+        return match(path, query: target.query)
+    }
+
     /// The handler of a path, and the resource below its prefix.
-    func match(_ path: PathSegments) -> (handler: any TargetHandler, target: Target)? {
+    func match(_ path: PathSegments, query: String?) -> (handler: any TargetHandler, target: Target)? {
         for (prefix, handler) in entries where path.segments.starts(with: prefix) {
             let rest = Array(path.segments.dropFirst(prefix.count))
             let target = Target(
-                path: path.percentEncoded, segments: rest, isCollection: rest.isEmpty || path.hasTrailingSlash)
+                path: path.percentEncoded, segments: rest, isCollection: rest.isEmpty || path.hasTrailingSlash,
+                query: query)
             return (handler, target)
         }
         return nil

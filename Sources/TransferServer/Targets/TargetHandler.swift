@@ -42,6 +42,11 @@ public struct Target: Sendable, Hashable {
     public let segments: [String]
     /// Whether the path ends with a slash (or is the prefix itself), as that of a collection.
     public let isCollection: Bool
+    /// The URL's query as it was sent, without the question mark.
+    public let query: String?
+
+    /// Path and query, from which the target is found again.
+    var reference: String { path + (query.map { "?" + $0 } ?? "") }
 }
 
 /// What is known of a representation before its content.
@@ -76,7 +81,6 @@ public struct TargetRequest: Sendable {
     public let target: Target
     public let method: Method
     public let principal: String
-    public let query: String?
     public let fields: Fields
 }
 

@@ -32,8 +32,7 @@ struct TargetEndpoint {
     private func serveWithoutContent() -> Served {
         guard handler.methods(of: target).contains(request.method) else { return Served(methodNotAllowed) }
         let wanted = TargetRequest(
-            target: target, method: request.method, principal: principal, query: request.target.query,
-            fields: request.fields)
+            target: target, method: request.method, principal: principal, fields: request.fields)
         let service = service
         let handler = handler
         let answer: () -> Reply = {
@@ -87,7 +86,7 @@ struct TargetEndpoint {
         }
         let limits = service.configuration.limits
         let upload = NewUpload(
-            principal: principal, method: request.method, target: target.path, fields: savedFields,
+            principal: principal, method: request.method, target: target.reference, fields: savedFields,
             dialect: responses.dialect, limits: limits, length: plan.length, digests: wantedDigests,
             expiresAt: limits.maxAge.map { SystemClock.realtimeSeconds() + $0 })
         do {
@@ -109,26 +108,31 @@ struct TargetEndpoint {
             let context = UploadExchange.Context(
                 service: service, request: request, responses: responses, upload: upload, handler: handler,
                 target: target)
-            return UploadExchange.begin(
+            return try UploadExchange.begin(
                 context, lease: lease, plan: plan,
                 origin: isComplete == nil ? .plain : .creation(location: location))
+        } catch .superseded {
+            return .dropped
         } catch {
             return Served(Reply(responses.failed(ProblemDetails(error), offset: nil), code: error.code))
         }
     }
 
-    /// The fields that belong to the representation or bind its completion, kept for the upload's life.
+    /// The fields that the target gets with the whole representation, kept for the upload's life: all but those that
+    /// concern this message or connection alone, and credentials, which are never stored.
     private var savedFields: Fields {
-        let names = [
-            "Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition", "Repr-Digest",
-            "Want-Repr-Digest", "If-Match", "If-None-Match", "If-Unmodified-Since",
-        ]
         var saved = Fields()
-        for name in names {
-            for value in request.fields.values(name) { saved.append(name, value) }
+        for field in request.fields where !Self.unsavedFields.contains(field.name.lowercased()) {
+            saved.append(field.name, field.value)
         }
         return saved
     }
+
+    private static let unsavedFields = Set(
+        (UploadFieldName.requestFields + [
+            "Connection", "Keep-Alive", "Proxy-Connection", "TE", "Trailer", "Transfer-Encoding", "Upgrade",
+            "Content-Length", "Content-Digest", "Expect", "Host", "Authorization", "Proxy-Authorization", "Cookie",
+        ]).map { $0.lowercased() })
 
     private var wantedDigests: Set<DigestAlgorithm> {
         RepresentationDigests(fields: request.fields).algorithms

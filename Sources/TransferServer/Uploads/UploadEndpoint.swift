@@ -10,8 +10,8 @@ struct UploadEndpoint {
 
     /// How long a repeat of the completing request waits for a target at work.
     private static let processingWait: Duration = .seconds(30)
-    /// How often a retrieval asks when the upload changes hands and loses its bytes before there is an answer.
-    private static let retrievalAttempts = 10
+    /// How often a request without content asks again when the upload changes hands before there is an answer.
+    private static let attempts = 10
 
     private var store: UploadStore { service.store }
     private var principal: String { Principal.anonymous }
@@ -67,7 +67,7 @@ struct UploadEndpoint {
 
     /// Ends the request that still sends, so that the offset that is told is the one at which an append is accepted.
     private func retrieve(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> Reply {
-        for _ in 1..<Self.retrievalAttempts {
+        for _ in 1..<Self.attempts {
             do {
                 return try retrieveOnce(record, responses)
             } catch .superseded {
@@ -98,16 +98,20 @@ struct UploadEndpoint {
         } catch {
             return Served(refused(error, responses, record))
         }
-        switch try store.takeOver(record.id, principal: principal, waitForProcessing: .zero) {
-        case .lease(let lease):
-            do {
-                return try begin(append, lease, responses)
-            } catch .superseded {
-                return .dropped
+        for _ in 0..<Self.attempts {
+            switch try store.takeOver(record.id, principal: principal, waitForProcessing: .zero) {
+            case .lease(let lease):
+                do {
+                    return try begin(append, lease, responses)
+                } catch .superseded {
+                    // A newer request ends this one, unless it has been received whole.
+                    guard append.contentLength == 0 else { return .dropped }
+                }
+            case .processing(let record), .complete(let record):
+                return answer(append, record, responses)
             }
-        case .processing(let record), .complete(let record):
-            return answer(append, record, responses)
         }
+        return .dropped
     }
 
     /// An append to an upload that takes no more content.
@@ -161,16 +165,18 @@ struct UploadEndpoint {
         case .replay, .join:
             return Served(refused(.completed, responses, record, offset: offset))
         case .accept(let plan):
-            guard let (handler, target) = try? service.routes.match(PathSegments(decoding: record.upload.target)) else {
+            guard let (handler, target) = service.routes.match(reference: record.upload.target) else {
                 return Served(refused(.deactivated(reason: "its target is no longer served"), responses))
             }
-            let connection = request.connection
-            lease.onRevocation { connection.abandon() }
+            if append.contentLength != 0 {
+                let connection = request.connection
+                lease.onRevocation { connection.abandon() }
+            }
             isHandedOn = true
             let context = UploadExchange.Context(
                 service: service, request: request, responses: responses, upload: record.upload, handler: handler,
                 target: target)
-            return UploadExchange.begin(context, lease: lease, plan: plan, origin: .append)
+            return try UploadExchange.begin(context, lease: lease, plan: plan, origin: .append)
         }
     }
 

@@ -43,18 +43,23 @@ final class UploadExchange: Exchange {
     }
 
     /// Prepares the lease for the content that the plan expects.
-    static func begin(_ context: Context, lease: UploadLease, plan: ContentPlan, origin: Origin) -> Served {
+    /// - Throws: `superseded` alone, where somebody has taken the upload over.
+    static func begin(
+        _ context: Context, lease: UploadLease, plan: ContentPlan, origin: Origin
+    ) throws(StoreError) -> Served {
         let exchange = UploadExchange(context, lease: lease, plan: plan, origin: origin)
-        do {
+        do throws(StoreError) {
             if plan.learnsLength, let length = plan.length { try lease.setLength(length) }
             // Bytes whose digest is still to be compared count for nothing until it has been.
             if let digest = exchange.contentDigest {
                 try lease.beginStaging(digests: Set(digest.values.map(\.algorithm)))
             }
+            // Without content this request has been received whole: nobody may end it from here on.
+            if exchange.isReceivedWhole { try exchange.beginProcessing() }
             return Served(exchange)
         } catch {
             lease.release()
-            if case .superseded = error { return .dropped }
+            if case .superseded = error { throw error }
             return Served(exchange.failed(error))
         }
     }
@@ -76,9 +81,10 @@ final class UploadExchange: Exchange {
         case .exceedsMaxContent(let limit): return .reply(refused(.appendTooLarge(limit: limit)))
         }
         do {
-            try lease.append(bytes)
+            let completes = isReceivedWhole
+            try lease.append(bytes, completes: completes)
             if contentDigest == nil { pursueAcknowledgement() }
-            try beginProcessingIfReceived()
+            if completes { try beginProcessing() }
             return .proceed
         } catch {
             return step(for: error)
@@ -99,11 +105,13 @@ final class UploadExchange: Exchange {
     }
 
     /// From the last byte of a completing request on, others wait for it and do not end it.
-    private func beginProcessingIfReceived() throws(StoreError) {
-        guard counter.plan.completes, contentDigest == nil, case .length(let length) = context.request.framing,
-            counter.received == length, case .whole = counter.end()
-        else { return }
-        try beginProcessing()
+    private var isReceivedWhole: Bool {
+        guard counter.plan.completes, contentDigest == nil, case .whole = counter.end() else { return false }
+        switch context.request.framing {
+        case .none: return true
+        case .length(let length): return counter.received == length
+        case .chunked: return false
+        }
     }
 
     private func beginProcessing() throws(StoreError) {

@@ -7,7 +7,9 @@ extension OpenUpload {
     private static let digestBudget: Int64 = 8 << 20
 
     /// Puts bytes behind those that are in place. What was written before an error counts, what came after it does not.
-    func append(_ bytes: UnsafeRawBufferPointer, as epoch: Int64) throws(StoreError) {
+    ///
+    /// - Parameter completes: whether these are the last bytes: once they are in place nobody takes the upload over any more.
+    func append(_ bytes: UnsafeRawBufferPointer, completes: Bool = false, as epoch: Int64) throws(StoreError) {
         let isRunning = try monitor.withLock { (state) throws(StoreError) in
             if let refusal = state.refusal(epoch) { throw refusal }
             guard state.activity == .idle, let blob = state.blob else {
@@ -27,6 +29,7 @@ extension OpenUpload {
                 state.written += Int64(count)
                 if !state.isStaging { state.received = state.written }
             }
+            if completes && !state.isStaging { state.activity = .processing }
             return needsBackgroundWork(state)
         }
         if isRunning { keepPace(as: epoch) }

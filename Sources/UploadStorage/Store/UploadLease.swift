@@ -40,8 +40,11 @@ public final class UploadLease: Sendable {
     }
 
     /// Puts bytes behind those that are in place. After an error, a prefix of them may count; see ``received``.
-    public func append(_ bytes: UnsafeRawBufferPointer) throws(StoreError) {
-        try upload.append(bytes, as: epoch)
+    ///
+    /// - Parameter completes: whether these are the last bytes; ``beginProcessing(marksDurably:)`` or ``endProcessing()`` has
+    ///   to follow.
+    public func append(_ bytes: UnsafeRawBufferPointer, completes: Bool = false) throws(StoreError) {
+        try upload.append(bytes, completes: completes, as: epoch)
     }
 
     /// Has everything received made durable on another thread; cheap, and nothing new while that is under way.
