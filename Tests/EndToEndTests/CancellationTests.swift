@@ -1,0 +1,86 @@
+import FoundationEssentials
+import Testing
+
+/// Draft section 4.5.
+@Suite("Cancellation", .serialized, .timeLimit(.minutes(3)), .blocking)
+struct CancellationTests {
+    @Test("CAN-01 CAN-05 APP-24 VER-16: DELETE deactivates, once", arguments: Interop.allCases.map { $0 } + [nil])
+    func deletes(version: Interop?) throws {
+        try withServer { server in
+            let location = try server.begin(.v8, "/files/f", [1])
+            let response = try server.exchange(.cancellation(version, location))
+            #expect(response.status == 204)
+            for request in [
+                Request.retrieval(version, location), .append(version, location, at: 1, complete: true, .bytes([])),
+                .cancellation(version, location),
+            ] {
+                let response = try server.exchange(request)
+                #expect([404, 410].contains(response.status))
+                #expect(!response.fields.contains("Upload-Offset"))
+            }
+            #expect(server.published("f") == nil)
+        }
+    }
+
+    @Test("CAN-02: the bytes and the quota are free again")
+    func frees() throws {
+        try withServer("--quota", "150000") { server in
+            let location = try server.begin(.v8, "/files/f", Payload.bytes(100_000))
+            let tooMuch = try server.exchange(
+                .creation(.v8, "PUT", "/files/g", complete: true, .bytes(Payload.bytes(100_000))))
+            #expect(!tooMuch.isSuccessful)
+            #expect(try server.exchange(.cancellation(.v8, location)).status == 204)
+            let fits = try server.exchange(
+                .creation(.v8, "PUT", "/files/g", complete: true, .bytes(Payload.bytes(100_000))))
+            #expect(fits.status == 201)
+            let size = try FileManager.default.subpathsOfDirectory(atPath: server.root + "/uploads").reduce(0) {
+                $0 + (FileManager.default.contents(atPath: server.root + "/uploads/" + $1)?.count ?? 0)
+            }
+            #expect(size == 0)
+        }
+    }
+
+    @Test("CAN-03 CAN-07: a running append ends, and its bytes do not come back")
+    func endsRunning() throws {
+        try withServer { server in
+            let location = try server.begin(.v8, "/files/f", [1])
+            let running = try server.connect()
+            try running.open(.append(.v8, location, at: 1, complete: true, .declared(100)))
+            try running.send(Payload.bytes(50))
+            #expect(try server.exchange(.cancellation(.v8, location)).status == 204)
+            _ = running.sendWhatGoes(Payload.bytes(49))
+            running.expectClosed()
+            #expect([404, 410].contains(try server.retrieve(location).status))
+            #expect(server.published("f") == nil)
+        }
+    }
+
+    @Test("CAN-05: to cancel a completed upload does not undo it")
+    func completedStays() throws {
+        try withServer { server in
+            let location = try server.begin(.v8, "/files/f", [1])
+            #expect(try server.exchange(.append(.v8, location, at: 1, complete: true, .bytes([]))).status == 201)
+            #expect([204, 404, 410].contains(try server.exchange(.cancellation(.v8, location)).status))
+            #expect(server.published("f") == [1])
+        }
+    }
+
+    @Test("CAN-06 CAN-07: cancellation and completion in a race have one winner")
+    func race() throws {
+        try withServer { server in
+            let canceller = try server.connect()
+            for round in 0..<40 {
+                let location = try server.begin(.v8, "/files/r\(round)", Payload.bytes(100))
+                let completer = try server.connect()
+                try completer.send(Request.append(.v8, location, at: 100, complete: true, .bytes([1])))
+                let cancelled = try canceller.exchange(.cancellation(.v8, location))
+                // The append may have been cut off without an answer.
+                let completed = (try? completer.readResponse())?.status
+                let isPublished = server.published("r\(round)") != nil
+                #expect((completed == 201) == isPublished || (completed == nil && !isPublished), "round \(round)")
+                #expect([204, 404, 410].contains(cancelled.status))
+                if completed != 201 { #expect([404, 410].contains(try server.retrieve(location).status)) }
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+import Testing
+
+/// The end of an upload, and what may follow it.
+@Suite("Completion and replay", .serialized, .timeLimit(.minutes(3)), .blocking)
+struct CompletionTests {
+    /// An upload of five bytes that has ended.
+    private func completed(_ server: ServerProcess) throws -> (location: String, response: Response) {
+        let location = try server.begin(.v8, "/files/f", Payload.bytes(5))
+        return (location, try server.exchange(.append(.v8, location, at: 5, complete: true, .bytes([]))))
+    }
+
+    @Test(
+        "APP-20 APP-28: a valid repeat of the completing append gets the same answer, and nothing happens twice",
+        arguments: [Interop.v8, .v5, .v4, .v3, nil])
+    func repeated(version: Interop?) throws {
+        try withServer { server in
+            let (location, first) = try completed(server)
+            // The file is somebody else's now; a second publication would show.
+            #expect(try server.exchange(Request("PUT", "/files/f", [], .bytes([9]))).isSuccessful)
+            let again = try server.exchange(.append(version, location, at: 5, complete: true, .bytes([])))
+            #expect(again.status == first.status)
+            #expect(again.body == first.body)
+            #expect(again.states(complete: true, in: version))
+            #expect(again.value("ETag") == first.value("ETag"))
+            #expect(server.published("f") == [9])
+        }
+    }
+
+    @Test("APP-20: the stored answer outlives the server")
+    func repeatedAfterRestart() throws {
+        try withServer { server in
+            let (location, first) = try completed(server)
+            try server.crash()
+            try server.restart()
+            let again = try server.exchange(.append(.v8, location, at: 5, complete: true, .bytes([])))
+            #expect(again.status == first.status)
+            #expect(again.value("ETag") == first.value("ETag"))
+            #expect(again.complete == true)
+        }
+    }
+
+    @Test(
+        "APP-07 APP-19 APP-21: a completed upload takes nothing more, and says so with ?0",
+        arguments: [Interop.v7, .v8])
+    func nothingMore(version: Interop) throws {
+        try withServer { server in
+            let (location, _) = try completed(server)
+            for request in [
+                Request.append(version, location, at: 5, complete: true, .bytes([1])),
+                .append(version, location, at: 5, complete: false, .bytes([1])),
+                .append(version, location, at: 5, complete: false, .bytes([])),
+                .append(version, location, at: 5, complete: true, .chunks([[1, 2]])),
+                .append(version, location, at: 3, complete: true, .bytes([1, 2])),
+                .append(version, location, at: 6, complete: true, .bytes([])),
+            ] {
+                let response = try server.exchange(request)
+                #expect((400..<500).contains(response.status))
+                #expect(response.complete == false)
+            }
+            #expect(server.published("f") == Payload.bytes(5))
+            let state = try server.retrieve(location)
+            #expect(state.complete == true)
+            #expect(state.offset == 5)
+        }
+    }
+
+    @Test("APP-05 APP-07: another offset on a completed upload is 409 with ?0")
+    func otherOffset() throws {
+        try withServer { server in
+            let (location, _) = try completed(server)
+            let response = try server.exchange(.append(.v8, location, at: 3, complete: true, .bytes([1, 2])))
+            #expect(response.status == 409)
+            #expect(response.offset == 5)
+            #expect(response.complete == false)
+        }
+    }
+
+    @Test(
+        "VER-17 PRB-04: versions 6 and 7 refuse any append to a completed upload, with its problem type",
+        arguments: [Interop.v6, .v7], [0, 5])
+    func completedUpload(version: Interop, offset: Int) throws {
+        try withServer { server in
+            let (location, _) = try completed(server)
+            let response = try server.exchange(.append(version, location, at: offset, complete: true, .bytes([])))
+            #expect(response.status == 400)
+            #expect(response.problem?.type == "https://iana.org/assignments/http-problem-types#completed-upload")
+            #expect(response.complete == false)
+        }
+    }
+
+    @Test("CMP-05: the answer is kept for its time, and then gone")
+    func retention() throws {
+        try withServer("--keep-completed", "1s") { server in
+            let (location, _) = try completed(server)
+            let gone = try Deadline.poll(within: .seconds(10)) { () -> Response? in
+                let state = try server.retrieve(location)
+                return state.isSuccessful ? nil : state
+            }
+            #expect([404, 410].contains(gone?.status))
+            #expect(server.published("f") == Payload.bytes(5))
+        }
+    }
+
+    @Test("APP-28 CON-09: two that complete at the same time get the same answer, from one publication")
+    func simultaneous() throws {
+        try withServer { server in
+            let location = try server.begin(.v8, "/files/f", Payload.bytes(1 << 20))
+            let connections = try (0..<8).map { _ in try server.connect() }
+            for connection in connections {
+                try connection.send(Request.append(.v8, location, at: 1 << 20, complete: true, .bytes([])))
+            }
+            var tags: Set<String?> = []
+            for connection in connections {
+                let response = try connection.readResponse()
+                #expect(response.status == 201)
+                #expect(response.complete == true)
+                tags.insert(response.value("ETag"))
+            }
+            #expect(tags.count == 1)
+            #expect(server.published("f") == Payload.bytes(1 << 20))
+        }
+    }
+
+    @Test("CMP-03: a target that cannot take the representation answers at the end, with ?1")
+    func targetRefuses() throws {
+        try withServer { server in
+            let location = try server.begin(.v8, "/files/d", [1])
+            // Meanwhile the name becomes that of a directory.
+            #expect(try server.exchange(Request("PUT", "/files/d/x", [], .bytes([1]))).isSuccessful)
+            let response = try server.exchange(.append(.v8, location, at: 1, complete: true, .bytes([])))
+            #expect(response.status == 409)
+            #expect(response.complete == true)
+            let state = try server.retrieve(location)
+            #expect(state.complete == true)
+            let again = try server.exchange(.append(.v8, location, at: 1, complete: true, .bytes([])))
+            #expect(again.status == 409)
+            #expect(again.complete == true)
+        }
+    }
+}

@@ -1,0 +1,219 @@
+import Testing
+
+/// Draft section 4.6.
+@Suite("Concurrency", .serialized, .timeLimit(.minutes(3)), .blocking)
+struct ConcurrencyTests {
+    /// Starts an append that sends a part of its content and then nothing more.
+    private func stall(_ server: ServerProcess, _ location: String, at offset: Int, _ content: [UInt8]) throws
+        -> RawConnection
+    {
+        let connection = try server.connect()
+        try connection.open(.append(.v8, location, at: offset, complete: false, .declared(1_000_000)))
+        try connection.send(content)
+        return connection
+    }
+
+    @Test("CON-01 CON-07: a retrieval ends a stalled append and answers at once", arguments: ["HEAD", "GET"])
+    func retrievalEndsAppend(method: String) throws {
+        try withServer { server in
+            let location = try server.begin(.v8, "/files/f", [1])
+            let stalled = try stall(server, location, at: 1, Payload.bytes(1000))
+            let begun = ContinuousClock.now
+            let state = try server.exchange(.retrieval(.v8, location, method))
+            #expect(ContinuousClock.now - begun < .seconds(1))
+            #expect(state.isSuccessful)
+            stalled.expectClosed(within: .seconds(2))
+        }
+    }
+
+    @Test("CON-01 CRE-26: a retrieval ends a stalled creation, too")
+    func retrievalEndsCreation() throws {
+        try withServer { server in
+            let stalled = try server.connect()
+            try stalled.open(.creation(.v8, complete: true, .declared(100)))
+            let location = try #require(stalled.interim.first?.location)
+            try stalled.send(Payload.bytes(50))
+            #expect(try server.retrieve(location).complete == false)
+            stalled.expectClosed(within: .seconds(2))
+        }
+    }
+
+    @Test("CON-02 CON-04: a new append ends a stalled one, whose late bytes are never appended")
+    func appendEndsAppend() throws {
+        try withServer { server in
+            let location = try server.begin(.v8, "/files/f", Payload.bytes(100))
+            let stalled = try stall(server, location, at: 100, [])
+            let winner = try server.exchange(
+                .append(.v8, location, at: 100, complete: false, .bytes(Payload.bytes(50, seed: 2))))
+            #expect(winner.status == 204)
+            _ = stalled.sendWhatGoes(Payload.bytes(1000, seed: 3))
+            stalled.expectClosed(within: .seconds(2))
+            #expect(try server.retrieve(location).offset == 150)
+            #expect(try server.exchange(.append(.v8, location, at: 150, complete: true, .bytes([]))).status == 201)
+            #expect(server.published("f") == Payload.bytes(100) + Payload.bytes(50, seed: 2))
+        }
+    }
+
+    @Test("CON-02: an append that cannot be accepted by its head does not end a running one")
+    func malformedAppendHarmsNothing() throws {
+        try withServer { server in
+            let location = try server.begin(.v8, "/files/f", [1])
+            let running = try server.connect()
+            try running.open(.append(.v8, location, at: 1, complete: true, .declared(4)))
+            try running.send([2, 3])
+            let strangers = [
+                Request("PATCH", location, [("Upload-Offset", "1"), ("Upload-Complete", "?1")], .bytes([9])),
+                .append(.v8, location, at: 1, complete: nil, .bytes([9])), Request("OPTIONS", location),
+                Request("POST", location, [], .bytes([9])),
+            ]
+            for request in strangers { _ = try server.exchange(request) }
+            try running.send([4, 5])
+            #expect(try running.readResponse().status == 201)
+            #expect(server.published("f") == [1, 2, 3, 4, 5])
+        }
+    }
+
+    @Test("CON-03 CON-08: many clients race for one upload; what they were told is what is there")
+    func race() throws {
+        try withServer { server in
+            let location = try server.begin(.v8, "/files/f")
+            var accepted: [UInt8] = []
+            for round in 0..<20 {
+                let offset = accepted.count
+                let connections = try (0..<8).map { _ in try server.connect() }
+                for (number, connection) in connections.enumerated() {
+                    let content = Payload.bytes(2000, seed: UInt64(round * 8 + number + 1))
+                    try connection.send(Request.append(.v8, location, at: offset, complete: false, .bytes(content)))
+                }
+                let winners = connections.indices.filter { number in
+                    (try? connections[number].readResponse())?.status == 204
+                }
+                // At this offset only one of them can have been appended whole.
+                #expect(winners.count <= 1, "round \(round)")
+                let now = Int(try #require(try server.retrieve(location).offset))
+                #expect(now >= offset && now <= offset + 2000)
+                if let winner = winners.first {
+                    #expect(now == offset + 2000)
+                    accepted += Payload.bytes(2000, seed: UInt64(round * 8 + winner + 1))
+                } else if now > offset {
+                    // A prefix of one that was ended; nobody knows whose. Start over.
+                    return
+                }
+            }
+            let done = try server.exchange(.append(.v8, location, at: accepted.count, complete: true, .bytes([])))
+            #expect(done.status == 201)
+            #expect(server.published("f") == accepted)
+        }
+    }
+
+    @Test(
+        "CON-04 CON-08 OFF-11: wherever an append is cut, the offset that is told is accepted, and no byte is doubled")
+    func cuts() throws {
+        try withServer { server in
+            let content = Payload.bytes(400_000)
+            let location = try server.begin(.v8, "/files/f")
+            var offset = 0
+            var step = 7
+            var previous: RawConnection?
+            while offset < content.count {
+                let connection = try server.connect()
+                try connection.open(
+                    .append(.v8, location, at: offset, complete: false, .declared(Int64(content.count))))
+                // The former one goes on sending wrong bytes as long as it can.
+                if let previous { _ = try? previous.send(Payload.bytes(5000, seed: 99)) }
+                step = (step * 31 + 11) % 30_011
+                try connection.send(content[offset..<min(offset + step, content.count)])
+                let next = Int(try #require(try server.retrieve(location).offset))
+                #expect(next >= offset && next <= min(offset + step, content.count))
+                offset = max(offset, next)
+                previous = connection
+                if next < offset { break }
+                if step % 3 == 0 {
+                    let rest = content[offset..<min(offset + 9000, content.count)]
+                    let response = try server.exchange(
+                        .append(.v8, location, at: offset, complete: false, .bytes(Array(rest))))
+                    #expect(response.status == 204)
+                    offset += rest.count
+                }
+            }
+            #expect(
+                try server.exchange(.append(.v8, location, at: content.count, complete: true, .bytes([]))).status == 201
+            )
+            #expect(server.published("f")?.sha256 == content.sha256)
+        }
+    }
+
+    @Test("CON-08: a retrieval counts what a closed connection had sent")
+    func everyByteCounts() throws {
+        try withServer { server in
+            let content = Payload.bytes(1 << 20)
+            let location = try server.begin(.v8, "/files/f")
+            let connection = try server.connect()
+            try connection.open(.append(.v8, location, at: 0, complete: false, .declared(2 << 20)))
+            try connection.send(content)
+            connection.close()
+            try server.awaitInterruption("PATCH")
+            #expect(try server.retrieve(location).offset == 1 << 20)
+        }
+    }
+
+    @Test("CON-09: who has sent everything gets an answer, whoever asks for the state meanwhile")
+    func completingIsNotKilled() throws {
+        try withServer { server in
+            for round in 0..<20 {
+                let location = try server.begin(.v8, "/files/f\(round)", [1])
+                let connection = try server.connect()
+                let asker = try server.connect()
+                let content = Payload.bytes(4 << 20)
+                try connection.send(
+                    Request.append(.v8, location, at: 1, complete: true, .declared(Int64(content.count))))
+                try connection.send(content[..<(content.count - 1)], within: .seconds(10))
+                try connection.awaitAcknowledgement()
+                try connection.send(content[(content.count - 1)...])
+                let state = try asker.exchange(.retrieval(.v8, location))
+                #expect(state.isSuccessful)
+                if state.offset == Int64(content.count + 1) {
+                    let response = try connection.readResponse()
+                    #expect(response.status == 201)
+                    #expect(response.complete == true)
+                } else {
+                    // The retrieval came before the last byte.
+                    #expect(state.complete == false)
+                }
+            }
+        }
+    }
+
+    @Test("CON-10: uploads do not disturb each other")
+    func independent() throws {
+        try withServer { server in
+            let contents = (1...6).map { Payload.bytes(200_000, seed: UInt64($0)) }
+            let locations = try contents.indices.map { try server.begin(.v8, "/files/\($0)") }
+            let connections = try contents.indices.map { _ in try server.connect() }
+            for (index, connection) in connections.enumerated() {
+                try connection.open(.append(.v8, locations[index], at: 0, complete: true, .declared(200_000)))
+            }
+            for start in stride(from: 0, to: 200_000, by: 20_000) {
+                for (index, connection) in connections.enumerated() {
+                    try connection.send(contents[index][start..<start + 20_000])
+                }
+            }
+            for (index, connection) in connections.enumerated() {
+                #expect(try connection.readResponse().status == 201)
+                #expect(server.published("\(index)") == contents[index])
+            }
+        }
+    }
+
+    @Test("CON-10: two uploads for the same file end one after the other; the later one stands")
+    func sameTarget() throws {
+        try withServer { server in
+            let first = try server.begin(.v8, "/files/f", [1])
+            let second = try server.begin(.v8, "/files/f", [2])
+            #expect(try server.exchange(.append(.v8, second, at: 1, complete: true, .bytes([]))).status == 201)
+            #expect(server.published("f") == [2])
+            #expect(try server.exchange(.append(.v8, first, at: 1, complete: true, .bytes([]))).isSuccessful)
+            #expect(server.published("f") == [1])
+        }
+    }
+}

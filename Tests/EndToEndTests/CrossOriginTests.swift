@@ -1,0 +1,163 @@
+import Testing
+
+/// Browsers: the Fetch standard's CORS protocol, and who may use a server that knows no tokens.
+@Suite("Browsers and anonymous access", .serialized, .timeLimit(.minutes(3)), .blocking)
+struct CrossOriginTests {
+    private static let origin = "https://app.example"
+    private static let requestFields = [
+        "upload-offset", "upload-complete", "upload-incomplete", "upload-length", "upload-draft-interop-version",
+        "content-type",
+    ]
+    private static let responseFields = [
+        "location", "upload-offset", "upload-complete", "upload-incomplete", "upload-length", "upload-limit",
+    ]
+
+    @Test(
+        "XCO-01 VER-27: a preflight allows methods and fields of the protocol, and tells the limits",
+        arguments: ["/files/f", "/files/", "upload"])
+    func preflight(target: String) throws {
+        try withServer("--cors-origin", Self.origin) { server in
+            let target = target == "upload" ? try server.begin() : target
+            let request = Request(
+                "OPTIONS", target,
+                [
+                    ("Origin", Self.origin), ("Access-Control-Request-Method", "PATCH"),
+                    ("Access-Control-Request-Headers", Self.requestFields.joined(separator: ", ")),
+                ])
+            let response = try server.exchange(request)
+            #expect(response.isSuccessful)
+            #expect(response.value("Access-Control-Allow-Origin") == Self.origin)
+            #expect(response.list("Vary").contains("origin"))
+            #expect(Set(response.list("Access-Control-Allow-Headers")).isSuperset(of: Self.requestFields))
+            if target.hasPrefix("/uploads/") {
+                #expect(Set(response.list("Access-Control-Allow-Methods")).isSuperset(of: ["head", "patch", "delete"]))
+            } else {
+                #expect(response.list("Access-Control-Allow-Methods").contains(target == "/files/" ? "post" : "put"))
+            }
+            #expect(response.limits?.isEmpty == false)
+        }
+    }
+
+    @Test("XCO-02: every answer exposes the fields of the protocol, refusals included")
+    func exposed() throws {
+        try withServer("--cors-origin", Self.origin) { server in
+            let created = try server.exchange(
+                .creation(.v8, complete: false, .bytes([1])).with("Origin", Self.origin))
+            #expect(created.status == 201)
+            let location = try #require(created.location)
+            let answers = [
+                created, try server.exchange(.retrieval(.v8, location).with("Origin", Self.origin)),
+                try server.exchange(
+                    .append(.v8, location, at: 9, complete: true, .bytes([1])).with("Origin", Self.origin)),
+                try server.exchange(
+                    .append(.v8, location, at: 1, complete: true, .bytes([])).with("Origin", Self.origin)),
+                try server.exchange(
+                    .append(.v8, "/uploads/none", at: 1, complete: true, .bytes([1])).with("Origin", Self.origin)),
+            ]
+            for answer in answers {
+                #expect(answer.value("Access-Control-Allow-Origin") == Self.origin, "\(answer)")
+                #expect(
+                    Set(answer.list("Access-Control-Expose-Headers")).isSuperset(of: Self.responseFields), "\(answer)")
+            }
+        }
+    }
+
+    @Test(
+        "other origins get no permission, and may change nothing",
+        arguments: ["https://evil.example", "null", "https://app.example.evil"])
+    func foreignOrigin(origin: String) throws {
+        try withServer("--cors-origin", Self.origin) { server in
+            let read = try server.exchange(
+                Request("OPTIONS", "/files/f", [("Origin", origin), ("Access-Control-Request-Method", "PUT")]))
+            #expect(!read.fields.contains("Access-Control-Allow-Origin"))
+            #expect(!read.fields.contains("Access-Control-Allow-Methods"))
+            let response = try server.exchange(.creation(.v8, complete: true, .bytes([1])).with("Origin", origin))
+            #expect(response.status == 403)
+            #expect(server.publishedNames().isEmpty)
+        }
+    }
+
+    @Test("without --cors-origin no page of another origin may write or see anything")
+    func withoutOrigins() throws {
+        try withServer { server in
+            let location = try server.begin()
+            for request in [
+                Request.creation(.v8, complete: true, .bytes([1])),
+                .append(.v8, location, at: 0, complete: true, .bytes([])),
+                .cancellation(.v8, location), Request("DELETE", "/files/x"),
+                Request("POST", "/files/", [], .bytes([1])),
+            ] {
+                let response = try server.exchange(request.with("Origin", "https://evil.example"))
+                #expect(response.status == 403, "\(request.method)")
+                #expect(response.problem?.code != nil)
+                #expect(!response.fields.contains("Access-Control-Allow-Origin"))
+            }
+            #expect(try server.retrieve(location).offset == 0)
+            // The server's own pages are no strangers.
+            let own = Request.creation(.v8, "PUT", "/files/own", complete: true, .bytes([1])).with(
+                "Origin", "http://\(server.authority)")
+            #expect(try server.exchange(own).status == 201)
+        }
+    }
+
+    @Test(
+        "anonymous access: only under the machine's own names",
+        arguments: ["evil.example", "192.0.2.1", "localhost.evil.example", "127.0.0.1.nip.io:80"])
+    func foreignHost(host: String) throws {
+        try withServer { server in
+            for request in [
+                Request.get("/files/"), .creation(.v8, complete: true, .bytes([1])), Request("OPTIONS", "*"),
+            ] {
+                let response = try server.exchange(request.with("Host", host))
+                #expect(response.status == 403)
+            }
+            let absolute = try server.exchange(.get("http://\(host)/files/").with("Host", "localhost"))
+            #expect(absolute.status == 403)
+            #expect(try server.exchange(.get("/healthz").with("Host", host)).status == 200)
+        }
+    }
+
+    @Test(
+        "anonymous access: all of the machine's own names",
+        arguments: ["localhost", "127.0.0.1", "[::1]", "LOCALHOST:1234"])
+    func ownHost(host: String) throws {
+        try withServer { server in
+            let response = try server.exchange(.creation(.v8, complete: true, .bytes([1])).with("Host", host))
+            #expect(response.status == 201)
+        }
+    }
+
+    @Test(
+        "anonymous access: nothing through a proxy",
+        arguments: [
+            "Forwarded: for=192.0.2.1", "X-Forwarded-For: 192.0.2.1", "X-Forwarded-Host: x", "X-Forwarded-Proto: https",
+            "X-Real-IP: 192.0.2.1",
+        ])
+    func forwarded(line: String) throws {
+        try withServer { server in
+            let parts = line.split(separator: ": ").map(String.init)
+            let response = try server.exchange(.creation(.v8, complete: true, .bytes([1])).with(parts[0], parts[1]))
+            #expect(response.status == 403)
+            #expect(server.publishedNames().isEmpty)
+        }
+    }
+
+    @Test("anonymous access: --allow-anonymous lifts all of it")
+    func allowed() throws {
+        try withServer("--allow-anonymous") { server in
+            let request = Request.creation(.v8, complete: true, .bytes([1]))
+                .with("Host", "files.example").with("X-Forwarded-For", "192.0.2.1").with(
+                    "Origin", "https://evil.example")
+            let response = try server.exchange(request)
+            #expect(response.status == 201)
+        }
+    }
+
+    @Test("anonymous access: without it no address is served that others can reach")
+    func beyondLoopback() throws {
+        let directory = try TemporaryDirectory()
+        let process = try ServerProcess.run(["--root", directory.path + "/data", "--listen", "0.0.0.0:0"])
+        #expect(try process.awaitEnding() == .exited(64))
+        #expect(process.errorOutput.contains("--allow-anonymous"))
+    }
+}

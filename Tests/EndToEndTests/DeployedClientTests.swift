@@ -1,0 +1,286 @@
+import Testing
+
+/// What clients that are in use send, request for request.
+@Suite("Deployed clients", .serialized, .timeLimit(.minutes(3)), .blocking)
+struct DeployedClientTests {
+    // MARK: tus-js-client
+
+    /// The fields that tus-js-client sends with every request, in its two modes.
+    private func tusFields(_ version: Interop) -> [(String, String)] {
+        [("upload-draft-interop-version", "\(version.rawValue)")]
+    }
+
+    private func tusCreation(
+        _ version: Interop, size: Int, complete: Bool, _ content: [UInt8]
+    ) -> Request {
+        var fields = tusFields(version)
+        fields.append(("upload-metadata", "filename dGVzdC5iaW4=,filetype YXBwbGljYXRpb24vb2N0ZXQtc3RyZWFt"))
+        fields.append(("upload-length", "\(size)"))
+        fields.append(("upload-complete", complete ? "?1" : "?0"))
+        fields.append(
+            ("content-type", version == .v6 ? "application/partial-upload" : "application/offset+octet-stream"))
+        return Request("POST", "/files/", fields, .bytes(content))
+    }
+
+    private func tusAppend(
+        _ version: Interop, _ location: String, at offset: Int, complete: Bool?, _ content: [UInt8]
+    ) -> Request {
+        var fields = tusFields(version) + [("upload-offset", "\(offset)")]
+        if let complete { fields.append(("upload-complete", complete ? "?1" : "?0")) }
+        if version == .v6 { fields.append(("content-type", "application/partial-upload")) }
+        return Request("PATCH", location, fields, .bytes(content))
+    }
+
+    @Test(
+        "VER-23: tus-js-client sends all in one request and learns Location and offset", arguments: [Interop.v5, .v6])
+    func tusAtOnce(version: Interop) throws {
+        try withServer { server in
+            let content = Payload.bytes(100_000)
+            let response = try server.exchange(tusCreation(version, size: content.count, complete: true, content))
+            #expect(response.status == 201)
+            #expect(response.offset == Int64(content.count))
+            // It asks this URL for the state when it resumes, so it has to be the upload's.
+            let location = try #require(response.location)
+            let state = try server.exchange(Request("HEAD", location, tusFields(version)))
+            #expect(state.offset == Int64(content.count))
+            #expect(try server.exchange(.get(try #require(response.value("Content-Location")))).body == content)
+        }
+    }
+
+    @Test("VER-23: tus-js-client sends parts, is aborted and resumes", arguments: [Interop.v5, .v6])
+    func tusParts(version: Interop) throws {
+        try withServer { server in
+            let content = Payload.bytes(100_000)
+            let created = try server.exchange(tusCreation(version, size: content.count, complete: false, []))
+            #expect(created.status == 201)
+            let location = try #require(created.location)
+            let first = try server.exchange(
+                tusAppend(version, location, at: 0, complete: false, Array(content[..<30_000])))
+            #expect((200..<300).contains(first.status))
+            #expect(first.offset == 30_000)
+            // Aborted in the middle of the next part.
+            let connection = try server.connect()
+            var aborted = tusAppend(version, location, at: 30_000, complete: false, [])
+            aborted.content = .declared(30_000)
+            try connection.open(aborted)
+            try connection.send(content[30_000..<45_000])
+            connection.reset()
+            try server.awaitInterruption("PATCH")
+            let state = try server.exchange(Request("HEAD", location, tusFields(version)))
+            #expect(state.status == 204)
+            let offset = Int(try #require(state.offset))
+            #expect(offset == 45_000)
+            #expect(state.length == Int64(content.count))
+            let last = try server.exchange(
+                tusAppend(version, location, at: offset, complete: true, Array(content[offset...])))
+            #expect(last.isSuccessful)
+            #expect(last.offset == Int64(content.count))
+            let name = try #require(server.publishedNames().first)
+            #expect(server.published(name) == content)
+        }
+    }
+
+    @Test(
+        "VER-24: tus-js-client's empty file is never completed by it, and is there all the same",
+        arguments: [Interop.v5, .v6])
+    func tusEmpty(version: Interop) throws {
+        try withServer { server in
+            let response = try server.exchange(tusCreation(version, size: 0, complete: false, []))
+            #expect(response.status == 201)
+            #expect(response.offset == 0)
+            #expect(response.location != nil)
+            #expect(server.publishedNames().count == 1)
+        }
+    }
+
+    @Test("VER-24: the same words of other versions are an upload that goes on", arguments: [Interop.v4, .v7, .v8])
+    func emptyOfOthers(version: Interop) throws {
+        try withServer { server in
+            let response = try server.exchange(tusCreation(version, size: 0, complete: false, []))
+            #expect(response.status == 201)
+            #expect(response.complete == false)
+            #expect(server.publishedNames().isEmpty)
+        }
+    }
+
+    @Test("VER-07: tus-js-client's append without Upload-Complete does not complete", arguments: [Interop.v5, .v6])
+    func tusWithoutCompleteness(version: Interop) throws {
+        try withServer { server in
+            let created = try server.exchange(tusCreation(version, size: 10, complete: false, []))
+            let location = try #require(created.location)
+            let response = try server.exchange(tusAppend(version, location, at: 0, complete: nil, []))
+            #expect(response.isSuccessful)
+            #expect(response.offset == 0)
+            #expect(server.publishedNames().isEmpty)
+        }
+    }
+
+    // MARK: The Go client of rufh-implementations
+
+    @Test("the Go client: chunked content without any length, cut and resumed")
+    func goClient() throws {
+        try withServer { server in
+            let content = Payload.bytes(200_000)
+            let fields = [
+                ("User-Agent", "Go-http-client/1.1"), ("Upload-Draft-Interop-Version", "6"),
+                ("Accept-Encoding", "gzip"),
+            ]
+            let connection = try server.connect()
+            try connection.send(Request("POST", "/files/", fields + [("Upload-Complete", "?1")], .openChunks))
+            let location = try #require(try connection.readInterim().location)
+            for start in stride(from: 0, to: 98_304, by: 32_768) {
+                try connection.sendChunk(Array(content[start..<start + 32_768]))
+            }
+            try connection.awaitAcknowledgement()
+            connection.close()
+            try server.awaitInterruption("POST")
+            let state = try server.exchange(Request("HEAD", location, [("Upload-Draft-Interop-Version", "6")]))
+            let offset = Int(try #require(state.offset))
+            #expect(offset == 98_304)
+            let rest = try server.exchange(
+                Request(
+                    "PATCH", location,
+                    fields + [
+                        ("Content-Type", "application/partial-upload"), ("Upload-Offset", "\(offset)"),
+                        ("Upload-Complete", "?1"),
+                    ], .chunks([Array(content[offset..<150_000]), Array(content[150_000...])])))
+            #expect(rest.isSuccessful)
+            let name = try #require(server.publishedNames().first)
+            #expect(server.published(name)?.sha256 == content.sha256)
+        }
+    }
+
+    // MARK: URLSession, as the tests of swift-nio-extras play it
+
+    /// The versions that URLSession speaks, and their completing creation.
+    private static let apple: [Interop] = [.v3, .v5, .v6, .v8]
+
+    @Test("NIO: what is no upload passes through, on one connection")
+    func nonUploads() throws {
+        try withServer { server in
+            let connection = try server.connect()
+            #expect(try connection.exchange(.get("/files/")).status == 200)
+            #expect(try connection.exchange(.get("/files/")).status == 200)
+            let plain = try connection.exchange(Request("POST", "/files/", [], .bytes(Array("Hello".utf8))))
+            #expect(plain.status == 201)
+            #expect(plain.interim.isEmpty)
+            #expect(!plain.fields.contains("Upload-Complete"))
+        }
+    }
+
+    @Test("NIO: a resumable upload, then another request on the same connection")
+    func keepAlive() throws {
+        try withServer { server in
+            let connection = try server.connect()
+            let request = Request.creation(
+                .v6, "POST", "/files/", complete: true, length: 5, .bytes(Array("Hello".utf8)))
+            let response = try connection.exchange(request)
+            #expect(response.interim.map(\.status) == [104])
+            #expect(response.status == 201)
+            #expect(try connection.exchange(.get("/healthz")).status == 200)
+        }
+    }
+
+    @Test("NIO: OPTIONS of version 6 tells the limits")
+    func options() throws {
+        try withServer { server in
+            let response = try server.exchange(Request("OPTIONS", "/files/", Request.versionField(.v6)))
+            #expect(response.isSuccessful)
+            #expect(response.limits?.isEmpty == false)
+        }
+    }
+
+    @Test(
+        "NIO: interrupted after two bytes, then continued; the state may be asked in another version", arguments: apple,
+        [Interop.v3, .v8])
+    func interrupted(version: Interop, retrieval: Interop) throws {
+        try withServer { server in
+            let connection = try server.connect()
+            let length = version >= .v6 ? 5 : nil
+            try connection.send(
+                Request.creation(version, "POST", "/files/", complete: true, length: length, .declared(5)))
+            let location = try #require(try connection.readInterim().location)
+            try connection.send("He")
+            try connection.awaitAcknowledgement()
+            connection.reset()
+            try server.awaitInterruption("POST")
+            let state = try server.retrieve(location, retrieval)
+            #expect(state.status == 204)
+            #expect(state.offset == 2)
+            let rest = try server.exchange(.append(version, location, at: 2, complete: true, .bytes(Array("llo".utf8))))
+            #expect(rest.isSuccessful)
+            let name = try #require(server.publishedNames().first)
+            #expect(server.published(name) == Array("Hello".utf8))
+        }
+    }
+
+    @Test("NIO: two parts with a retrieval between them are one file", arguments: apple)
+    func parts(version: Interop) throws {
+        try withServer { server in
+            let length = version >= .v5 ? 5 : nil
+            let creation = Request.creation(
+                version, "POST", "/files/", complete: false, length: length, .bytes(Array("He".utf8)))
+            let created = try server.exchange(creation)
+            #expect(created.interim.map(\.status) == [104])
+            #expect(created.status == 201)
+            let location = try #require(created.location)
+            #expect(try server.retrieve(location, version).offset == 2)
+            let append = Request.append(
+                version, location, at: 2, complete: true, length: length, .bytes(Array("llo".utf8)))
+            #expect(try server.exchange(append).isSuccessful)
+            let name = try #require(server.publishedNames().first)
+            #expect(server.published(name) == Array("Hello".utf8))
+        }
+    }
+
+    @Test(
+        "NIO: parts of all sizes, each on a connection of its own, with the length in every request",
+        arguments: [[10], [10, 10], [10, 7, 5, 3], [1, 3, 5, 7], [10, 10, 10, 6]])
+    func partsAcrossConnections(sizes: [Int]) throws {
+        try withServer { server in
+            let total = sizes.reduce(0, +)
+            let content = Payload.bytes(total)
+            var location: String?
+            var offset = 0
+            for (index, size) in sizes.enumerated() {
+                let isLast = index == sizes.count - 1
+                let part = Request.Content.bytes(Array(content[offset..<offset + size]))
+                if let location {
+                    let append = Request.append(.v6, location, at: offset, complete: isLast, length: total, part)
+                    #expect(try server.exchange(append).isSuccessful)
+                } else {
+                    let created = try server.exchange(
+                        .creation(.v6, "POST", "/files/", complete: isLast, length: total, part))
+                    #expect(created.status == 201)
+                    location = created.location
+                }
+                offset += size
+            }
+            let name = try #require(server.publishedNames().first)
+            #expect(server.published(name) == content)
+        }
+    }
+
+    // MARK: curl
+
+    @Test("curl -T: Expect and a known length")
+    func curl() throws {
+        try withServer { server in
+            let content = Payload.bytes(2 << 20)
+            let connection = try server.connect()
+            let request = Request(
+                "PUT", "/files/big.bin",
+                [
+                    ("User-Agent", "curl/7.88.1"), ("Accept", "*/*"), ("Upload-Complete", "?1"),
+                    ("Upload-Draft-Interop-Version", "8"),
+                ],
+                .declared(Int64(content.count)))
+            try connection.open(request)
+            try connection.send(content)
+            let response = try connection.readResponse()
+            #expect(response.status == 201)
+            #expect(response.interim.contains { $0.status == 104 })
+            #expect(server.published("big.bin") == content)
+        }
+    }
+}

@@ -1,0 +1,246 @@
+import Digests
+import Testing
+
+/// Draft section 10, RFC 9530.
+@Suite("Digests", .serialized, .timeLimit(.minutes(3)), .blocking)
+struct DigestTests {
+    private static let algorithms: [Algorithm] = [.sha256, .sha512]
+
+    @Test("DIG-01 DIG-09: Repr-Digest is compared at the end, over all requests", arguments: algorithms, [true, false])
+    func representation(algorithm: Algorithm, isRight: Bool) throws {
+        try withServer { server in
+            let content = Payload.bytes(300_000)
+            let digest = (isRight ? content : Payload.bytes(300_000, seed: 2)).digestField(algorithm)
+            let location = try server.begin(.v8, "/files/f", Array(content[..<100_000]), [("Repr-Digest", digest)])
+            let second = Array(content[100_000..<200_001])
+            #expect(
+                try server.exchange(.append(.v8, location, at: 100_000, complete: false, .bytes(second))).status == 204)
+            let response = try server.exchange(
+                .append(.v8, location, at: 200_001, complete: true, .bytes(Array(content[200_001...]))))
+            #expect(response.complete == true)
+            if isRight {
+                #expect(response.status == 201)
+                #expect(server.published("f") == content)
+            } else {
+                #expect((400..<500).contains(response.status))
+                #expect(response.problem?.status == response.status)
+                #expect(server.published("f") == nil)
+                let again = try server.exchange(.append(.v8, location, at: 300_000, complete: true, .bytes([])))
+                #expect(again.status == response.status)
+            }
+        }
+    }
+
+    @Test("DIG-01: and over a restart of the server")
+    func representationAfterRestart() throws {
+        try withServer { server in
+            let content = Payload.bytes(300_000)
+            let location = try server.begin(
+                .v8, "/files/f", Array(content[..<123_457]), [("Repr-Digest", content.digestField())])
+            try server.crash()
+            try server.restart()
+            let response = try server.exchange(
+                .append(.v8, location, at: 123_457, complete: true, .bytes(Array(content[123_457...]))))
+            #expect(response.status == 201)
+        }
+    }
+
+    @Test("DIG-01: it is compared in one request, too", arguments: [true, false], [true, false])
+    func representationAtOnce(isRight: Bool, isPlain: Bool) throws {
+        try withServer { server in
+            let content = Payload.bytes(1000)
+            let digest = (isRight ? content : [1]).digestField()
+            let request = Request.creation(.v8, complete: isPlain ? nil : true, .bytes(content)).with(
+                "Repr-Digest", digest)
+            let response = try server.exchange(request)
+            #expect(isRight ? response.status == 201 : (400..<500).contains(response.status))
+            #expect(server.published("file.bin") == (isRight ? content : nil))
+        }
+    }
+
+    @Test(
+        "DIG-02: content under a wrong Content-Digest is not appended, and the upload goes on",
+        arguments: algorithms)
+    func content(algorithm: Algorithm) throws {
+        try withServer { server in
+            let location = try server.begin(.v8, "/files/f", Payload.bytes(10))
+            let content = Payload.bytes(1000, seed: 2)
+            let wrong = Request.append(.v8, location, at: 10, complete: true, .bytes(content))
+                .with("Content-Digest", Payload.bytes(1000, seed: 3).digestField(algorithm))
+            let refused = try server.exchange(wrong)
+            #expect(refused.status == 400)
+            #expect(refused.complete == false)
+            #expect(try server.retrieve(location).offset == 10)
+            #expect(server.published("f") == nil)
+            let right = Request.append(.v8, location, at: 10, complete: true, .bytes(content))
+                .with("Content-Digest", content.digestField(algorithm))
+            #expect(try server.exchange(right).status == 201)
+            #expect(server.published("f") == Payload.bytes(10) + content)
+        }
+    }
+
+    @Test("DIG-02: a creation's Content-Digest is compared, too", arguments: [true, false])
+    func contentOfCreation(isRight: Bool) throws {
+        try withServer { server in
+            let content = Payload.bytes(1000)
+            let request = Request.creation(.v8, complete: false, .bytes(content))
+                .with("Content-Digest", (isRight ? content : [1]).digestField())
+            let response = try server.exchange(request)
+            #expect(response.status == (isRight ? 201 : 400))
+            #expect(response.complete == false)
+            let location = try #require(response.interim.first?.location)
+            #expect(try server.retrieve(location).offset == (isRight ? 1000 : 0))
+        }
+    }
+
+    @Test("DIG-02 DIG-07: bytes that were not compared yet count for nothing, even after an interruption")
+    func contentInterrupted() throws {
+        try withServer { server in
+            let content = Payload.bytes(32 << 20)
+            let location = try server.begin(.v8, "/files/f", [1])
+            let connection = try server.connect()
+            let request = Request.append(.v8, location, at: 1, complete: true, .declared(Int64(content.count)))
+                .with("Content-Digest", content.digestField())
+            try connection.open(request)
+            for start in stride(from: 0, to: 24 << 20, by: 8 << 20) {
+                try connection.send(content[start..<start + (8 << 20)], within: .seconds(20))
+            }
+            while !connection.staysSilent(for: .milliseconds(50)) { try connection.readInterim() }
+            #expect(connection.interim.allSatisfy { ($0.offset ?? 1) <= 1 })
+            connection.close()
+            try server.awaitInterruption("PATCH")
+            #expect(try server.retrieve(location).offset == 1)
+            let again = Request.append(.v8, location, at: 1, complete: true, .bytes(content))
+                .with("Content-Digest", content.digestField())
+            #expect(try server.exchange(again, within: .seconds(30)).status == 201)
+            #expect(server.published("f") == [1] + content)
+        }
+    }
+
+    @Test(
+        "DIG-03 DIG-08: a wanted digest is told at the end, by the best algorithm that is known",
+        arguments: [
+            ("sha-512=3, sha-256=10", Algorithm.sha256), ("sha-512=7, sha-256=2", .sha512),
+            ("sha-256=0, sha-512=1", .sha512),
+            ("md5=10, unixsum=9, sha-256=1", .sha256),
+        ])
+    func wanted(preference: String, algorithm: Algorithm) throws {
+        try withServer { server in
+            let content = Payload.bytes(5000)
+            let location = try server.begin(
+                .v8, "/files/f", Array(content[..<4000]), [("Want-Repr-Digest", preference)])
+            let response = try server.exchange(
+                .append(.v8, location, at: 4000, complete: true, .bytes(Array(content[4000...]))))
+            #expect(response.value("Repr-Digest") == content.digestField(algorithm))
+            let download = try server.exchange(.get("/files/f").with("Want-Repr-Digest", preference))
+            #expect(download.value("Repr-Digest") == content.digestField(algorithm))
+        }
+    }
+
+    @Test(
+        "DIG-08: where nothing that is known is wanted, nothing is told",
+        arguments: ["sha-256=0", "md5=10", "sha-256=0, sha-512=0", "sha-256"])
+    func unwanted(preference: String) throws {
+        try withServer { server in
+            let request = Request.creation(.v8, complete: true, .bytes([1])).with("Want-Repr-Digest", preference)
+            let response = try server.exchange(request)
+            #expect(response.status == 201)
+            #expect(!response.fields.contains("Repr-Digest"))
+        }
+    }
+
+    @Test("DIG-04 APP-23: digests are those of the coded bytes, without the transfer coding")
+    func coded() throws {
+        try withServer { server in
+            // What the coding is does not matter: nobody decodes it.
+            let coded = Payload.bytes(70_000)
+            let request = Request(
+                "PUT", "/files/f",
+                [
+                    ("Upload-Complete", "?1"), ("Content-Encoding", "gzip"), ("Repr-Digest", coded.digestField()),
+                    ("Content-Digest", coded.digestField()),
+                ], .chunks([Array(coded[..<11]), Array(coded[11...])]))
+            let response = try server.exchange(request)
+            #expect(response.status == 201)
+            #expect(server.published("f") == coded)
+        }
+    }
+
+    @Test(
+        "DIG-05: unknown algorithms are skipped, known ones are not",
+        arguments: ["Repr-Digest", "Content-Digest"])
+    func unknownBesideWrong(field: String) throws {
+        try withServer { server in
+            let wrong = "foo=:AA==:, " + [UInt8]([1]).digestField()
+            let refused = try server.exchange(
+                .creation(.v8, complete: true, .bytes(Payload.bytes(10))).with(field, wrong))
+            #expect(refused.status == 400)
+            #expect(server.publishedNames().isEmpty)
+            let right = "foo=:AA==:, " + Payload.bytes(10).digestField()
+            let taken = try server.exchange(
+                .creation(.v8, complete: true, .bytes(Payload.bytes(10))).with(field, right))
+            #expect(taken.status == 201)
+        }
+    }
+
+    @Test("DIG-05: every known algorithm has to match")
+    func oneOfTwoWrong() throws {
+        try withServer { server in
+            let content = Payload.bytes(10)
+            let digests = content.digestField(.sha256) + ", " + [UInt8]([1]).digestField(.sha512)
+            let request = Request.creation(.v8, complete: true, .bytes(content)).with("Repr-Digest", digests)
+            let response = try server.exchange(request)
+            #expect(response.status == 400)
+            #expect(server.publishedNames().isEmpty)
+        }
+    }
+
+    @Test(
+        "DIG-06 DIG-09: what is no digest, or an insecure one, is as absent or refused, and matches nothing",
+        arguments: [
+            "sha-256=abc", "sha-256", "sha-256=\"AA==\"", "nonsense,,", "md5=:AAAAAAAAAAAAAAAAAAAAAA==:",
+            "SHA-256=:AAAA:",
+        ],
+        ["Repr-Digest", "Content-Digest"])
+    func unusable(value: String, field: String) throws {
+        try withServer { server in
+            let request = Request.creation(.v8, complete: true, .bytes(Payload.bytes(10))).with(field, value)
+            let response = try server.exchange(request)
+            #expect([201, 400].contains(response.status))
+            if value.hasPrefix("md5") { #expect(response.status == 201) }
+        }
+    }
+
+    @Test("DIG-06: a digest of the wrong length does not match")
+    func truncatedDigest() throws {
+        try withServer { server in
+            let content = Payload.bytes(10)
+            let digest = "sha-256=:\(Array(content.digest().prefix(16)).base64):"
+            let request = Request.creation(.v8, complete: true, .bytes(content)).with("Repr-Digest", digest)
+            let response = try server.exchange(request)
+            #expect(response.status == 400)
+            #expect(server.publishedNames().isEmpty)
+        }
+    }
+
+    @Test("DIG-02: a digest in a trailer is not believed")
+    func trailer() throws {
+        try withServer { server in
+            let connection = try server.connect()
+            try connection.send(Request.creation(.v8, complete: true, .openChunks))
+            try connection.sendChunk([1])
+            try connection.send("0\r\nRepr-Digest: \([UInt8]([2]).digestField())\r\n\r\n")
+            #expect(try connection.readResponse().status == 201)
+        }
+    }
+
+    @Test("DIG-10: a digest that an incomplete response tells is that of the bytes so far")
+    func running() throws {
+        try withServer { server in
+            let content = Payload.bytes(5000)
+            let request = Request.creation(.v8, complete: false, .bytes(content)).with("Want-Repr-Digest", "sha-256=5")
+            let response = try server.exchange(request)
+            if let told = response.value("Repr-Digest") { #expect(told == content.digestField()) }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+import HTTPSemantics
+
+/// One part of a `multipart/byteranges` body.
+struct BodyPart {
+    let fields: Fields
+    let content: [UInt8]
+}
+
+extension Response {
+    /// The parts of a `multipart/byteranges` body; `nil` where it is none or is not framed exactly (RFC 2046 section 5.1.1).
+    ///
+    /// The end of a part's content is where its Content-Range says, and the delimiter must stand there: content that looks
+    /// like a delimiter deceives nobody.
+    var parts: [BodyPart]? {
+        let prefix = "multipart/byteranges; boundary="
+        guard let type = value("Content-Type"), type.hasPrefix(prefix) else { return nil }
+        let delimiter = Array("--\(type.dropFirst(prefix.count))".utf8)
+        let lineEnd = Array("\r\n".utf8)
+        var rest = body[...]
+        func skip(_ bytes: [UInt8]) -> Bool {
+            guard rest.starts(with: bytes) else { return false }
+            rest = rest.dropFirst(bytes.count)
+            return true
+        }
+        var parts: [BodyPart] = []
+        guard skip(delimiter) else { return nil }
+        while true {
+            if skip(Array("--".utf8)) { return rest.isEmpty || rest.elementsEqual(lineEnd) ? parts : nil }
+            guard skip(lineEnd), let end = rest.firstRange(of: lineEnd + lineEnd) else { return nil }
+            var fields = Fields()
+            for line in String(decoding: rest[..<end.lowerBound], as: UTF8.self).split(separator: "\r\n") {
+                let pieces = line.split(separator: ":", maxSplits: 1).map(String.init)
+                guard pieces.count == 2 else { return nil }
+                fields.append(pieces[0], pieces[1])
+            }
+            rest = rest[end.upperBound...]
+            guard let range = fields["Content-Range"].flatMap(Self.positions), rest.count >= range.count else {
+                return nil
+            }
+            parts.append(BodyPart(fields: fields, content: Array(rest.prefix(range.count))))
+            rest = rest.dropFirst(range.count)
+            guard skip(lineEnd + delimiter) else { return nil }
+        }
+    }
+
+    /// The positions of `bytes first-last/size`.
+    private static func positions(_ text: String) -> ClosedRange<Int>? {
+        guard text.hasPrefix("bytes "), let slash = text.lastIndex(of: "/") else { return nil }
+        let ends = text[..<slash].dropFirst(6).split(separator: "-").compactMap { Int($0) }
+        return ends.count == 2 && ends[0] <= ends[1] ? ends[0]...ends[1] : nil
+    }
+}

@@ -1,0 +1,171 @@
+import FoundationEssentials
+import Testing
+
+/// `POST` into a collection: the server chooses the name.
+@Suite("Creation in collections", .timeLimit(.minutes(1)), .blocking)
+struct CollectionTests {
+    private static func post(_ disposition: String?, _ content: String = "content", in directory: String = "")
+        -> Request
+    {
+        let fields = disposition.map { [("Content-Disposition", $0)] } ?? []
+        return Request("POST", "/files/" + directory, fields, .bytes(Array(content.utf8)))
+    }
+
+    /// Where the file became, decoded: the directory's entries after one POST into it.
+    private func names(_ server: ServerProcess, in directory: String) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: server.path(of: directory))
+    }
+
+    @Test("CRE-24: the proposed name is taken, made unique, and Location leads to the file")
+    func unique() throws {
+        try withServer { server in
+            var locations: [String] = []
+            for number in 0..<30 {
+                let response = try server.exchange(
+                    Self.post("inline; filename=\"re port.tar.gz\"", "content \(number)", in: "in/"))
+                #expect(response.status == 201)
+                let location = try #require(response.location)
+                #expect(location.hasPrefix("/files/in/re%20port"))
+                #expect(location.hasSuffix(".gz"))
+                #expect(!locations.contains(location))
+                locations.append(location)
+                #expect(try server.exchange(.get(location)).text == "content \(number)")
+            }
+            #expect(locations[0] == "/files/in/re%20port.tar.gz")
+            #expect(try names(server, in: "in").count == 30)
+        }
+    }
+
+    @Test("Clients that propose the same name at the same time get different files")
+    func simultaneous() throws {
+        try withServer { server in
+            let connections = try (0..<12).map { _ in try server.connect() }
+            for (number, connection) in connections.enumerated() {
+                let head = [("Content-Disposition", "attachment; filename=f.bin")]
+                try connection.send(Request("POST", "/files/", head, .declared(2)))
+                try connection.send([UInt8(number)])
+            }
+            for connection in connections { try connection.send([0xFF]) }
+            let locations = try connections.map { try #require(try $0.readResponse().location) }
+            #expect(Set(locations).count == 12)
+            for (number, location) in locations.enumerated() {
+                #expect(try server.exchange(.get(location)).body == [UInt8(number), 0xFF])
+            }
+        }
+    }
+
+    @Test("Without a usable name it is a random one")
+    func random() throws {
+        try withServer { server in
+            var locations: Set<String> = []
+            for disposition in [
+                nil, "inline", "attachment; filename=\"\"", "attachment; filename=\"..\"", "attachment; filename=\"/\"",
+                "attachment; filename=\"...\"", "filename=x", "junk;;;", "attachment; filename*=UTF-8''%2e%2e",
+            ] {
+                let response = try server.exchange(Self.post(disposition))
+                #expect(response.status == 201, "\(disposition ?? "none")")
+                let location = try #require(response.location)
+                #expect(location.utf8.count >= "/files/".utf8.count + 16, "\(location)")
+                #expect(locations.insert(location).inserted)
+                #expect(try server.exchange(.get(location)).text == "content")
+            }
+        }
+    }
+
+    @Test("SEC-04: whatever the name, the file stays in its collection under a harmless one")
+    func hostile() throws {
+        let long = String(repeating: "x", count: 5000)
+        let cases: [(disposition: String, name: String?)] = [
+            ("attachment; filename=\"../../etc/passwd\"", "passwd"), ("attachment; filename=\"/etc/passwd\"", "passwd"),
+            ("attachment; filename=\"a\\\\b\"", "b"), ("attachment; filename=\"C:x\"", "x"),
+            ("attachment; filename=\"C:\\\\dir\\\\x.txt\"", "x.txt"), ("attachment; filename=\"CON\"", "_CON"),
+            ("attachment; filename=\"nul.txt\"", "_nul.txt"), ("attachment; filename=\".bashrc\"", "_bashrc"),
+            ("attachment; filename=\"a<b>c|d?e*f.txt\"", "a_b_c_d_e_f.txt"),
+            ("attachment; filename*=UTF-8''..%2f..%2fpasswd", "passwd"),
+            ("attachment; filename*=UTF-8''a%00b.txt", "ab.txt"),
+            ("attachment; filename*=UTF-8''a%0d%0aX-Injected%3A%201.txt", "aX-Injected_ 1.txt"),
+            ("attachment; filename*=UTF-8''cod%E2%80%AEgpj.exe", "codgpj.exe"),
+            ("attachment; filename=\"plain.txt\"; filename*=UTF-8''%E2%82%AC%20rates.txt", "€ rates.txt"),
+            ("attachment; filename=\"\(long).txt\"", nil), ("attachment; filename=\"%2e%2e%2fx\"", nil),
+            ("attachment; filename=\"trailing. . .\"", "trailing"), ("INLINE; FILENAME=UPPER.TXT", "UPPER.TXT"),
+        ]
+        try withServer { server in
+            for (number, (disposition, name)) in cases.enumerated() {
+                let directory = "d\(number)"
+                let response = try server.exchange(Self.post(disposition, in: directory + "/"))
+                #expect(response.status == 201, "\(disposition.prefix(80))")
+                let entries = try names(server, in: directory)
+                #expect(entries.count == 1, "\(disposition.prefix(80))")
+                if let name { #expect(entries == [name], "\(disposition.prefix(80))") }
+                #expect(entries.allSatisfy { $0.utf8.count <= 255 })
+                let location = try #require(response.location)
+                #expect(location.hasPrefix("/files/\(directory)/"))
+                #expect(try server.exchange(.get(location)).text == "content")
+                #expect(!response.fields.contains("X-Injected"))
+            }
+            let root = try FileManager.default.contentsOfDirectory(atPath: server.root)
+            #expect(!root.contains("passwd"))
+        }
+    }
+
+    @Test("SEC-18: bytes that could split a response are refused in a name as in any field")
+    func controls() throws {
+        try withServer { server in
+            let connection = try server.connect()
+            try connection.send(
+                "POST /files/ HTTP/1.1\r\nHost: localhost\r\nContent-Disposition: attachment; filename=\"a\rb\"\r\n"
+                    + "Content-Length: 1\r\n\r\nx")
+            #expect(try connection.readResponse().status == 400)
+        }
+    }
+
+    @Test(
+        "APP-04: resumable creation in a collection, in every version, ends under the proposed name",
+        arguments: Interop.allCases)
+    func resumable(version: Interop) throws {
+        try withServer { server in
+            var creation = Request.creation(version, "POST", "/files/in/", complete: false, .bytes([1, 2, 3]))
+            creation.fields.append(("Content-Disposition", "inline; filename=\"f.bin\""))
+            let location = try #require(try server.exchange(creation).location)
+            #expect(location.hasPrefix("/uploads/"))
+            let response = try server.exchange(.append(version, location, at: 3, complete: true, .bytes([4, 5])))
+            #expect(response.isSuccessful)
+            #expect(response.states(complete: true, in: version))
+            #expect(response.location == "/files/in/f.bin" || response.value("Content-Location") == "/files/in/f.bin")
+            #expect(server.fileContent("in/f.bin") == [1, 2, 3, 4, 5])
+        }
+    }
+
+    @Test(
+        "VER-11: a whole creation tells the upload in Location and the file in Content-Location up to version 6",
+        arguments: Interop.allCases)
+    func locations(version: Interop) throws {
+        try withServer { server in
+            var creation = Request.creation(version, "POST", "/files/", complete: true, .bytes([1, 2, 3]))
+            creation.fields.append(("Content-Disposition", "inline; filename=\"f.bin\""))
+            let response = try server.exchange(creation)
+            #expect(response.status == 201)
+            if version.rawValue <= 6 {
+                #expect(response.location?.hasPrefix("/uploads/") == true)
+                #expect(response.value("Content-Location") == "/files/f.bin")
+            } else {
+                #expect(response.location == "/files/f.bin")
+            }
+        }
+    }
+
+    @Test("POST is for collections alone, and nothing else is made of one")
+    func methods() throws {
+        try withServer { server in
+            try server.publish([1], as: "f.bin")
+            let response = try server.exchange(Request("POST", "/files/f.bin", [], .bytes([2])))
+            #expect(response.status == 405)
+            #expect(Set(response.list("Allow")) == ["get", "head", "put", "delete", "options"])
+            let collection = try server.exchange(Request("PUT", "/files/", [], .bytes([2])))
+            #expect(Set(collection.list("Allow")) == ["get", "head", "post", "options"])
+            #expect(server.fileContent("f.bin") == [1])
+            let below = try server.exchange(Self.post(nil, in: "f.bin/"))
+            #expect(below.status == 409)
+        }
+    }
+}

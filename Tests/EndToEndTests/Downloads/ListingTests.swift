@@ -1,0 +1,150 @@
+import FoundationEssentials
+import Testing
+
+/// `GET` for a collection.
+@Suite("Listings", .timeLimit(.minutes(1)), .blocking)
+struct ListingTests {
+    private struct Entry: Decodable {
+        let name: String
+        let type: String
+        let size: Int?
+        let modified: String
+        let url: String
+    }
+
+    /// Names that mean something to HTML, URLs or JSON.
+    private static let hostile = [
+        "<script>alert(1)<script>", "\"><img src=x onerror=alert(1)>", "a&b&amp;c", "it's", "a b", "100%", "%2e%2e",
+        "question?x=1#fragment", "semi;colon", "javascript:alert(1)", "é", "日本語.txt", "👩‍👩‍👧.png", "plus+equals=",
+        "brackets[1]{2}", "tilde~", "-rf", ".hidden", "..three", "a\u{202E}gpj.exe", "quote\"quote",
+    ]
+
+    private func list(_ server: ServerProcess, _ target: String) throws -> [Entry] {
+        let response = try server.exchange(Request("GET", target, [("Accept", "application/json")]))
+        #expect(response.status == 200)
+        #expect(response.value("Content-Type") == "application/json")
+        return try JSONDecoder().decode([Entry].self, from: Data(response.body))
+    }
+
+    @Test("JSON names every file and directory, and each URL leads to its file, whatever the name")
+    func json() throws {
+        try withServer { server in
+            try server.publish(Array("in it".utf8), as: "dir/inner.txt")
+            for name in Self.hostile { try server.place(Array(name.utf8), as: name) }
+            let entries = try list(server, "/files/")
+            #expect(Set(entries.map(\.name)) == Set(Self.hostile + ["dir"]))
+            for entry in entries where entry.type == "file" {
+                let response = try server.exchange(.get(entry.url))
+                #expect(response.status == 200, "\(entry.name): \(entry.url)")
+                #expect(response.text == entry.name)
+                #expect(entry.size == entry.name.utf8.count)
+                #expect(response.value("Last-Modified") == entry.modified)
+            }
+            let directory = try #require(entries.first { $0.type == "directory" })
+            #expect(directory.url == "/files/dir/")
+            let inner = try list(server, directory.url)
+            #expect(inner.map(\.url) == ["/files/dir/inner.txt"])
+            let withoutSlash = try list(server, "/files")
+            #expect(withoutSlash.map(\.url) == entries.map(\.url))
+        }
+    }
+
+    @Test("HTML: no name becomes markup, and each link leads to its file")
+    func html() throws {
+        try withServer { server in
+            try server.publish([], as: "<b>&\"dir\"/inner.txt".addingEscapes)
+            for name in Self.hostile { try server.place(Array(name.utf8), as: name) }
+            let accept = ("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+            let response = try server.exchange(Request("GET", "/files/", [accept]))
+            #expect(response.status == 200)
+            #expect(response.value("Content-Type") == "text/html; charset=utf-8")
+            #expect(response.value("X-Content-Type-Options") == "nosniff")
+            #expect(response.value("Content-Security-Policy")?.hasPrefix("default-src 'none'") == true)
+            #expect(response.list("Vary").contains("accept"))
+            let page = response.text
+            for markup in ["<script", "<img", "<b>", "onerror=alert(1)>\"", "href=\"javascript:"] {
+                #expect(!page.contains(markup), "\(markup)")
+            }
+            let links = page.split(separator: "href=\"").dropFirst().compactMap { rest in
+                rest.split(separator: "\"").first.map {
+                    $0.replacing("&lt;", with: "<").replacing("&gt;", with: ">").replacing("&quot;", with: "\"")
+                        .replacing("&amp;", with: "&")
+                }
+            }
+            #expect(links.count == Self.hostile.count + 1)
+            for link in links {
+                #expect(link.hasPrefix("/files/"))
+                #expect(try server.exchange(.get(String(link))).status == 200, "\(link)")
+            }
+            let directory = try #require(links.first { $0.hasSuffix("/") })
+            let inner = try server.exchange(Request("GET", String(directory), [accept]))
+            #expect(inner.text.contains("&lt;b&gt;&amp;&quot;dir&quot;"))
+            #expect(!inner.text.contains("<b>"))
+        }
+    }
+
+    @Test("A browser gets HTML, everybody else JSON, HEAD the same fields")
+    func negotiation() throws {
+        try withServer { server in
+            for (accept, type) in [
+                (nil, "application/json"), ("*/*", "application/json"), ("application/json", "application/json"),
+                ("text/html", "text/html; charset=utf-8"), ("TEXT/HTML;q=0.9, */*;q=0.1", "text/html; charset=utf-8"),
+            ] {
+                let fields = accept.map { [("Accept", $0)] } ?? []
+                let response = try server.exchange(Request("GET", "/files/", fields))
+                #expect(response.value("Content-Type") == type, "\(accept ?? "none")")
+                let head = try server.exchange(Request("HEAD", "/files/", fields))
+                #expect(head.status == 200)
+                #expect(head.value("Content-Type") == type)
+                #expect(head.value("Content-Length") == response.value("Content-Length"))
+            }
+            let entries = try list(server, "/files/")
+            #expect(entries.isEmpty)
+        }
+    }
+
+    @Test("A listing shows nothing of uploads under way and nothing that cannot be fetched")
+    func nothingElse() throws {
+        try withServer { server in
+            let creation = Request.creation(complete: false, .bytes([1, 2, 3]))
+            #expect(try server.exchange(creation).status == 201)
+            #expect(symlinkFile("/etc/passwd", server.path(of: "link")))
+            #expect(makePipe(server.path(of: "pipe")))
+            let entries = try list(server, "/files/")
+            #expect(entries.isEmpty)
+            #expect(try server.exchange(.get("/files/none/")).status == 404)
+        }
+    }
+
+    @Test("A directory without its slash is answered by 308, as GET and HEAD")
+    func missingSlash() throws {
+        try withServer { server in
+            try server.publish([1], as: "a%20b/c/f.bin")
+            for method in ["GET", "HEAD"] {
+                for target in ["/files/a%20b", "/files/a%20b/c", "/files/%61%20b"] {
+                    let response = try server.exchange(Request(method, target))
+                    #expect(response.status == 308, "\(target)")
+                    let location = try #require(response.location)
+                    #expect(location.hasSuffix(target.hasSuffix("c") ? "/files/a%20b/c/" : "/files/a%20b/"))
+                    #expect(try server.exchange(.get(location)).status == 200)
+                }
+            }
+        }
+    }
+}
+
+extension String {
+    /// The same for a URL's path; slashes stay.
+    var addingEscapes: String {
+        var result = ""
+        for byte in utf8 {
+            let isPlain = (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+            if isPlain || "-._~/".utf8.contains(byte) {
+                result.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                result += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+            }
+        }
+        return result
+    }
+}

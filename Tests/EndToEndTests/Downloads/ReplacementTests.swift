@@ -1,0 +1,149 @@
+import FoundationEssentials
+import Glibc
+import Testing
+
+/// RFC 9110 section 8.8: what a strong validator promises when the file becomes another one.
+@Suite("Replacement", .timeLimit(.minutes(1)), .blocking)
+struct ReplacementTests {
+    @Test("RNG-19: a file of the same size and time, but other bytes, has another entity tag")
+    func entityTags() throws {
+        try withServer { server in
+            var tags: [String] = []
+            func expectNewTag(_ content: [UInt8]) throws {
+                let response = try server.download("f.bin")
+                #expect(response.body == content)
+                let tag = try #require(response.value("ETag"))
+                #expect(!tags.contains(tag))
+                tags.append(tag)
+                let head = try server.exchange(Request("HEAD", "/files/f.bin"))
+                #expect(head.value("ETag") == tag)
+            }
+            let first = Payload.bytes(1000, seed: 1)
+            try server.publish(first, as: "f.bin")
+            try server.setModified("f.bin", to: 1_700_000_000)
+            try expectNewTag(first)
+            // By the protocol, with the same bytes as well.
+            for seed: UInt64 in [2, 3, 3] {
+                let content = Payload.bytes(1000, seed: seed)
+                try server.publish(content, as: "f.bin")
+                try server.setModified("f.bin", to: 1_700_000_000)
+                try expectNewTag(content)
+            }
+            // By a person who renames another file over it, with its time kept.
+            let fourth = Payload.bytes(1000, seed: 4)
+            try server.place(fourth, as: "other.bin")
+            try server.setModified("other.bin", to: 1_700_000_000)
+            #expect(rename(server.path(of: "other.bin"), server.path(of: "f.bin")) == 0)
+            try expectNewTag(fourth)
+            // In its place, and the time put back.
+            let fifth = Payload.bytes(1000, seed: 5)
+            try server.writeSparse(fifth, at: 0, of: "f.bin")
+            try server.setModified("f.bin", to: 1_700_000_000)
+            try expectNewTag(fifth)
+        }
+    }
+
+    @Test("RNG-19: the tag that PUT answers is the one that GET gives, and survives a restart")
+    func tagOfPublication() throws {
+        try withServer { server in
+            let created = try server.publish(Payload.bytes(10), as: "f.bin")
+            let tag = try #require(created.value("ETag"))
+            #expect(try server.download("f.bin").value("ETag") == tag)
+            #expect(try server.download("f.bin").value("Last-Modified") == created.value("Last-Modified"))
+            let replaced = try server.publish(Payload.bytes(10), as: "f.bin")
+            let second = try #require(replaced.value("ETag"))
+            #expect(second != tag)
+            #expect(try server.download("f.bin").value("ETag") == second)
+            try server.restart()
+            #expect(try server.download("f.bin").value("ETag") == second)
+        }
+    }
+
+    // More than fits into the buffers of both kernels.
+    private static let old = Payload.bytes(9 << 20, seed: 1)
+    private static let new = Payload.bytes(9 << 20, seed: 2)
+
+    /// How a file becomes another one while a client reads it slowly.
+    enum Change: String, CaseIterable, Sendable {
+        case put, deletion, rename
+    }
+
+    @Test(
+        "RNG-20: a download under way goes on with the version it began with",
+        arguments: [nil, "bytes=0-", "bytes=10-19,1000-"], Change.allCases)
+    func whileDownloading(range: String?, change: Change) throws {
+        let (old, new) = (Self.old, Self.new)
+        try withServer { server in
+            try server.place(old, as: "f.bin")
+            try server.place(new, as: "new.bin")
+            let connection = try RawConnection(
+                port: server.port, authority: server.authority, receiveBuffer: 128 << 10)
+            try connection.send(Request("GET", "/files/f.bin", range.map { [("Range", $0)] } ?? []))
+            _ = try connection.receiveMore(until: Deadline(.seconds(10)))
+            switch change {
+            case .put: try server.publish(new, as: "f.bin")
+            case .deletion: #expect(try server.exchange(Request("DELETE", "/files/f.bin")).status == 204)
+            case .rename: #expect(rename(server.path(of: "new.bin"), server.path(of: "f.bin")) == 0)
+            }
+            let response = try connection.readResponse(within: .seconds(30))
+            if let parts = response.parts {
+                #expect(parts.map(\.content.count) == [10, old.count - 1000])
+                #expect(areEqual(parts[0].content, Array(old[10..<20])))
+                #expect(areEqual(parts[1].content, Array(old[1000...])))
+            } else {
+                #expect(areEqual(response.body, old))
+            }
+            let after = try server.download("f.bin")
+            if change == .deletion {
+                #expect(after.status == 404)
+            } else {
+                #expect(areEqual(after.body, new))
+                #expect(after.value("ETag") != response.value("ETag"))
+            }
+        }
+    }
+
+    @Test("RNG-20: a download of a file that shrinks in its place is cut, not filled up")
+    func shrinking() throws {
+        // Nothing but the time limit ends such a response.
+        try withServer("--idle-timeout", "2") { server in
+            try server.place(Self.old, as: "f.bin")
+            let connection = try RawConnection(
+                port: server.port, authority: server.authority, receiveBuffer: 128 << 10)
+            try connection.send(.get("/files/f.bin"))
+            _ = try connection.receiveMore(until: Deadline(.seconds(10)))
+            #expect(truncate(server.path(of: "f.bin"), 8 << 20) == 0)
+            let deadline = Deadline(.seconds(20))
+            while try connection.receiveMore(until: deadline) == nil {}
+            let start = try #require(connection.received.firstRange(of: Array("\r\n\r\n".utf8))).upperBound
+            let body = Array(connection.received[start...])
+            #expect(body.count <= 8 << 20)
+            #expect(areEqual(body, Array(Self.old[..<body.count])))
+        }
+    }
+
+    @Test("RNG-12 RNG-20: a client that continues under If-Range never mixes two versions")
+    func continuing() throws {
+        let old = Payload.bytes(3 << 20, seed: 1)
+        let new = Payload.bytes(3 << 20, seed: 2)
+        try withServer { server in
+            try server.publish(old, as: "f.bin")
+            let connection = try RawConnection(
+                port: server.port, authority: server.authority, receiveBuffer: 128 << 10)
+            try connection.send(.get("/files/f.bin"))
+            while connection.received.count < 100_000 {
+                _ = try connection.receiveMore(until: Deadline(.seconds(10)))
+            }
+            connection.reset()
+            let tag = try #require(try server.exchange(Request("HEAD", "/files/f.bin")).value("ETag"))
+            let condition = [("Range", "bytes=100000-"), ("If-Range", tag)]
+            let same = try server.download("f.bin", condition)
+            #expect(same.status == 206)
+            #expect(same.body == Array(old[100_000...]))
+            try server.publish(new, as: "f.bin")
+            let other = try server.download("f.bin", condition)
+            #expect(other.status == 200)
+            #expect(other.body == new)
+        }
+    }
+}

@@ -1,0 +1,67 @@
+import FoundationEssentials
+import Glibc
+import Testing
+
+extension ServerProcess {
+    /// The URL of a path of this server.
+    func url(_ path: String) -> String { "http://\(authority)\(path)" }
+
+    /// Where a published file lies.
+    func path(of name: String) -> String { root + "/files/" + name }
+
+    /// The content of a published file; `nil` where there is none.
+    func fileContent(_ name: String) -> [UInt8]? {
+        FileManager.default.contents(atPath: path(of: name)).map { [UInt8]($0) }
+    }
+
+    /// Publishes a file by a plain PUT.
+    @discardableResult
+    func publish(_ bytes: [UInt8], as name: String) throws -> Response {
+        let response = try exchange(Request("PUT", "/files/" + name, [], .bytes(bytes)))
+        try #require(response.isSuccessful, "\(response)")
+        return response
+    }
+
+    /// Puts a file among the published ones as a person would, without the server.
+    func place(_ bytes: [UInt8], as name: String) throws {
+        try Data(bytes).write(to: URL(filePath: path(of: name)))
+    }
+
+    /// Sets the time of a published file's last change, in seconds since 1970.
+    func setModified(_ name: String, to seconds: Int) throws {
+        var times = [timespec(tv_sec: seconds, tv_nsec: 0), timespec(tv_sec: seconds, tv_nsec: 0)]
+        guard utimensat(AT_FDCWD, path(of: name), &times, 0) == 0 else { throw WireFailure.system(.current) }
+    }
+
+    /// `GET` for a file.
+    func download(_ name: String, _ fields: [(String, String)] = []) throws -> Response {
+        try exchange(Request("GET", "/files/" + name, fields))
+    }
+}
+
+extension ServerProcess {
+    /// Writes into a published file, beyond its end where need be.
+    func writeSparse(_ bytes: [UInt8], at offset: Int, of name: String) throws {
+        let descriptor = open(path(of: name), O_WRONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw WireFailure.system(.current) }
+        defer { close(descriptor) }
+        guard pwrite(descriptor, bytes, bytes.count, off_t(offset)) == bytes.count else {
+            throw WireFailure.system(.current)
+        }
+    }
+}
+
+func symlinkFile(_ destination: String, _ path: String) -> Bool { symlink(destination, path) == 0 }
+
+func makePipe(_ path: String) -> Bool { mkfifo(path, 0o600) == 0 }
+
+/// Whether large contents are the same; much faster than `==` without optimisation.
+func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+    left.count == right.count && memcmp(left, right, left.count) == 0
+}
+
+/// Bytes of a file; 0 where there is none.
+func fileSize(_ path: String) -> Int {
+    var information = stat()
+    return stat(path, &information) == 0 ? Int(information.st_size) : 0
+}

@@ -1,0 +1,176 @@
+import FoundationEssentials
+import Testing
+
+@Suite("What a principal may use", .blocking, .timeLimit(.minutes(1)))
+struct AllowanceTests {
+    private func create(
+        _ server: ServerProcess, _ name: String, length: Int? = nil, sending count: Int
+    ) throws -> Response {
+        try server.exchange(
+            .creation(
+                .v8, "PUT", "/files/\(name)", complete: false, length: length, .bytes(BytePool.repeated(0..<count))))
+    }
+
+    private func expectRefusal(
+        _ response: Response, _ status: Int, _ code: String, sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+        #expect(response.status == status, sourceLocation: sourceLocation)
+        #expect(response.problem?.code == code, sourceLocation: sourceLocation)
+        #expect(response.complete != true, sourceLocation: sourceLocation)
+        #expect(response.location == nil, sourceLocation: sourceLocation)
+        #expect(response.interim.isEmpty, sourceLocation: sourceLocation)
+    }
+
+    // MARK: Number of uploads
+
+    @Test("SEC-08 CAN-02: one upload more than allowed gets 429, until one is finished or cancelled")
+    func numberOfUploads() throws {
+        try withServer("--max-uploads", "3") { server in
+            let locations = try (0..<3).map { try #require(try create(server, "\($0)", sending: 10).location) }
+            expectRefusal(try create(server, "3", sending: 10), 429, "too-many-uploads")
+            // Those that run go on.
+            let last = try server.exchange(.append(.v8, locations[0], at: 10, complete: true, .bytes([1])))
+            #expect(last.status == 201)
+            #expect(try create(server, "3", sending: 10).status == 201)
+            expectRefusal(try create(server, "4", sending: 10), 429, "too-many-uploads")
+            #expect(try server.exchange(.cancellation(.v8, locations[1])).status == 204)
+            #expect(try create(server, "4", sending: 10).status == 201)
+            expectRefusal(try create(server, "5", sending: 10), 429, "too-many-uploads")
+            // A crash does not forget who has what.
+            try server.restart()
+            expectRefusal(try create(server, "5", sending: 10), 429, "too-many-uploads")
+            #expect(try server.exchange(.cancellation(.v8, locations[2])).status == 204)
+            #expect(try create(server, "5", sending: 10).status == 201)
+        }
+    }
+
+    @Test("SEC-08: what is no upload does not count as one")
+    func plainUploads() throws {
+        try withServer("--max-uploads", "1") { server in
+            #expect(try create(server, "0", sending: 1).status == 201)
+            let plain = try server.exchange(.creation(nil, "PUT", "/files/plain", complete: nil, .bytes([1, 2])))
+            #expect(plain.status == 201)
+        }
+    }
+
+    // MARK: Quota
+
+    @Test("SEC-06 CAN-02: a quota counts files and announced lengths; DELETE of either gives it back")
+    func quota() throws {
+        try withServer("--quota", "100K") { server in
+            let first = try #require(try create(server, "a", length: 60_000, sending: 100).location)
+            expectRefusal(try create(server, "b", length: 40_001, sending: 0), 507, "quota-exceeded")
+            let second = try create(server, "b", length: 40_000, sending: 0)
+            #expect(second.status == 201)
+            // Without a length it is found out only when content comes.
+            #expect(try create(server, "c", sending: 1).status == 507)
+            #expect(try server.exchange(.cancellation(.v8, try #require(second.location))).status == 204)
+            // Completion turns what was reserved into a file that counts as much.
+            let rest = BytePool.repeated(100..<60_000)
+            #expect(try server.exchange(.append(.v8, first, at: 100, complete: true, .bytes(rest))).status == 201)
+            expectRefusal(try create(server, "c", length: 40_001, sending: 0), 507, "quota-exceeded")
+            #expect(try server.exchange(Request("DELETE", "/files/a")).status == 204)
+            let third = try create(server, "c", length: 100_000, sending: 0)
+            #expect(third.status == 201)
+            #expect(try server.exchange(.cancellation(.v8, try #require(third.location))).status == 204)
+        }
+    }
+
+    @Test(
+        "SEC-06 SEC-11: an upload of unknown length stops at the quota with a true offset, and goes on later"
+    )
+    func quotaOfUnknownLength() throws {
+        try withServer("--quota", "3M") { server in
+            let old = try server.exchange(
+                .creation(nil, "PUT", "/files/old", complete: nil, .bytes(BytePool.repeated(0..<1_000_000))))
+            #expect(old.status == 201)
+            let connection = try server.connect()
+            try connection.send(.creation(complete: true, .openChunks))
+            let location = try #require(try connection.readInterim().location)
+            var sent = 0
+            while sent < 4_000_000, connection.sendWhatGoes(Request.chunk(BytePool.repeated(sent..<sent + 50_000))) > 0
+            {
+                sent += 50_000
+            }
+            let refusal = try connection.readResponse(to: "PUT")
+            #expect(refusal.status == 507)
+            #expect(refusal.problem?.code == "quota-exceeded")
+            #expect(refusal.complete == false)
+            let head = try server.exchange(.retrieval(.v8, location))
+            let offset = Int(try #require(head.offset))
+            #expect(offset <= 2_000_000)
+            #expect(offset > 1_900_000)
+            #expect(head.complete == false)
+            if let told = refusal.offset { #expect(told <= Int64(offset)) }
+            let rest = Request.append(
+                .v8, location, at: offset, complete: true, .chunks([BytePool.repeated(offset..<2_900_000)]))
+            #expect(try server.exchange(rest).status == 507)
+            #expect(try server.exchange(Request("DELETE", "/files/old")).status == 204)
+            let again = Int(try #require(try server.exchange(.retrieval(.v8, location)).offset))
+            #expect(again >= offset)
+            let last = try server.exchange(
+                .append(.v8, location, at: again, complete: true, .chunks([BytePool.repeated(again..<2_900_000)])))
+            #expect(last.status == 201)
+            #expect(server.published("file.bin") == BytePool.repeated(0..<2_900_000))
+            expectRefusal(try create(server, "more", length: 100_001, sending: 0), 507, "quota-exceeded")
+        }
+    }
+
+    @Test("SEC-06: files that somebody removes by hand are nobody's to pay for")
+    func removedByHand() throws {
+        try withServer("--quota", "100K") { server in
+            let put = try server.exchange(
+                .creation(nil, "PUT", "/files/a", complete: nil, .bytes(BytePool.repeated(0..<90_000))))
+            #expect(put.status == 201)
+            #expect(try create(server, "b", length: 20_000, sending: 0).status == 507)
+            try FileManager.default.removeItem(atPath: server.root + "/files/a")
+            let accepted = try Deadline.poll(within: .seconds(10)) {
+                try create(server, "b", length: 20_000, sending: 0).status == 201 ? true : nil
+            }
+            #expect(accepted == true)
+        }
+    }
+
+    @Test("SEC-06: replacing a file counts the new one in place of the old")
+    func replacement() throws {
+        try withServer("--quota", "100K") { server in
+            for _ in 0..<4 {
+                let put = try server.exchange(
+                    .creation(nil, "PUT", "/files/a", complete: nil, .bytes(BytePool.repeated(0..<45_000))))
+                #expect(put.isSuccessful)
+            }
+            #expect(try create(server, "b", length: 55_000, sending: 0).status == 201)
+        }
+    }
+
+    // MARK: Free space
+
+    @Test("CRE-23 SEC-17: below the least free space nothing new is begun, and what runs goes on")
+    func leastFreeSpace() throws {
+        try withServer { server in
+            let location = try #require(try create(server, "a", length: 20, sending: 10).location)
+            try server.restart(["--min-free", "900T"])
+            for complete in [true, false] {
+                let refused = try server.exchange(.creation(complete: complete, .bytes([1, 2, 3])))
+                expectRefusal(refused, 507, "insufficient-space")
+            }
+            let plain = try server.exchange(.creation(nil, "PUT", "/files/plain", complete: nil, .bytes([1])))
+            #expect(plain.status == 507)
+            #expect(try server.exchange(.retrieval(.v8, location)).offset == 10)
+            let last = try server.exchange(
+                .append(.v8, location, at: 10, complete: true, .bytes(BytePool.repeated(10..<20))))
+            #expect(last.status == 201)
+            #expect(try server.exchange(.get("/files/a")).body == BytePool.repeated(0..<20))
+            #expect(server.unfinished.isEmpty)
+        }
+    }
+
+    @Test("SEC-17: an announced length that does not fit into the free space is refused at once")
+    func tooLongForTheDisk() throws {
+        try withServer { server in
+            let response = try create(server, "a", length: 900_000_000_000_000, sending: 0)
+            expectRefusal(response, 507, "insufficient-space")
+            #expect(server.unfinished.isEmpty)
+        }
+    }
+}

@@ -1,0 +1,56 @@
+import FoundationEssentials
+
+/// Bytes that many uploads cut their content out of; no two blocks of 4 KiB are equal.
+enum BytePool {
+    static let bytes: [UInt8] = {
+        let block = Payload.bytes(1 << 20, seed: 77)
+        var pool: [UInt8] = []
+        pool.reserveCapacity(24 << 20)
+        for _ in 0..<24 { pool += block }
+        for start in stride(from: 0, to: pool.count, by: 4096) {
+            var word = UInt64(start).littleEndian &* 0x9E37_79B9_7F4A_7C15
+            for place in 0..<8 {
+                pool[start + place] ^= UInt8(truncatingIfNeeded: word)
+                word >>= 8
+            }
+        }
+        return pool
+    }()
+
+    /// The bytes of a part of a representation that repeats the pool, `range` in its own offsets.
+    static func repeated(_ range: Range<Int>) -> [UInt8] {
+        var result: [UInt8] = []
+        var position = range.lowerBound
+        while position < range.upperBound {
+            let start = position % bytes.count
+            let end = min(bytes.count, start + range.upperBound - position)
+            result += bytes[start..<end]
+            position += end - start
+        }
+        return result
+    }
+}
+
+/// Files of a server, looked at behind its back.
+extension ServerProcess {
+    /// The names of files with bytes of unfinished uploads, and their sizes.
+    var unfinished: [String: Int] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: root + "/uploads")) ?? []
+        var sizes: [String: Int] = [:]
+        for name in names where !name.hasPrefix(".") {
+            let attributes = try? FileManager.default.attributesOfItem(atPath: "\(root)/uploads/\(name)")
+            if let size = attributes?[.size] as? Int { sizes[name] = size }
+        }
+        return sizes
+    }
+
+    /// How many of its requests ended without an answer, by the access log.
+    static func interruptions(in log: String) -> Int {
+        log.split(separator: "\n").count { $0.hasSuffix(" interrupted") }
+    }
+
+    /// Waits until `count` requests in all were interrupted, that is until what they sent has been dealt with.
+    func awaitInterruptions(_ count: Int) throws {
+        _ = try process.awaitErrorOutput { Self.interruptions(in: $0) >= count ? true : nil }
+    }
+}

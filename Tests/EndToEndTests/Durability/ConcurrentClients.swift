@@ -1,0 +1,23 @@
+import SystemCalls
+
+/// Clients that do something at the same time, each on a thread of its own.
+enum ConcurrentClients {
+    /// Runs `body` for 0 ..< `count`, waits for all and returns what they gave, in order.
+    /// - Throws: the first error in that order.
+    static func run<Value: Sendable>(
+        _ count: Int, _ body: @escaping @Sendable (Int) throws -> Value
+    ) throws -> [Value] {
+        let results = Monitor<[Int: Result<Value, any Error>]>([:])
+        var threads: [WorkerThread] = []
+        defer { for thread in threads { thread.join() } }
+        for number in 0..<count {
+            threads.append(
+                try WorkerThread(name: "client-\(number)") {
+                    let result = Result { try body(number) }
+                    results.withLock { $0[number] = result }
+                })
+        }
+        for thread in threads { thread.join() }
+        return try results.withLock { results in try (0..<count).compactMap { try results[$0]?.get() } }
+    }
+}

@@ -1,0 +1,308 @@
+/// One client of a crash history. It uploads file after file in all dialects and manners, remembers every offset that
+/// it was ever told, and goes on after each crash.
+struct CrashClient {
+    private let number: Int
+    private let world: CrashWorld
+    private var random: SeededHistory
+    private var files = 0
+
+    /// What the client knows of its present upload.
+    private struct Upload {
+        var name: String
+        /// Part of the pool.
+        var content: Range<Int>
+        var dialect: Interop
+        var method: String
+        var beginning: Beginning
+        var sendsLength: Bool
+        var sendsDigest: Bool
+        var location: String?
+        /// The highest offset that the server ever told.
+        var told = 0
+        /// How far anything was ever sent.
+        var sent = 0
+        var isComplete = false
+        /// Whether a cancellation was sent; its answer may have been lost.
+        var isCancelled = false
+        /// Whether it replaces the file of the same name.
+        var isReplacement = false
+
+        var bytes: ArraySlice<UInt8> { BytePool.bytes[content] }
+    }
+
+    private enum Beginning: CaseIterable {
+        /// The creation carries everything.
+        case whole
+        case part
+        case empty
+        /// No upload at all.
+        case plain
+    }
+
+    init(_ number: Int, world: CrashWorld, random: SeededHistory) {
+        self.number = number
+        self.world = world
+        self.random = random
+    }
+
+    /// Uploads until the history ends.
+    mutating func run() throws {
+        while !world.isEnding { try uploadOne() }
+    }
+
+    private mutating func uploadOne() throws {
+        var upload = makeUpload()
+        var isFirst = true
+        while !upload.isComplete {
+            let life = world.awaitServer()
+            if !isFirst { world.countResumption() }
+            isFirst = false
+            do {
+                try advance(&upload)
+            } catch {
+                // Only a crash may take a connection away.
+                guard world.hasCrashed(since: life) else { throw failure("\(error)", upload) }
+                if case WireFailure.server = error { throw error }
+            }
+        }
+        if upload.isCancelled { return world.countCancelled() }
+        try world.require(upload.name, upload.content)
+        world.countCompleted()
+    }
+
+    private mutating func makeUpload() -> Upload {
+        let count: Int
+        switch Int.random(in: 0..<10, using: &random) {
+        case 0: count = Int.random(in: 0...3, using: &random)
+        case 1..<7: count = Int.random(in: 1...1_000_000, using: &random)
+        default: count = Int.random(in: 1_000_000...20_000_000, using: &random)
+        }
+        let start = Int.random(in: 0...BytePool.bytes.count - count, using: &random)
+        var upload = Upload(
+            name: "", content: start..<start + count, dialect: Interop.allCases.randomElement(using: &random) ?? .v8,
+            method: Bool.random(using: &random) ? "PUT" : "POST",
+            beginning: random.oneIn(12)
+                ? .plain : [.whole, .whole, .part, .empty].randomElement(using: &random) ?? .part,
+            sendsLength: Bool.random(using: &random), sendsDigest: random.oneIn(4))
+        upload.isReplacement = upload.method == "PUT" && random.oneIn(4)
+        rename(&upload)
+        return upload
+    }
+
+    /// Every creation has a name of its own, so that a file that is there twice would be seen; but those that replace.
+    private mutating func rename(_ upload: inout Upload) {
+        files += 1
+        upload.name = upload.isReplacement ? "client\(number).bin" : "client\(number)-\(files).bin"
+        world.expect(upload.name, upload.content)
+    }
+
+    private func failure(_ what: String, _ upload: Upload) -> WireFailure {
+        .server(
+            "client \(number), \(upload.name), \(upload.dialect) \(upload.method) \(upload.beginning), "
+                + "told \(upload.told), sent \(upload.sent) of \(upload.content.count): \(what)")
+    }
+
+    // MARK: - One step
+
+    private mutating func advance(_ upload: inout Upload) throws {
+        guard let location = upload.location else { return try create(&upload) }
+        let offset = try retrieve(&upload, location)
+        if upload.isComplete { return }
+        if upload.isCancelled || random.oneIn(40) { return try cancel(&upload, location) }
+        // Now and then one that is refused, and tells the offset as well.
+        if random.oneIn(6) { try appendAtWrongOffset(&upload, location, offset) }
+        try append(&upload, location, at: offset)
+    }
+
+    private func connect() throws -> RawConnection { try RawConnection(port: world.port) }
+
+    private mutating func create(_ upload: inout Upload) throws {
+        if upload.sent > 0 || upload.told > 0 {
+            // Nobody told where that upload is; begin another one.
+            world.countAbandoned()
+            rename(&upload)
+            upload.sent = 0
+            upload.told = 0
+        }
+        upload.sent = 1
+        let count = upload.content.count
+        var request: Request
+        let part: Int
+        switch upload.beginning {
+        case .whole: part = count
+        case .part: part = Int.random(in: 0...count, using: &random)
+        case .empty: part = 0
+        case .plain: part = count
+        }
+        // Clients of two versions never complete an empty upload that they began so.
+        let isEmpty = count == 0 && upload.sendsLength && [.v5, .v6].contains(upload.dialect)
+        let completes = upload.beginning == .whole
+        request = .creation(
+            upload.beginning == .plain ? nil : upload.dialect, upload.method,
+            upload.method == "PUT" ? "/files/\(upload.name)" : "/files/",
+            complete: upload.beginning == .plain ? nil : completes,
+            length: upload.sendsLength && upload.beginning != .plain ? count : nil, .none)
+        if upload.method == "POST" {
+            request = request.with("Content-Disposition", "attachment; filename=\"\(upload.name)\"")
+        }
+        if upload.sendsDigest { request = request.with("Repr-Digest", digest(upload.bytes)) }
+        let connection = try connect()
+        try send(request, upload.bytes.prefix(part), on: connection, &upload, from: 0)
+        let response = try finish(connection, request.method, &upload)
+        guard response.isSuccessful else { throw failure("creation: \(response)", upload) }
+        if upload.beginning == .plain {
+            upload.isComplete = true
+        } else {
+            try learnCompleteness(response, &upload, expected: completes || isEmpty)
+            if upload.location == nil && !upload.isComplete { throw failure("no location: \(response)", upload) }
+        }
+    }
+
+    /// - Returns: the offset.
+    private func retrieve(_ upload: inout Upload, _ location: String) throws -> Int {
+        let response = try connect().exchange(.retrieval(upload.dialect, location), within: .seconds(20))
+        if upload.isCancelled && response.status == 404 {
+            upload.isComplete = true
+            return 0
+        }
+        guard response.status == 204, let offset = response.offset else {
+            throw failure("the upload is lost: \(response)", upload)
+        }
+        try learn(response, &upload)
+        if response.states(complete: true, in: upload.dialect) {
+            guard offset == upload.content.count else { throw failure("complete at \(offset)", upload) }
+            upload.isComplete = true
+            upload.isCancelled = false
+        }
+        return Int(offset)
+    }
+
+    /// What is cancelled stays cancelled.
+    private func cancel(_ upload: inout Upload, _ location: String) throws {
+        upload.isCancelled = true
+        let response = try connect().exchange(.cancellation(upload.dialect, location), within: .seconds(20))
+        guard response.status == 204 else { throw failure("cancellation: \(response)", upload) }
+        _ = try retrieve(&upload, location)
+        guard upload.isComplete else { throw failure("the upload is there again", upload) }
+    }
+
+    private mutating func appendAtWrongOffset(_ upload: inout Upload, _ location: String, _ offset: Int) throws {
+        let response = try connect().exchange(
+            .append(upload.dialect, location, at: offset + 1, complete: false, .bytes([1, 2, 3])), within: .seconds(20))
+        guard response.status == 409, response.offset == Int64(offset) else {
+            throw failure("an append at \(offset + 1) got \(response)", upload)
+        }
+    }
+
+    private mutating func append(_ upload: inout Upload, _ location: String, at offset: Int) throws {
+        let rest = upload.bytes.dropFirst(offset)
+        let part = random.oneIn(3) ? rest.count : Int.random(in: 0...rest.count, using: &random)
+        let completes = part == rest.count && !random.oneIn(8)
+        var request = Request.append(upload.dialect, location, at: offset, complete: completes, .none)
+        if random.oneIn(8) { request = request.with("Content-Digest", digest(rest.prefix(part))) }
+        let connection = try connect()
+        // Now and then the client loses patience, and asks while its request stands.
+        let stop = random.oneIn(5) && part > 1 ? Int.random(in: 0..<part, using: &random) : nil
+        // What is still on its way when it asks would come after its question.
+        if stop != nil { request = request.with("Expect", "100-continue") }
+        try send(request, rest.prefix(part), on: connection, &upload, from: offset, stoppingAt: stop)
+        guard stop == nil else {
+            _ = try retrieve(&upload, location)
+            return
+        }
+        let response = try finish(connection, "PATCH", &upload)
+        guard response.isSuccessful else { throw failure("append at \(offset): \(response)", upload) }
+        try learnCompleteness(response, &upload, expected: completes)
+    }
+
+    // MARK: - The wire
+
+    private func digest(_ bytes: some Collection<UInt8>) -> String { Array(bytes).digestField() }
+
+    /// Sends head and content, piece by piece, and listens meanwhile.
+    private mutating func send(
+        _ request: Request, _ content: ArraySlice<UInt8>, on connection: RawConnection, _ upload: inout Upload,
+        from offset: Int, stoppingAt stop: Int? = nil
+    ) throws {
+        var request = request
+        let isChunked = random.oneIn(3)
+        request.content = isChunked ? .openChunks : .declared(Int64(content.count))
+        try connection.send(request)
+        if stop != nil { try learn(try connection.readInterim(within: .seconds(20)), &upload) }
+        var rest = content.prefix(stop ?? content.count)
+        var position = offset
+        let largest = random.oneIn(2) ? 4000 : 400_000
+        while !rest.isEmpty {
+            let piece = rest.prefix(Int.random(in: 1...max(largest, rest.count / 20), using: &random))
+            rest = rest.dropFirst(piece.count)
+            position += piece.count
+            upload.sent = max(upload.sent, position)
+            if isChunked {
+                try connection.sendChunk(Array(piece))
+            } else {
+                try connection.send(piece)
+            }
+            // Behind the last byte the final response may follow.
+            if !rest.isEmpty { try listen(on: connection, &upload) }
+        }
+        if isChunked && stop == nil { try connection.sendLastChunk() }
+    }
+
+    /// Reads the final response, and learns from it and from those interim ones that were not read before.
+    private func finish(_ connection: RawConnection, _ method: String, _ upload: inout Upload) throws -> Response {
+        let known = connection.interim.count
+        let response = try connection.readResponse(to: method, within: .seconds(20))
+        for interim in response.interim.dropFirst(known) { try learn(interim, &upload) }
+        try learn(response, &upload)
+        return response
+    }
+
+    private func listen(on connection: RawConnection, _ upload: inout Upload) throws {
+        while !connection.staysSilent(for: .zero) {
+            let response: InterimResponse
+            do {
+                response = try connection.readInterim(within: .seconds(20))
+            } catch WireFailure.unexpectedFinal(let response) {
+                throw failure("refused: \(response)", upload)
+            }
+            try learn(response, &upload)
+        }
+    }
+
+    // MARK: - What was told
+
+    private func learn(_ response: Response, _ upload: inout Upload) throws {
+        try learn(response as any FieldCarrier, &upload)
+        if response.status == 201 && upload.location == nil, let location = response.location,
+            location.hasPrefix("/uploads/")
+        {
+            upload.location = location
+        }
+    }
+
+    private func learn(_ interim: InterimResponse, _ upload: inout Upload) throws {
+        try learn(interim as any FieldCarrier, &upload)
+        if interim.status == 104, let location = interim.location {
+            guard upload.location == nil || upload.location == location else {
+                throw failure("another location: \(interim)", upload)
+            }
+            upload.location = location
+        }
+    }
+
+    /// An offset never goes down, and never passes what was sent.
+    private func learn(_ carrier: any FieldCarrier, _ upload: inout Upload) throws {
+        guard let offset = carrier.offset.map({ Int($0) }) else { return }
+        world.countOffset()
+        guard offset >= upload.told else { throw failure("offset \(offset) after \(upload.told)", upload) }
+        guard offset <= upload.sent else { throw failure("offset \(offset) of bytes never sent", upload) }
+        upload.told = offset
+    }
+
+    private func learnCompleteness(_ response: Response, _ upload: inout Upload, expected: Bool) throws {
+        guard response.states(complete: expected, in: upload.dialect) else {
+            throw failure("completeness of \(response)", upload)
+        }
+        upload.isComplete = expected
+    }
+}

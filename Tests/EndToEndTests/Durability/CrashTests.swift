@@ -1,0 +1,144 @@
+import FoundationEssentials
+import Glibc
+import SystemCalls
+import Testing
+
+@Suite("Crashes of the server", .blocking, .timeLimit(.minutes(3)))
+struct CrashTests {
+    private static let clients = 5
+    /// Kills in one history; four histories make the default suite's share.
+    private static let kills = ProcessInfo.processInfo.environment["ONWARD_CRASHES"].flatMap { Int($0) } ?? 26
+
+    @Test(
+        "OFF-09 OFF-10: kill -9 at any moment takes no told offset back, and loses and doubles no file",
+        arguments: [0, 1, 2, 3])
+    func kill(_ part: Int) throws {
+        var random = SeededHistory.part(part)
+        let seed = "ONWARD_SEED=\(SeededHistory.runSeed), history \(part)"
+        // What was told survives the end of the process in either mode.
+        let durability = part == 3 ? "relaxed" : "acknowledged"
+        try withServer("--durability", durability) { server in
+            let world = CrashWorld(port: server.port, files: server.root + "/files")
+            let clients = try start(world, &random)
+            let watcher = try watch(world, port: server.port)
+            let began = ContinuousClock.now
+            do {
+                for _ in 0..<Self.kills { try killAndRestart(server, world, &random) }
+            } catch {
+                Issue.record(error, "\(seed)")
+            }
+            world.end()
+            for client in clients {
+                for error in client.awaitEnd() { Issue.record(error, "\(seed)") }
+            }
+            world.close()
+            for error in watcher.awaitEnd() { Issue.record(error, "\(seed)") }
+            do { try world.inspectFiles(again: true) } catch { Issue.record(error, "\(seed)") }
+            // Nothing is left but what nobody could go on with.
+            #expect(server.unfinished.count <= world.abandoned, "\(seed)")
+            #expect(world.completed > 0, "\(seed)")
+            print("\(seed), \(durability): \(Self.kills) kills, \(world.summary), \(ContinuousClock.now - began)")
+        }
+    }
+
+    private func killAndRestart(
+        _ server: ServerProcess, _ world: CrashWorld, _ random: inout SeededHistory
+    ) throws {
+        var pause = timespec(tv_sec: 0, tv_nsec: 1_000_000 * Int.random(in: 1...200, using: &random))
+        nanosleep(&pause, nil)
+        world.willCrash()
+        defer { world.didRestart() }
+        try server.crash()
+        // Nobody changes anything now.
+        try world.inspectFiles()
+        let restarted: Bool? = try Deadline.poll(within: .seconds(10)) {
+            do {
+                try server.restart()
+                return true
+            } catch  where server.log.contains("cannot listen on") {
+                // Another test's connection may have been given the port for a moment.
+                return nil
+            }
+        }
+        if restarted == nil { throw WireFailure.server("no restart: \(server.log)") }
+    }
+
+    @Test("OFF-10 CRE-15: a server that is asked to stop keeps all that has arrived, and does not wait for clients")
+    func stop() throws {
+        try withServer { server in
+            let sent = try (0..<10).map { number in
+                let connection = try server.connect()
+                try connection.send(
+                    .creation(.v8, "PUT", "/files/\(number)", complete: true, .declared(10_000_000)))
+                let location = try #require(try connection.readInterim().location)
+                let count = number * 500_000
+                try connection.send(BytePool.repeated(0..<count))
+                return (connection: connection, location: location, count: count)
+            }
+            let total = sent.reduce(0) { $0 + $1.count }
+            let arrived: Bool? = Deadline.poll(within: .seconds(20)) {
+                server.unfinished.values.reduce(0, +) == total ? true : nil
+            }
+            #expect(arrived == true)
+            let began = ContinuousClock.now
+            #expect(try server.stop() == .exited(0))
+            #expect(ContinuousClock.now - began < .seconds(5))
+            try server.restart()
+            for upload in sent {
+                let head = try server.exchange(.retrieval(.v8, upload.location))
+                #expect(head.offset == Int64(upload.count))
+                #expect(head.complete == false)
+            }
+        }
+    }
+
+    /// A thread and how it ended.
+    private struct Work {
+        let thread: WorkerThread
+        let errors: Monitor<[any Error]>
+
+        init(_ name: String, _ body: @escaping @Sendable () throws -> Void) throws {
+            let errors = Monitor<[any Error]>([])
+            self.errors = errors
+            thread = try WorkerThread(name: name) {
+                do { try body() } catch { errors.withLock { $0.append(error) } }
+            }
+        }
+
+        func awaitEnd() -> [any Error] {
+            thread.join()
+            return errors.withLock { $0 }
+        }
+    }
+
+    private func start(_ world: CrashWorld, _ random: inout SeededHistory) throws -> [Work] {
+        try (0..<Self.clients).map { number in
+            let choices = SeededHistory(random.next())
+            return try Work("client-\(number)") {
+                var client = CrashClient(number, world: world, random: choices)
+                try client.run()
+            }
+        }
+    }
+
+    /// Looks at the files all the time, over HTTP and behind the server's back.
+    private func watch(_ world: CrashWorld, port: UInt16) throws -> Work {
+        try Work("watcher") {
+            while !world.isOver {
+                let life = world.awaitServer()
+                do {
+                    try world.inspectFiles()
+                    guard let name = world.expectedNames.randomElement() else { continue }
+                    let response = try RawConnection(port: port).exchange(.get("/files/\(name)"), within: .seconds(20))
+                    let isWhole = response.status == 200 && world.isWhole(Data(response.body), name)
+                    guard isWhole || response.status == 404 else {
+                        throw WireFailure.server("GET \(name): \(response.status), \(response.body.count) bytes")
+                    }
+                } catch {
+                    if case WireFailure.server = error { throw error }
+                    guard world.hasCrashed(since: life) else { throw error }
+                }
+            }
+        }
+    }
+}

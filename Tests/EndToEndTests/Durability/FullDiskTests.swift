@@ -1,0 +1,166 @@
+import FoundationEssentials
+import Glibc
+import Testing
+
+/// Whether this process may mount file systems.
+private let canMount: Bool = {
+    guard let directory = try? TemporaryDirectory() else { return false }
+    guard mount("tmpfs", directory.path, "tmpfs", 0, "size=64k") == 0 else { return false }
+    umount2(directory.path, Int32(MNT_DETACH))
+    return true
+}()
+
+@Suite(
+    "A full disk", .blocking, .timeLimit(.minutes(1)), .enabled(if: canMount, "needs root, to mount a small tmpfs"))
+struct FullDiskTests {
+    private static let size = 8 << 20
+
+    /// Runs `body` with a server whose data directory is a file system of 8 MiB.
+    private func withSmallDisk(
+        _ options: [String] = [], _ body: (ServerProcess) throws -> Void
+    ) throws {
+        try withServer { server in
+            try server.crash()
+            try FileManager.default.removeItem(atPath: server.root)
+            try FileManager.default.createDirectory(atPath: server.root, withIntermediateDirectories: false)
+            guard mount("tmpfs", server.root, "tmpfs", 0, "size=\(Self.size)") == 0 else {
+                throw WireFailure.system(.current)
+            }
+            defer {
+                try? server.crash()
+                umount2(server.root, Int32(MNT_DETACH))
+            }
+            try server.restart(options)
+            try body(server)
+        }
+    }
+
+    /// Takes what is left of the disk, but for some bytes.
+    private func fill(_ server: ServerProcess, leaving count: Int = 0) throws -> String {
+        let path = server.root + "/ballast"
+        // Closed on exec: a server started elsewhere meanwhile would keep the space.
+        let handle = try #require(fopen(path, "we"))
+        let block = [UInt8](repeating: 0, count: 4096)
+        while fwrite(block, 1, block.count, handle) == block.count, fflush(handle) == 0 {}
+        fclose(handle)
+        var status = stat()
+        #expect(stat(path, &status) == 0)
+        if count > 0 { #expect(truncate(path, max(0, Int(status.st_size) - count)) == 0) }
+        return path
+    }
+
+    @Test(
+        "SEC-17 CRE-23 OFF-09: a full disk gets 507 and a true offset, and the upload goes on when there is room",
+        arguments: [false, true])
+    func fullWhileReceiving(chunked: Bool) throws {
+        try withSmallDisk { server in
+            let length = 6_000_000
+            let connection = try server.connect()
+            let creation = Request.creation(complete: true, chunked ? .openChunks : .declared(Int64(length)))
+            try connection.send(creation)
+            let location = try #require(try connection.readInterim().location)
+            func send(_ range: Range<Int>) -> Bool {
+                let bytes = BytePool.repeated(range)
+                let wire = chunked ? Request.chunk(bytes) : bytes
+                return connection.sendWhatGoes(wire) == wire.count
+            }
+            #expect(send(0..<1_000_000))
+            let path = try fill(server, leaving: 500_000)
+            var sent = 1_000_000
+            while sent < length, send(sent..<sent + 100_000) { sent += 100_000 }
+            let refusal = try connection.readResponse(to: "PUT")
+            #expect(refusal.status == 507)
+            #expect(refusal.problem?.code == "insufficient-space")
+            #expect(refusal.complete == false)
+            let offset = try awaitOffset(server, location, refusal)
+            #expect(offset <= sent + 100_000)
+            // Nothing new, and nothing worse.
+            let new = try server.exchange(
+                .creation(.v8, "PUT", "/files/b", complete: false, length: 7_000_000, .bytes([])))
+            #expect(new.status == 507, "\(new), refused at \(offset)")
+            #expect(try server.exchange(.get("/healthz")).status == 200)
+            #expect(unlink(path) == 0)
+            let last = try server.exchange(
+                .append(.v8, location, at: offset, complete: true, .bytes(BytePool.repeated(offset..<length))))
+            #expect(last.status == 201, "\(last)")
+            #expect(server.published("file.bin") == BytePool.repeated(0..<length))
+        }
+    }
+
+    /// Asks for the offset. Where the disk has no room for the catalogue either, room is made first.
+    private func awaitOffset(_ server: ServerProcess, _ location: String, _ refusal: Response) throws -> Int {
+        var head = try server.exchange(.retrieval(.v8, location))
+        if head.status >= 500 {
+            print("HEAD on the full disk: \(head)")
+            // It may not know what to say, but it must not say anything wrong.
+            #expect(head.offset == nil)
+            #expect(unlink(server.root + "/ballast") == 0)
+            #expect(FileManager.default.createFile(atPath: server.root + "/ballast", contents: nil))
+            head = try server.exchange(.retrieval(.v8, location))
+        }
+        #expect(head.status == 204, "\(head)")
+        #expect(head.complete == false)
+        let offset = try #require(head.offset)
+        if let told = refusal.offset { #expect(told <= offset) }
+        return Int(offset)
+    }
+
+    @Test("SEC-17 OFF-10: what was told before the disk was full holds after a crash on the full disk")
+    func crashOnFullDisk() throws {
+        try withSmallDisk { server in
+            let location = try server.begin(.v8, "/files/file.bin", BytePool.repeated(0..<2_000_000))
+            let path = try fill(server)
+            let refusal = try server.exchange(
+                .append(.v8, location, at: 2_000_000, complete: true, .bytes(BytePool.repeated(2_000_000..<3_000_000))))
+            #expect(refusal.status >= 500)
+            #expect(refusal.complete == false)
+            if let told = refusal.offset { #expect((2_000_000...3_000_000).contains(told)) }
+            try server.crash()
+            #expect(unlink(path) == 0)
+            try server.restart()
+            let offset = Int(try #require(try server.exchange(.retrieval(.v8, location)).offset))
+            #expect(offset >= max(2_000_000, Int(refusal.offset ?? 0)))
+            let last = try server.exchange(
+                .append(.v8, location, at: offset, complete: true, .bytes(BytePool.repeated(offset..<3_000_000))))
+            #expect(last.status == 201)
+            #expect(server.published("file.bin") == BytePool.repeated(0..<3_000_000))
+        }
+    }
+
+    @Test("SEC-17: a server that is not ready says so while its disk is full, and is ready again afterwards")
+    func readiness() throws {
+        try withSmallDisk { server in
+            #expect(try server.exchange(.get("/readyz")).status == 200)
+            let path = try fill(server)
+            let isUnready = try Deadline.poll(within: .seconds(10)) {
+                try server.exchange(.get("/readyz")).status == 503 ? true : nil
+            }
+            #expect(isUnready == true)
+            #expect(unlink(path) == 0)
+            let isReady = try Deadline.poll(within: .seconds(10)) {
+                try server.exchange(.get("/readyz")).status == 200 ? true : nil
+            }
+            #expect(isReady == true)
+        }
+    }
+
+    @Test("SEC-17: plain uploads that do not fit leave nothing behind")
+    func plain() throws {
+        try withSmallDisk { server in
+            let path = try fill(server, leaving: 500_000)
+            let connection = try server.connect()
+            try connection.send(.creation(nil, "PUT", "/files/plain", complete: nil, .openChunks))
+            var sent = 0
+            while sent < 3_000_000, connection.sendWhatGoes(Request.chunk(BytePool.repeated(0..<100_000))) > 100_000 {
+                sent += 100_000
+            }
+            #expect(try connection.readResponse(to: "PUT").status == 507)
+            let isEmpty: Bool? = Deadline.poll(within: .seconds(10)) { server.unfinished.isEmpty ? true : nil }
+            #expect(isEmpty == true)
+            #expect(server.published("plain") == nil)
+            #expect(unlink(path) == 0)
+            #expect(
+                try server.exchange(.creation(nil, "PUT", "/files/plain", complete: nil, .bytes([1]))).status == 201)
+        }
+    }
+}

@@ -1,0 +1,190 @@
+import Testing
+
+@Suite("Interrupted requests", .blocking, .timeLimit(.minutes(2)))
+struct InterruptionTests {
+    /// How a client goes.
+    enum Cut: CaseIterable, CustomTestStringConvertible {
+        case end, halfClose, reset
+
+        var testDescription: String { "\(self)" }
+    }
+
+    private static let length = 3_000_000
+
+    private func cut(_ connection: RawConnection, _ kind: Cut) throws {
+        switch kind {
+        case .end: connection.close()
+        case .halfClose: connection.endSending()
+        case .reset:
+            // What our kernel has not got rid of dies with the connection; the rest must not.
+            try connection.awaitAcknowledgement()
+            connection.reset()
+        }
+    }
+
+    @Test(
+        "CRE-15 CRE-16 CRE-18: a creation that is cut keeps every byte that arrived, and is not complete",
+        arguments: Cut.allCases, [false, true])
+    func creation(_ kind: Cut, chunked: Bool) throws {
+        var random = SeededHistory.part(30 + (chunked ? 1 : 0))
+        try withServer { server in
+            for round in 1...8 {
+                let context: Comment = "ONWARD_SEED=\(SeededHistory.runSeed), round \(round)"
+                let count = round == 1 ? 1 : Int.random(in: 1...Self.length - 1, using: &random)
+                let connection = try server.connect()
+                let target = "/files/\(round).bin"
+                try connection.send(
+                    .creation(
+                        .v8, "PUT", target, complete: true, chunked ? .openChunks : .declared(Int64(Self.length))))
+                // Unread bytes would make an orderly end a reset.
+                let location = try #require(try connection.readInterim().location, context)
+                try send(0..<count, chunked: chunked, on: connection, &random)
+                try cut(connection, kind)
+                try server.awaitInterruptions(round)
+                let head = try server.exchange(.retrieval(.v8, location))
+                #expect(head.status == 204, context)
+                #expect(head.offset == Int64(count), context)
+                #expect(head.complete == false, context)
+                #expect(head.length == (chunked ? nil : Int64(Self.length)), context)
+                #expect(server.published("\(round).bin") == nil, context)
+            }
+        }
+    }
+
+    @Test(
+        "APP-13 APP-14: an append that is cut keeps every byte that arrived, and does not complete",
+        arguments: Cut.allCases, [false, true])
+    func append(_ kind: Cut, chunked: Bool) throws {
+        var random = SeededHistory.part(40 + (chunked ? 1 : 0))
+        try withServer { server in
+            let created = try server.exchange(.creation(complete: false, length: Self.length, .bytes([])))
+            let location = try #require(created.location)
+            var offset = 0
+            for round in 1...8 {
+                let context: Comment = "ONWARD_SEED=\(SeededHistory.runSeed), round \(round)"
+                let count = Int.random(in: 0...(Self.length - offset) / 4, using: &random)
+                let connection = try server.connect()
+                try connection.send(
+                    .append(
+                        .v8, location, at: offset, complete: true,
+                        chunked ? .openChunks : .declared(Int64(Self.length - offset))
+                    ).with("Expect", "100-continue"))
+                // From here on the server knows the request.
+                try connection.readInterim()
+                try send(offset..<offset + count, chunked: chunked, on: connection, &random)
+                try cut(connection, kind)
+                try server.awaitInterruptions(round)
+                offset += count
+                let head = try server.exchange(.retrieval(.v8, location))
+                #expect(head.offset == Int64(offset), context)
+                #expect(head.complete == false, context)
+            }
+            let rest = BytePool.repeated(offset..<Self.length)
+            #expect(try server.exchange(.append(.v8, location, at: offset, complete: true, .bytes(rest))).status == 201)
+            #expect(server.published("file.bin") == BytePool.repeated(0..<Self.length))
+        }
+    }
+
+    private func send(
+        _ range: Range<Int>, chunked: Bool, on connection: RawConnection, _ random: inout SeededHistory
+    ) throws {
+        guard chunked else { return try connection.send(BytePool.repeated(range)) }
+        var position = range.lowerBound
+        while position < range.upperBound {
+            let end = min(range.upperBound, position + Int.random(in: 1...300_000, using: &random))
+            try connection.sendChunk(BytePool.repeated(position..<end))
+            position = end
+        }
+    }
+
+    /// Where the coding is cut, and what is left of the content then.
+    @Test(
+        "APP-14: chunked content that ends anywhere but behind its last chunk completes nothing",
+        arguments: ["", "5", "5\r", "5\r\n", "5\r\nhel", "5\r\nhello", "5\r\nhello\r\n", "5\r\nhello\r\n0", "0\r\n"])
+    func insideTheCoding(_ text: String) throws {
+        try withServer { server in
+            let connection = try server.connect()
+            try connection.send(.creation(complete: true, .openChunks))
+            let location = try #require(try connection.readInterim().location)
+            try connection.send(text)
+            connection.endSending()
+            try server.awaitInterruptions(1)
+            let head = try server.exchange(.retrieval(.v8, location))
+            let content = text.split(separator: "\r\n").dropFirst().first ?? ""
+            #expect(head.offset == Int64(content.count))
+            #expect(head.complete == false)
+            #expect(server.published("file.bin") == nil)
+            let last = try server.exchange(
+                .append(
+                    .v8, location, at: content.count, complete: true,
+                    .bytes(Array("hello".dropFirst(content.count).utf8))))
+            #expect(last.status == 201)
+            #expect(server.published("file.bin") == Array("hello".utf8))
+        }
+    }
+
+    @Test("INT-08 OFF-10 CRE-21: no offset in a 104 is beyond a later HEAD's, wherever the connection breaks")
+    func progress() throws {
+        var random = SeededHistory.part(50)
+        try withServer { server in
+            var seen = 0
+            for round in 1...6 {
+                let context: Comment = "ONWARD_SEED=\(SeededHistory.runSeed), round \(round)"
+                let length = 40_000_000
+                let connection = try server.connect()
+                try connection.send(
+                    .creation(.v8, "PUT", "/files/\(round).bin", complete: true, .declared(Int64(length))))
+                let location = try #require(try connection.readInterim().location, context)
+                let count = Int.random(in: 12_000_000..<length, using: &random)
+                var told: Int64 = 0
+                var position = 0
+                while position < count {
+                    let end = min(count, position + 1 << 20)
+                    try connection.send(BytePool.repeated(position..<end))
+                    position = end
+                    while !connection.staysSilent(for: .zero) {
+                        let interim = try connection.readInterim()
+                        let offset = try #require(interim.offset, context)
+                        #expect(interim.location == nil, context)
+                        #expect(offset >= told, context)
+                        told = offset
+                        seen += 1
+                    }
+                }
+                connection.reset()
+                let head = try server.exchange(.retrieval(.v8, location))
+                #expect(try #require(head.offset, context) >= told, context)
+                #expect(head.complete == false, context)
+            }
+            #expect(seen > 0)
+        }
+    }
+
+    @Test("SEC-07 CON-07: a client that falls silent is cut off after the idle time, and what it sent is kept")
+    func silence() throws {
+        try withServer("--idle-timeout", "1s") { server in
+            let connection = try server.connect()
+            try connection.send(.creation(complete: true, .declared(100_000)))
+            let location = try #require(try connection.readInterim().location)
+            try connection.send(BytePool.repeated(0..<60_000))
+            try server.awaitInterruptions(1)
+            _ = try connection.awaitClosing()
+            #expect(try server.exchange(.retrieval(.v8, location)).offset == 60_000)
+        }
+    }
+
+    @Test("CRE-26: an upload is usable as soon as it was announced")
+    func usableAtOnce() throws {
+        try withServer { server in
+            for _ in 0..<20 {
+                let connection = try server.connect()
+                try connection.send(.creation(complete: true, .declared(1000)))
+                let location = try #require(try connection.readInterim().location)
+                connection.reset()
+                let head = try server.exchange(.retrieval(.v8, location))
+                #expect(head.status == 204)
+                #expect(head.offset == 0)
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+import FoundationEssentials
+import Glibc
+import Testing
+
+@Suite("Bytes that change while the server is down", .blocking, .timeLimit(.minutes(1)))
+struct LostStateTests {
+    enum Loss: CaseIterable, CustomTestStringConvertible {
+        case oneByte, everything, file
+
+        var testDescription: String { "\(self)" }
+    }
+
+    /// The path of the only unfinished upload's bytes.
+    private func bytes(_ server: ServerProcess) throws -> String {
+        #expect(server.unfinished.count == 1)
+        return server.root + "/uploads/" + (try #require(server.unfinished.keys.first))
+    }
+
+    private func expectGone(
+        _ response: Response, sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+        #expect([404, 410].contains(response.status), "\(response)", sourceLocation: sourceLocation)
+        #expect(response.offset == nil, sourceLocation: sourceLocation)
+        #expect(response.complete != true, sourceLocation: sourceLocation)
+    }
+
+    @Test(
+        "OFF-15 OFF-09: an upload that lost acknowledged bytes is gone, never a shorter one",
+        arguments: Loss.allCases, [true, false])
+    func loss(_ kind: Loss, headFirst: Bool) throws {
+        try withServer { server in
+            let location = try server.begin(.v8, "/files/file.bin", BytePool.repeated(0..<100_000), length: 200_000)
+            #expect(try server.exchange(.retrieval(.v8, location)).offset == 100_000)
+            try server.crash()
+            let path = try bytes(server)
+            switch kind {
+            case .oneByte: #expect(truncate(path, 99_999) == 0)
+            case .everything: #expect(truncate(path, 0) == 0)
+            case .file: #expect(unlink(path) == 0)
+            }
+            try server.restart()
+            let head = Request.retrieval(.v8, location)
+            let append = Request.append(.v8, location, at: 100_000, complete: false, .bytes([1]))
+            let shorter = Request.append(.v8, location, at: 99_999, complete: false, .bytes([1]))
+            for request in headFirst ? [head, append, shorter, head] : [append, shorter, head] {
+                expectGone(try server.exchange(request))
+            }
+            // It stays so, and nothing of it is left.
+            try server.restart()
+            expectGone(try server.exchange(head))
+            #expect(server.unfinished.isEmpty)
+            #expect(server.published("file.bin") == nil)
+            // Others are none the worse.
+            #expect(try server.exchange(.creation(complete: true, .bytes([1, 2]))).status == 201)
+        }
+    }
+
+    @Test("OFF-15: bytes behind the acknowledged ones do not count after a crash")
+    func surplus() throws {
+        try withServer { server in
+            let location = try server.begin(.v8, "/files/file.bin", BytePool.repeated(0..<100_000))
+            try server.crash()
+            let path = try bytes(server)
+            let handle = try #require(fopen(path, "ae"))
+            fputs(String(repeating: "garbage", count: 10_000), handle)
+            fclose(handle)
+            try server.restart()
+            #expect(try server.exchange(.retrieval(.v8, location)).offset == 100_000)
+            let last = try server.exchange(
+                .append(.v8, location, at: 100_000, complete: true, .bytes(BytePool.repeated(100_000..<101_000))))
+            #expect(last.status == 201)
+            #expect(server.published("file.bin") == BytePool.repeated(0..<101_000))
+        }
+    }
+
+    @Test("OFF-15: an upload that is lost while it runs ends with an error, not with a shorter file")
+    func lossWhileRunning() throws {
+        try withServer { server in
+            let location = try server.begin(.v8, "/files/file.bin", BytePool.repeated(0..<100_000))
+            #expect(unlink(try bytes(server)) == 0)
+            let last = try server.exchange(
+                .append(.v8, location, at: 100_000, complete: true, .bytes(BytePool.repeated(100_000..<101_000))))
+            #expect(!last.isSuccessful, "\(last)")
+            #expect(server.published("file.bin") == nil)
+            #expect(try server.exchange(.get("/files/file.bin")).status == 404)
+        }
+    }
+}

@@ -1,0 +1,199 @@
+import Glibc
+import Testing
+
+@Suite("Taking a stuck upload over", .blocking, .timeLimit(.minutes(2)))
+struct TakeOverTests {
+    private static let poison = [UInt8](repeating: 0xEE, count: 64 << 10)
+
+    /// An upload whose client sent `count` bytes of `length` and fell silent, with the connection open.
+    private struct Stuck {
+        let connection: RawConnection
+        let location: String
+    }
+
+    private func begin(_ server: ServerProcess, length: Int, sending count: Int) throws -> Stuck {
+        let connection = try server.connect()
+        try connection.send(.creation(complete: true, .declared(Int64(length))))
+        let location = try #require(try connection.readInterim().location)
+        var position = 0
+        while position < count {
+            let end = min(count, position + 4 << 20)
+            try connection.send(BytePool.repeated(position..<end), within: .seconds(30))
+            position = end
+        }
+        return Stuck(connection: connection, location: location)
+    }
+
+    /// The rest of the upload on a connection of its own, in one completing append.
+    private func finish(_ server: ServerProcess, _ location: String, from offset: Int, length: Int) throws -> Response {
+        let connection = try server.connect()
+        try connection.send(.append(.v8, location, at: offset, complete: true, .declared(Int64(length - offset))))
+        var position = offset
+        while position < length {
+            let end = min(length, position + 4 << 20)
+            try connection.send(BytePool.repeated(position..<end), within: .seconds(30))
+            position = end
+        }
+        return try connection.readResponse(to: "PATCH", within: .seconds(30))
+    }
+
+    private func expectContent(_ server: ServerProcess, length: Int, sourceLocation: SourceLocation = #_sourceLocation)
+    {
+        let content = server.published("file.bin")
+        #expect(content?.count == length, sourceLocation: sourceLocation)
+        #expect(content == BytePool.repeated(0..<length), sourceLocation: sourceLocation)
+    }
+
+    /// Until the server has ended the old connection; what it still had to say does not matter.
+    private func awaitEnd(_ old: RawConnection) throws { _ = try old.awaitClosing(within: .seconds(10)) }
+
+    @Test(
+        "CON-01 CON-07 OFF-11 CON-04: HEAD on an upload that hangs after 200 MB answers at once, and its offset holds")
+    func head() throws {
+        try withServer { server in
+            let length = 210_000_000
+            let stuck = try begin(server, length: length, sending: 200_000_000)
+            let began = ContinuousClock.now
+            let response = try server.exchange(.retrieval(.v8, stuck.location))
+            let latency = response.arrivedAt - began
+            print("HEAD on a stuck upload of 200 MB: \(latency)")
+            // An idle machine takes a few milliseconds; scripts/bench-takeover measures that.
+            #expect(latency < .seconds(2))
+            #expect(response.status == 204)
+            #expect(response.complete == false)
+            let offset = Int(try #require(response.offset))
+            #expect((1...200_000_000).contains(offset))
+            // The client wakes up and goes on as if nothing had happened.
+            _ = stuck.connection.sendWhatGoes(Self.poison + Self.poison, within: .milliseconds(200))
+            let last = try finish(server, stuck.location, from: offset, length: length)
+            #expect(last.status == 201)
+            #expect(last.complete == true)
+            try awaitEnd(stuck.connection)
+            expectContent(server, length: length)
+        }
+    }
+
+    @Test(
+        "CON-02 CON-04: PATCH takes a stuck upload over, after a refusal that tells the offset where it did not know it"
+    )
+    func patch() throws {
+        try withServer { server in
+            let length = 24_000_000
+            let stuck = try begin(server, length: length, sending: 20_000_000)
+            let began = ContinuousClock.now
+            let refused = try server.exchange(.append(.v8, stuck.location, at: 0, complete: false, .bytes([1, 2, 3])))
+            #expect(refused.arrivedAt - began < .seconds(2))
+            #expect(refused.status == 409)
+            let offset = Int(try #require(refused.offset))
+            #expect((1...20_000_000).contains(offset))
+            _ = stuck.connection.sendWhatGoes(Self.poison, within: .milliseconds(200))
+            let last = try finish(server, stuck.location, from: offset, length: length)
+            #expect(last.status == 201)
+            try awaitEnd(stuck.connection)
+            expectContent(server, length: length)
+        }
+    }
+
+    @Test("CON-02: PATCH at the offset that 2xx told takes an append over that has sent its head only")
+    func patchAtKnownOffset() throws {
+        try withServer { server in
+            let created = try server.exchange(
+                .creation(complete: false, length: 3000, .bytes(BytePool.repeated(0..<1000))))
+            let location = try #require(created.location)
+            let old = try server.connect()
+            try old.send(
+                .append(.v8, location, at: 1000, complete: true, .declared(2000)).with("Expect", "100-continue"))
+            // From here on the server knows it; a request still on its way would come after its successor.
+            try old.readInterim()
+            let last = try finish(server, location, from: 1000, length: 3000)
+            #expect(last.status == 201)
+            _ = old.sendWhatGoes(Self.poison.prefix(2000), within: .milliseconds(200))
+            try awaitEnd(old)
+            expectContent(server, length: 3000)
+        }
+    }
+
+    @Test("CAN-03 CAN-01 CAN-02: DELETE ends a stuck upload and frees its bytes; nothing comes back")
+    func delete() throws {
+        try withServer { server in
+            let stuck = try begin(server, length: 24_000_000, sending: 20_000_000)
+            let began = ContinuousClock.now
+            let response = try server.exchange(.cancellation(.v8, stuck.location))
+            #expect(response.arrivedAt - began < .seconds(2))
+            #expect(response.status == 204)
+            _ = stuck.connection.sendWhatGoes(Self.poison, within: .milliseconds(200))
+            try awaitEnd(stuck.connection)
+            #expect(server.unfinished.isEmpty)
+            #expect(try [404, 410].contains(server.exchange(.retrieval(.v8, stuck.location)).status))
+            let late = try server.exchange(.append(.v8, stuck.location, at: 0, complete: true, .bytes([1])))
+            #expect([404, 410].contains(late.status))
+            #expect(late.offset == nil)
+            #expect(server.published("file.bin") == nil)
+        }
+    }
+
+    /// What a stopped process finds when it goes on: bytes in the socket's buffers on both sides, and the successor's
+    /// request beside them.
+    @Test(
+        "CON-04 CON-08: bytes that wait in the kernel's buffers count before the take-over or never",
+        arguments: ["HEAD", "PATCH", "DELETE"])
+    func bytesInBuffers(_ method: String) throws {
+        try withServer { server in
+            let length = 30_000_000
+            let stuck = try begin(server, length: length, sending: 2_000_000)
+            server.process.kill(SIGSTOP)
+            defer { server.process.kill(SIGCONT) }
+            // The right bytes, marked: from the successor's offset on they must not be seen.
+            var filled = 0
+            for _ in 0..<200 {
+                let sent = stuck.connection.sendWhatGoes(Self.poison, within: .milliseconds(50))
+                filled += sent
+                if sent < Self.poison.count { break }
+            }
+            #expect(filled > 0)
+            let successor = try server.connect()
+            switch method {
+            case "HEAD": try successor.send(.retrieval(.v8, stuck.location))
+            case "DELETE": try successor.send(.cancellation(.v8, stuck.location))
+            default: try successor.send(.append(.v8, stuck.location, at: length, complete: false, .bytes([1])))
+            }
+            server.process.kill(SIGCONT)
+            let response = try successor.readResponse(to: method)
+            if method == "DELETE" {
+                #expect(response.status == 204)
+                #expect(server.unfinished.isEmpty)
+                try awaitEnd(stuck.connection)
+                #expect(server.unfinished.isEmpty)
+                #expect(try server.exchange(.retrieval(.v8, stuck.location)).status != 204)
+                return
+            }
+            #expect(response.status == (method == "HEAD" ? 204 : 409))
+            let offset = Int(try #require(response.offset))
+            // 64 KiB at most were accepted by our kernel beyond what was counted.
+            #expect(offset <= 2_000_000 + filled + Self.poison.count)
+            let last = try finish(server, stuck.location, from: offset, length: length)
+            #expect(last.status == 201)
+            try awaitEnd(stuck.connection)
+            let content = try #require(server.published("file.bin"))
+            let own = min(offset, 2_000_000)
+            #expect(content.count == length)
+            #expect(Array(content.prefix(own)) == BytePool.repeated(0..<own))
+            #expect(content[own..<offset].allSatisfy { $0 == 0xEE })
+            #expect(Array(content[offset...]) == BytePool.repeated(offset..<length))
+        }
+    }
+
+    @Test("CON-10: taking one upload over leaves another one alone")
+    func others() throws {
+        try withServer { server in
+            let stuck = try begin(server, length: 3_000_000, sending: 1_000_000)
+            let other = try server.connect()
+            try other.send(.creation(.v8, "PUT", "/files/other.bin", complete: true, .declared(2000)))
+            try other.send(BytePool.repeated(0..<1000))
+            #expect(try server.exchange(.retrieval(.v8, stuck.location)).status == 204)
+            try other.send(BytePool.repeated(1000..<2000))
+            #expect(try other.readResponse(to: "PUT").status == 201)
+            #expect(server.published("other.bin") == BytePool.repeated(0..<2000))
+        }
+    }
+}

@@ -1,0 +1,200 @@
+import Testing
+
+/// Draft sections 4.2.2, 4.4.2 and 5; RFC 9110 section 15.2.
+@Suite("Interim responses", .serialized, .timeLimit(.minutes(3)), .blocking)
+struct InterimResponseTests {
+    @Test("INT-01 CRE-01: 100 is sent beside 104, and both before any content")
+    func bothBeforeContent() throws {
+        try withServer { server in
+            let connection = try server.connect()
+            try connection.send(Request.creation(.v8, complete: true, .declared(5)).with("Expect", "100-continue"))
+            let statuses = [try connection.readInterim().status, try connection.readInterim().status]
+            #expect(statuses.sorted() == [100, 104])
+            try connection.send("hello")
+            let response = try connection.readResponse()
+            #expect(response.status == 201)
+            #expect(response.interim.count == 2)
+        }
+    }
+
+    @Test(
+        "INT-01: an append is allowed to go on by 100, too; a plain upload by nothing else",
+        arguments: [Interop.v3, .v5, .v8])
+    func continued(version: Interop) throws {
+        try withServer { server in
+            let location = try server.begin(version, "/files/f", [1])
+            let append = try server.connect()
+            try append.open(.append(version, location, at: 1, complete: true, .declared(1)))
+            try append.send([2])
+            #expect(try append.readResponse().isSuccessful)
+            let plain = try server.connect()
+            try plain.open(Request("PUT", "/files/g", Request.versionField(version), .declared(1)))
+            try plain.send([2])
+            #expect(try plain.readResponse().interim.map(\.status) == [100])
+        }
+    }
+
+    @Test("INT-02: HTTP/1.0 gets no interim response", arguments: [true, false])
+    func oldHTTP(expects: Bool) throws {
+        try withServer { server in
+            let connection = try server.connect()
+            var request = Request.creation(.v8, complete: true, .bytes(Array("hello".utf8)))
+            request.version = "HTTP/1.0"
+            if expects { request.fields.append(("Expect", "100-continue")) }
+            let response = try connection.exchange(request)
+            #expect(response.status == 201)
+            #expect(response.interim.isEmpty)
+            #expect(response.complete == true)
+        }
+    }
+
+    @Test("INT-03 INT-04 H11-16: under pipelining and with a slow reader, messages keep their order and their bytes")
+    func pipelined() throws {
+        try withServer { server in
+            let file = Payload.bytes(8 << 20)
+            #expect(
+                try server.exchange(Request("PUT", "/files/large", [], .bytes(file)), within: .seconds(20)).status
+                    == 201)
+            let connection = try RawConnection(port: server.port, receiveBuffer: 8 << 10)
+            let requests = [
+                Request.get("/files/large"),
+                .creation(.v8, "PUT", "/files/a", complete: true, .bytes(Payload.bytes(100))),
+                .creation(.v8, "PUT", "/files/b", complete: false, .bytes(Payload.bytes(50))), .get("/healthz"),
+            ]
+            try connection.send(requests.flatMap { $0.serialized(authority: server.authority) })
+            let first = try connection.readResponse(within: .seconds(30))
+            #expect(first.interim.isEmpty)
+            #expect(first.body == file)
+            let second = try connection.readResponse()
+            #expect(second.status == 201)
+            #expect(second.complete == true)
+            // The announcement carries what cannot be learned otherwise, so it waits for room.
+            #expect(second.interim.first?.location != nil)
+            let third = try connection.readResponse()
+            #expect(third.complete == false)
+            #expect(third.interim.allSatisfy { $0.status == 104 })
+            let fourth = try connection.readResponse()
+            #expect(fourth.interim.isEmpty)
+            #expect(fourth.text == "ok\n")
+        }
+    }
+
+    @Test("INT-05: a refusal takes the place of 100")
+    func refusedInsteadOfContinued() throws {
+        try withServer { server in
+            let location = try server.begin(.v8, "/files/f", [1])
+            for request in [
+                Request.append(.v8, location, at: 7, complete: true, .declared(1000)),
+                .append(.v8, "/uploads/none", at: 0, complete: true, .declared(1000)),
+                .creation(.v8, "PUT", "/files/../f", complete: true, .declared(1000)),
+                .creation(.v8, complete: true, length: 5, .declared(1000)),
+            ] {
+                let connection = try server.connect()
+                try connection.send(request.with("Expect", "100-continue"))
+                let response = try connection.readResponse()
+                #expect((400..<500).contains(response.status))
+                #expect(response.interim.isEmpty)
+            }
+        }
+    }
+
+    @Test("INT-06: a client that reads nothing can still upload")
+    func nobodyReads() throws {
+        try withServer { server in
+            let connection = try RawConnection(port: server.port, receiveBuffer: 4 << 10)
+            connection.stopReceiving()
+            let content = Payload.bytes(24 << 20)
+            try connection.send(Request.creation(.v8, complete: true, .declared(Int64(content.count))))
+            try connection.send(content, within: .seconds(20))
+            let published: [UInt8]? = Deadline.poll(within: .seconds(20)) { server.published("file.bin") }
+            #expect(published?.sha256 == content.sha256)
+        }
+    }
+
+    @Test("INT-07 CRE-21 APP-12: content that takes longer is told about again, but not often")
+    func rate() throws {
+        try withServer { server in
+            let connection = try server.connect()
+            try connection.send(Request.creation(.v8, complete: false, .openChunks))
+            try connection.readInterim()
+            // Many small pieces for some seconds: their number must not matter.
+            let begun = ContinuousClock.now
+            var sent: Int64 = 0
+            while ContinuousClock.now - begun < .milliseconds(3200) {
+                try connection.sendChunk(Payload.bytes(100))
+                sent += 100
+                _ = connection.staysSilent(for: .milliseconds(2))
+            }
+            try connection.sendLastChunk()
+            let response = try connection.readResponse()
+            let seconds = Double((ContinuousClock.now - begun).components.seconds) + 1
+            let progress = response.interim.dropFirst()
+            #expect(progress.count >= 1)
+            #expect(Double(progress.count) <= 4 * seconds + 1)
+            #expect(progress.compactMap(\.offset).allSatisfy { $0 <= sent })
+            #expect(response.offset == sent)
+        }
+    }
+
+    @Test("INT-08 OFF-09: what a 104 told is there after any cut, for any client", arguments: [1, 2, 3])
+    func neverLess(round: Int) throws {
+        try withServer { server in
+            let content = Payload.bytes(40 << 20, seed: UInt64(round))
+            let connection = try server.connect()
+            try connection.send(Request.creation(.v8, complete: true, .declared(Int64(content.count))))
+            let location = try #require(try connection.readInterim().location)
+            var sent = 0
+            let cut = content.count / 5 * (round + 1)
+            while sent < cut {
+                try connection.send(content[sent..<sent + (1 << 20)], within: .seconds(20))
+                sent += 1 << 20
+            }
+            while !connection.staysSilent(for: .milliseconds(30)) { try connection.readInterim() }
+            let told = connection.interim.compactMap(\.offset)
+            #expect(told == told.sorted())
+            connection.reset()
+            let offset = try #require(try server.retrieve(location).offset)
+            #expect(offset >= told.last ?? 0)
+            #expect(offset <= Int64(sent))
+        }
+    }
+
+    @Test("INT-09: any other expectation is 417", arguments: ["foo", "100-continue, foo", "200-ok"])
+    func unknownExpectation(value: String) throws {
+        try withServer { server in
+            let connection = try server.connect()
+            try connection.send(Request.creation(.v8, complete: true, .declared(5)).with("Expect", value))
+            let response = try connection.readResponse()
+            #expect(response.status == 417)
+            #expect(response.interim.isEmpty)
+            #expect(server.publishedNames().isEmpty)
+        }
+    }
+
+    @Test("VER-18 CRE-11: Location stands in the first 104 alone", arguments: [Interop.v5, .v6, .v7, .v8])
+    func locationOnce(version: Interop) throws {
+        try withServer { server in
+            let connection = try server.connect()
+            try connection.send(Request.creation(version, complete: false, .declared(64 << 20)))
+            let block = Payload.bytes(8 << 20)
+            for _ in 0..<8 { try connection.send(block, within: .seconds(20)) }
+            let response = try connection.readResponse(within: .seconds(20))
+            #expect(response.interim.first?.location != nil)
+            #expect(response.interim.dropFirst().allSatisfy { !$0.fields.contains("Location") })
+            #expect(response.interim.allSatisfy { $0.echoedVersion == Int64(version.rawValue) })
+        }
+    }
+
+    @Test("versions 3 and 4 know no progress responses", arguments: [Interop.v3, .v4])
+    func noProgress(version: Interop) throws {
+        try withServer { server in
+            let connection = try server.connect()
+            try connection.send(Request.creation(version, complete: false, .declared(48 << 20)))
+            let block = Payload.bytes(8 << 20)
+            for _ in 0..<6 { try connection.send(block, within: .seconds(20)) }
+            let response = try connection.readResponse(within: .seconds(20))
+            #expect(response.interim.count == 1)
+            #expect(response.interim.first?.location == response.location)
+        }
+    }
+}

@@ -1,0 +1,30 @@
+import SystemCalls
+
+/// Threads for work that blocks.
+final class BlockingExecutor: TaskExecutor {
+    static let shared = BlockingExecutor(threads: 4)
+
+    private let jobs = Monitor<[UnownedJob]>([])
+
+    init(threads: Int) {
+        for number in 0..<threads {
+            // A test run without any such thread would wait for ever.
+            do {
+                _ = try WorkerThread(name: "blocking-\(number)") { [jobs] in
+                    while true {
+                        let job = jobs.waitForever { $0.isEmpty ? nil : $0.removeFirst() }
+                        job.runSynchronously(on: Self.shared.asUnownedTaskExecutor())
+                    }
+                }
+            } catch {
+                preconditionFailure("no thread: \(error)")
+            }
+        }
+    }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        jobs.withLock { $0.append(job) }
+        jobs.notifyAll()
+    }
+}

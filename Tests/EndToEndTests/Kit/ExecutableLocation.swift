@@ -1,0 +1,29 @@
+import FoundationEssentials
+import Glibc
+
+/// Where the built executables lie: beside the test bundle, unless the environment says otherwise.
+enum ExecutableLocation {
+    /// `ONWARD_EXECUTABLE`, or `onward` beside the running test bundle, or that of a debug build of this package.
+    static func onward() throws -> String {
+        var candidates: [String] = []
+        if let named = ProcessInfo.processInfo.environment["ONWARD_EXECUTABLE"] {
+            candidates = [named]
+        } else {
+            let bundle = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+            candidates = ([bundle, CommandLine.arguments.first].compactMap { $0 }).map { directory(of: $0) + "/onward" }
+            candidates.append(up(4, from: #filePath) + "/.build/debug/onward")
+        }
+        guard let found = candidates.first(where: { access($0, X_OK) == 0 }) else {
+            throw WireFailure.server("no executable at \(candidates); build it, or set ONWARD_EXECUTABLE")
+        }
+        return found
+    }
+
+    private static func directory(of path: String) -> String {
+        path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+    }
+
+    private static func up(_ levels: Int, from path: String) -> String {
+        (0..<levels).reduce(path) { path, _ in directory(of: path) }
+    }
+}

@@ -1,0 +1,52 @@
+import FoundationEssentials
+import Testing
+
+extension ServerProcess {
+    /// Creates an upload whose first bytes are `content`, and returns its location.
+    func begin(
+        _ version: Interop? = .v8, _ target: String = "/files/file.bin", _ content: [UInt8] = [], length: Int? = nil,
+        _ fields: [(String, String)] = []
+    ) throws -> String {
+        var request = Request.creation(version, "PUT", target, complete: false, length: length, .bytes(content))
+        request.fields += fields
+        let response = try exchange(request)
+        guard response.status == 201, let location = response.location else {
+            throw WireFailure.server("creation answered by \(response)")
+        }
+        return location
+    }
+
+    /// The upload's state.
+    func retrieve(_ location: String, _ version: Interop? = .v8) throws -> Response {
+        try exchange(.retrieval(version, location))
+    }
+
+    /// The published file as it lies in the data directory; `nil` where there is none.
+    func published(_ path: String) -> [UInt8]? {
+        FileManager.default.contents(atPath: root + "/files/" + path).map { Array($0) }
+    }
+
+    /// The names that are published, at any depth.
+    func publishedNames() -> [String] {
+        (try? FileManager.default.subpathsOfDirectory(atPath: root + "/files")) ?? []
+    }
+
+    /// Waits until the log says that a request with this method was interrupted: its bytes have been taken in then.
+    func awaitInterruption(_ method: String) throws {
+        _ = try process.awaitErrorOutput { text -> Bool? in
+            let lines = text.split(separator: "\n")
+            return lines.contains { $0.contains(" \(method) ") && $0.hasSuffix(" interrupted") } ? true : nil
+        }
+    }
+}
+
+/// Resolves a `Location` against the target of its request (RFC 3986 section 5), as far as servers give such.
+func resolve(_ location: String, against target: String) -> String {
+    if let range = location.firstRange(of: "://") {
+        let rest = location[range.upperBound...]
+        return rest.firstIndex(of: "/").map { String(rest[$0...]) } ?? "/"
+    }
+    if location.hasPrefix("/") { return location }
+    let base = target.lastIndex(of: "/").map { target[...$0] } ?? "/"
+    return base + location
+}

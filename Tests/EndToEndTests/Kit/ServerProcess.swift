@@ -1,0 +1,116 @@
+import Glibc
+import SystemCalls
+import Testing
+
+/// A running `onward serve` with a data directory of its own.
+final class ServerProcess {
+    /// Holds the data directory and whatever else a test puts there.
+    let directory: TemporaryDirectory
+    private(set) var options: [String]
+    private(set) var port: UInt16 = 0
+    private(set) var process: ChildProcess
+    private let environment: [String: String]
+
+    var root: String { directory.path + "/data" }
+    /// What `Host` says by default.
+    var authority: String { "127.0.0.1:\(port)" }
+    /// Standard error of the present process.
+    var log: String { process.errorOutput }
+
+    /// Starts a server on a port of the system's choice and waits until it listens.
+    /// - Parameter options: of `serve`, besides root and address.
+    init(_ options: [String] = [], environment: [String: String] = [:]) throws {
+        directory = try TemporaryDirectory()
+        self.options = options
+        self.environment = environment
+        process = try Self.start(root: directory.path + "/data", port: 0, options, environment)
+        port = try Self.awaitListening(process)
+    }
+
+    deinit { process.kill(SIGKILL) }
+
+    // MARK: Its life
+
+    /// Ends it at once, as a crash would, and waits until it is gone.
+    func crash() throws {
+        process.kill(SIGKILL)
+        _ = try process.awaitEnding()
+    }
+
+    /// Asks it to end and waits until it has.
+    func stop(within limit: Duration = .seconds(15)) throws -> ChildProcess.Ending {
+        process.kill(SIGTERM)
+        return try process.awaitEnding(within: limit)
+    }
+
+    /// Starts another process on the same data directory and port.
+    /// - Parameter options: in place of the old ones.
+    func restart(_ options: [String]? = nil) throws {
+        if process.ending == nil { try crash() }
+        if let options { self.options = options }
+        process = try Self.start(root: root, port: port, self.options, environment)
+        port = try Self.awaitListening(process)
+    }
+
+    /// Starts a process that is expected to end by itself, such as one with bad options.
+    static func run(_ arguments: [String], environment: [String: String] = [:]) throws -> ChildProcess {
+        try ChildProcess(ExecutableLocation.onward(), ["serve"] + arguments, environment: environment)
+    }
+
+    private static func start(
+        root: String, port: UInt16, _ options: [String], _ environment: [String: String]
+    ) throws -> ChildProcess {
+        let place = options.contains("--listen") ? [] : ["--listen", "127.0.0.1:\(port)"]
+        let space = options.contains("--min-free") ? [] : ["--min-free", "0"]
+        return try run(["--root", root] + place + space + options, environment: environment)
+    }
+
+    private static func awaitListening(_ process: ChildProcess) throws -> UInt16 {
+        try process.awaitErrorOutput { text -> UInt16? in
+            // Only lines that are whole.
+            for line in text.split(separator: "\n", omittingEmptySubsequences: false).dropLast() {
+                guard let range = line.firstRange(of: "listening on ") else { continue }
+                let address = line[range.upperBound...].prefix { $0 != "\"" && $0 != " " }
+                if address.hasPrefix("unix:") { return 0 }
+                if let colon = address.lastIndex(of: ":") {
+                    return UInt16(address[address.index(after: colon)...].prefix { $0.isNumber })
+                }
+            }
+            return nil
+        }
+    }
+
+    // MARK: Talking to it
+
+    func connect() throws -> RawConnection {
+        try RawConnection(port: port, authority: authority)
+    }
+
+    /// One request on a connection of its own.
+    func exchange(_ request: Request, within limit: Duration = .seconds(10)) throws -> Response {
+        let connection = try connect()
+        return try connection.exchange(request, within: limit)
+    }
+}
+
+/// Runs `body` with a server, ends the server, and removes its data.
+///
+/// A server that ended by itself is an issue, whatever the body found out.
+func withServer(
+    _ options: String..., environment: [String: String] = [:], sourceLocation: SourceLocation = #_sourceLocation,
+    _ body: (ServerProcess) throws -> Void
+) throws {
+    let server = try ServerProcess(options, environment: environment)
+    defer { withExtendedLifetime(server) { server.process.kill(SIGKILL) } }
+    do {
+        try body(server)
+    } catch {
+        Issue.record(error, "The server wrote:\n\(server.log.suffix(4000))", sourceLocation: sourceLocation)
+    }
+    switch server.process.ending {
+    case nil, .exited(0), .signalled(SIGKILL): break
+    case let ending?:
+        Issue.record(
+            "The server ended: \(ending). It wrote:\n\(server.log.suffix(4000))", sourceLocation: sourceLocation)
+    }
+}

@@ -1,0 +1,17 @@
+import FoundationEssentials
+import Glibc
+import SystemCalls
+
+/// A directory of its own below the system's temporary one, removed with everything in it when this object goes.
+final class TemporaryDirectory: Sendable {
+    let path: String
+
+    init() throws {
+        let base = ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp"
+        var template = Array((base + "/onward-test-XXXXXX").utf8CString)
+        guard mkdtemp(&template) != nil else { throw WireFailure.system(.current) }
+        path = template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+}

@@ -1,0 +1,32 @@
+import FoundationEssentials
+import Testing
+
+@Suite("The kit of these tests", .timeLimit(.minutes(3)))
+struct KitTests {
+    @Test func base64AgreesWithTheRFC() {
+        #expect(Array("foobar".utf8).base64 == "Zm9vYmFy")
+        #expect(Array("foob".utf8).base64 == "Zm9vYg==")
+        #expect(Array("fooba".utf8).base64 == "Zm9vYmE=")
+        #expect([UInt8]().base64 == "")
+    }
+
+    @Test func sha256AgreesWithTheStandard() {
+        #expect(Array("abc".utf8).sha256 == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+    }
+
+    @Test func payloadsAreStable() {
+        #expect(Payload.bytes(100) == Array(Payload.bytes(1000).prefix(100)))
+        #expect(Payload.bytes(100, seed: 2) != Payload.bytes(100, seed: 1))
+    }
+
+    @Test(.blocking) func blockingBodiesRunOnThreadsOfTheirOwn() {
+        let name = FileManager.default.contents(atPath: "/proc/thread-self/comm")
+        #expect(name.map { String(decoding: $0, as: UTF8.self).hasPrefix("blocking-") } == true)
+    }
+
+    @Test(.blocking) func anEndedProcessIsReported() throws {
+        let process = try ChildProcess("/bin/sh", ["-c", "echo hello >&2; exit 7"])
+        #expect(try process.awaitEnding() == .exited(7))
+        #expect(process.errorOutput == "hello\n")
+    }
+}

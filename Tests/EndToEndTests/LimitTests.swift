@@ -1,0 +1,267 @@
+import FoundationEssentials
+import Testing
+
+/// Draft section 4.1.4.
+@Suite("Limits", .serialized, .timeLimit(.minutes(3)), .blocking)
+struct LimitTests {
+    @Test(
+        "LIM-01 LIM-02 INT-05: what is too large is refused before any content, with the limits",
+        arguments: [true, false])
+    func tooLarge(byContentLength: Bool) throws {
+        try withServer("--max-size", "100") { server in
+            let connection = try server.connect()
+            let request =
+                byContentLength
+                ? Request.creation(.v8, complete: true, .declared(101))
+                : Request.creation(.v8, complete: false, length: 101, .declared(50))
+            try connection.send(request.with("Expect", "100-continue"))
+            let response = try connection.readResponse()
+            #expect(response.status == 413)
+            #expect(response.limits?["max-size"] == 100)
+            #expect(response.complete == false)
+            #expect(response.interim.isEmpty)
+            let exact = try server.exchange(.creation(.v8, complete: true, .bytes(Payload.bytes(100))))
+            #expect(exact.status == 201)
+        }
+    }
+
+    @Test("LIM-01: --max-size binds plain uploads, too", arguments: ["PUT", "POST"], [true, false])
+    func plainTooLarge(method: String, chunked: Bool) throws {
+        try withServer("--max-size", "100") { server in
+            let target = method == "PUT" ? "/files/f" : "/files/"
+            let content: Request.Content =
+                chunked ? .chunks([Payload.bytes(60), Payload.bytes(60)]) : .bytes(Payload.bytes(101))
+            let response = try server.exchange(Request(method, target, [], content))
+            #expect(response.status == 413)
+            #expect(server.publishedNames().isEmpty)
+        }
+    }
+
+    @Test("LIM-03 SEC-11: content of unknown length is stopped at the maximum")
+    func unknownLength() throws {
+        try withServer("--max-size", "100K") { server in
+            let connection = try server.connect()
+            try connection.send(Request.creation(.v8, complete: true, .openChunks))
+            let chunk = Request.chunk(Payload.bytes(8192))
+            _ = connection.sendWhatGoes((0..<64).flatMap { _ in chunk }, within: .seconds(2))
+            let response = try connection.readResponse()
+            #expect(response.status == 413)
+            #expect(response.limits?["max-size"] == 100_000)
+            let largest = try FileManager.default.subpathsOfDirectory(atPath: server.root + "/uploads").map {
+                FileManager.default.contents(atPath: server.root + "/uploads/" + $0)?.count ?? 0
+            }.max()
+            #expect((largest ?? 0) <= 100_000)
+            #expect(server.publishedNames().isEmpty)
+        }
+    }
+
+    @Test("LIM-04 LIM-05: more content than one request may have is refused, and the upload goes on")
+    func maxAppend() throws {
+        try withServer("--max-append-size", "10") { server in
+            let creation = try server.exchange(.creation(.v8, complete: false, .bytes(Payload.bytes(11))))
+            #expect(creation.status == 413)
+            #expect(creation.limits?["max-append-size"] == 10)
+            let location = try server.begin(.v8, "/files/f", Payload.bytes(10))
+            let response = try server.exchange(
+                .append(.v8, location, at: 10, complete: false, .bytes(Payload.bytes(11))))
+            #expect(response.status == 413)
+            #expect(response.complete == false)
+            #expect(response.limits?["max-append-size"] == 10)
+            #expect(try server.retrieve(location).offset == 10)
+            let right = try server.exchange(.append(.v8, location, at: 10, complete: true, .bytes(Payload.bytes(10))))
+            #expect(right.status == 201)
+        }
+    }
+
+    @Test("LIM-04: chunked content is counted against it")
+    func maxAppendChunked() throws {
+        try withServer("--max-append-size", "10") { server in
+            let location = try server.begin()
+            let response = try server.exchange(
+                .append(.v8, location, at: 0, complete: false, .chunks([Payload.bytes(20)])))
+            #expect(response.status == 413)
+            let offset = try #require(try server.retrieve(location).offset)
+            #expect(offset <= 10)
+        }
+    }
+
+    @Test("LIM-06 LIM-07 LIM-08: small content is refused where more follows, and only there")
+    func minAppend() throws {
+        try withServer("--min-append-size", "10") { server in
+            #expect(try server.exchange(.creation(.v8, complete: false, .bytes(Payload.bytes(9)))).status == 400)
+            let location = try server.begin(.v8, "/files/f", [])
+            let small = try server.exchange(.append(.v8, location, at: 0, complete: false, .bytes(Payload.bytes(9))))
+            #expect(small.status == 400)
+            #expect(small.limits?["min-append-size"] == 10)
+            #expect(try server.retrieve(location).offset == 0)
+            let enough = try server.exchange(.append(.v8, location, at: 0, complete: false, .bytes(Payload.bytes(10))))
+            #expect(enough.status == 204)
+            let last = try server.exchange(.append(.v8, location, at: 10, complete: true, .bytes([1])))
+            #expect(last.status == 201)
+            let other = try server.begin(.v8, "/files/g", Payload.bytes(10))
+            #expect(try server.exchange(.append(.v8, other, at: 10, complete: true, .bytes([]))).status == 201)
+        }
+    }
+
+    @Test("LIM-06: the bytes of an interrupted request are kept, however few")
+    func minAppendInterrupted() throws {
+        try withServer("--min-append-size", "10") { server in
+            let location = try server.begin()
+            let connection = try server.connect()
+            try connection.open(.append(.v8, location, at: 0, complete: false, .declared(20)))
+            try connection.send([1, 2, 3])
+            connection.close()
+            try server.awaitInterruption("PATCH")
+            #expect(try server.retrieve(location).offset == 3)
+        }
+    }
+
+    @Test("LIM-09: what is too small to be resumed is taken plainly, without 104")
+    func minSize() throws {
+        try withServer("--min-size", "1000") { server in
+            let small = try server.exchange(
+                .creation(.v8, "PUT", "/files/a", complete: true, .bytes(Payload.bytes(10))))
+            #expect(small.status == 201)
+            #expect(small.complete == true)
+            #expect(small.interim.isEmpty)
+            let large = try server.exchange(
+                .creation(.v8, "PUT", "/files/b", complete: true, .bytes(Payload.bytes(1000))))
+            #expect(large.interim.first?.limits?["min-size"] == 1000)
+        }
+    }
+
+    @Test("LIM-10 LIM-11: an upload keeps the limits of its creation")
+    func stable() throws {
+        try withServer("--max-size", "1000", "--max-append-size", "500", "--min-append-size", "1") { server in
+            let location = try server.begin(.v8, "/files/f", [1])
+            try server.crash()
+            try server.restart([
+                "--max-size", "10", "--max-append-size", "5", "--min-append-size", "4", "--min-size", "3",
+            ])
+            let limits = try #require(try server.retrieve(location).limits)
+            #expect(limits["max-size"] == 1000)
+            #expect(limits["max-append-size"] == 500)
+            #expect(limits["min-append-size"] == 1)
+            #expect(limits["min-size", default: 0] == 0)
+            let response = try server.exchange(
+                .append(.v8, location, at: 1, complete: true, .bytes(Payload.bytes(100))))
+            #expect(response.status == 201)
+        }
+    }
+
+    @Test(
+        "LIM-13 LIM-14 LIM-18 LIM-20: OPTIONS tells the limits, and what else is supported",
+        arguments: ["/files/f", "/files/", "/files/a/b/"])
+    func discovery(target: String) throws {
+        try withServer { server in
+            let response = try server.exchange(Request("OPTIONS", target))
+            #expect(response.isSuccessful)
+            #expect(response.limits?.isEmpty == false)
+            #expect(response.list("Accept-Patch").contains("application/partial-upload"))
+            #expect(response.fields.contains("Allow"))
+        }
+    }
+
+    @Test("LIM-14 LIM-15 LIM-16 H11-26: OPTIONS * and every resource announce the same limits")
+    func sameEverywhere() throws {
+        try withServer("--max-size", "1000", "--min-size", "2", "--max-append-size", "500", "--min-append-size", "3") {
+            server in
+            let expected: [String: Int64] = [
+                "max-size": 1000, "min-size": 2, "max-append-size": 500, "min-append-size": 3,
+            ]
+            let location = try server.begin(.v8, "/files/f", Payload.bytes(3))
+            for target in ["*", "/files/f", "/files/", location] {
+                let response = try server.exchange(Request("OPTIONS", target, Request.versionField(.v8)))
+                #expect(response.isSuccessful)
+                #expect(response.limits?.filter { $0.key != "max-age" } == expected, "\(target)")
+            }
+            #expect(try server.retrieve(location).limits?.filter { $0.key != "max-age" } == expected)
+        }
+    }
+
+    @Test("LIM-17: a resource without uploads announces none", arguments: ["/healthz", "/readyz", "/nothing"])
+    func unsupported(target: String) throws {
+        try withServer { server in
+            let response = try server.exchange(Request("OPTIONS", target))
+            #expect(!response.fields.contains("Upload-Limit"))
+        }
+    }
+
+    @Test("LIM-19: an expired upload is gone, and so are its bytes")
+    func expires() throws {
+        try withServer("--max-age", "1s") { server in
+            let location = try server.begin(.v8, "/files/f", Payload.bytes(100_000))
+            let gone = try Deadline.poll(within: .seconds(10)) { () -> Response? in
+                let state = try server.retrieve(location)
+                return state.isSuccessful ? nil : state
+            }
+            #expect([404, 410].contains(gone?.status))
+            #expect(
+                [404, 410].contains(
+                    try server.exchange(.append(.v8, location, at: 100_000, complete: true, .bytes([]))).status))
+            let removed: Bool? = try Deadline.poll(within: .seconds(10)) {
+                let sizes = try FileManager.default.subpathsOfDirectory(atPath: server.root + "/uploads").map {
+                    FileManager.default.contents(atPath: server.root + "/uploads/" + $0)?.count ?? 0
+                }
+                return sizes.allSatisfy { $0 == 0 } ? true : nil
+            }
+            #expect(removed == true)
+        }
+    }
+
+    @Test("SEC-09 SEC-10: empty appends do not prolong a life")
+    func notProlonged() throws {
+        try withServer("--max-age", "2s") { server in
+            let location = try server.begin(.v8, "/files/f", [1])
+            let begun = ContinuousClock.now
+            let gone = try Deadline.poll(within: .seconds(10)) { () -> Response? in
+                let response = try server.exchange(.append(.v8, location, at: 1, complete: false, .bytes([])))
+                return response.isSuccessful ? nil : response
+            }
+            #expect([404, 410].contains(gone?.status))
+            #expect(ContinuousClock.now - begun < .seconds(6))
+        }
+    }
+
+    @Test("SEC-08: the number of unfinished uploads is limited")
+    func maxUploads() throws {
+        try withServer("--max-uploads", "2") { server in
+            let first = try server.begin(.v8, "/files/a", [1])
+            _ = try server.begin(.v8, "/files/b", [1])
+            let third = try server.exchange(.creation(.v8, "PUT", "/files/c", complete: false, .bytes([1])))
+            #expect([429, 503].contains(third.status))
+            #expect(third.complete != true)
+            #expect(try server.exchange(.append(.v8, first, at: 1, complete: true, .bytes([]))).status == 201)
+            _ = try server.begin(.v8, "/files/c", [1])
+        }
+    }
+
+    @Test("SEC-06: the quota counts all that arrives, over all uploads")
+    func quota() throws {
+        try withServer("--quota", "100K") { server in
+            let first = try server.begin(.v8, "/files/a", Payload.bytes(60_000))
+            let second = try server.exchange(.creation(.v8, "PUT", "/files/b", complete: false, .bytes([])))
+            let location = try #require(second.location)
+            let over = try server.exchange(
+                .append(.v8, location, at: 0, complete: false, .chunks([Payload.bytes(60_000)])))
+            #expect((400..<600).contains(over.status))
+            #expect(over.complete == false)
+            #expect(try #require(try server.retrieve(location).offset) <= 40_000)
+            #expect(try server.exchange(.append(.v8, first, at: 60_000, complete: true, .bytes([]))).status == 201)
+        }
+    }
+
+    @Test("below --min-free nothing new is begun: 507, and the server is not ready")
+    func minFree() throws {
+        try withServer { server in
+            let location = try server.begin(.v8, "/files/old", [1])
+            try server.crash()
+            try server.restart(["--min-free", "900T"])
+            let response = try server.exchange(.creation(.v8, complete: true, .bytes([1])))
+            #expect(response.status == 507)
+            #expect(response.complete == false)
+            #expect(try server.exchange(.get("/healthz")).status == 200)
+            #expect(try server.retrieve(location).offset == 1)
+        }
+    }
+}

@@ -1,0 +1,243 @@
+import FoundationEssentials
+import Testing
+
+/// Paths and file names from strangers.
+@Suite("Names and paths", .serialized, .timeLimit(.minutes(3)), .blocking)
+struct NameTests {
+    /// Every path that names something outside, something else, or nothing.
+    private static let badPaths: [String] = [
+        "/files/../secret", "/files/..", "/files/../", "/files/%2e%2e/secret", "/files/%2E%2E/secret",
+        "/files/.%2e/secret",
+        "/files/..%2fsecret", "/files/..%2Fsecret", "/files/%2e%2e%2fsecret", "/files/a/../../secret", "/files/./f",
+        "/files/%2e/f", "/files/a/./f", "/files/a%2fb", "/files/a%2Fb", "/files/..%5csecret", "/files/a%5Cb",
+        "/files/a\\b",
+        "/files/..\\secret", "/files//f", "/files//", "//files/f", "/files/a//b", "/files/%00", "/files/f%00.txt",
+        "/files/%0a", "/files/a%0d%0aX:1", "/files/%7f", "/files/%c2%80", "/files/%ff", "/files/%c0%ae%c0%ae/secret",
+        "/files/%c0%af", "/files/%e0%80%af", "/files/%ed%a0%80", "/files/%", "/files/%2", "/files/%zz", "/files/%u002e",
+    ]
+
+    @Test(
+        "SEC-04 SEC-14: no spelling of a path leaves the root or means two things",
+        arguments: ["GET", "HEAD", "PUT", "DELETE", "POST"])
+    func traversal(method: String) throws {
+        try withServer { server in
+            let secret = Array("secret".utf8)
+            #expect(FileManager.default.createFile(atPath: server.root + "/secret", contents: Data(secret)))
+            #expect(FileManager.default.createFile(atPath: server.directory.path + "/secret", contents: Data(secret)))
+            for path in Self.badPaths {
+                let takesContent = method == "PUT" || method == "POST"
+                let response = try server.exchange(Request(method, path, [], takesContent ? .bytes([1]) : .none))
+                #expect([400, 404, 405].contains(response.status), "\(method) \(path): \(response.status)")
+                #expect(!response.text.contains("secret"), "\(path)")
+                #expect(!response.text.contains(server.root), "\(path)")
+            }
+            #expect(server.publishedNames().isEmpty)
+            #expect(FileManager.default.contents(atPath: server.root + "/secret") == Data(secret))
+        }
+    }
+
+    @Test("SEC-14 OFF-12: no spelling of an upload's name reaches another file")
+    func uploadNames() throws {
+        try withServer { server in
+            let location = try server.begin(.v8, "/files/f", [1])
+            let name = try #require(location.split(separator: "/").last.map(String.init))
+            let targets = [
+                "/uploads/..%2f..%2fetc%2fpasswd", "/uploads/../onward.sqlite", "/uploads/%2e%2e", "/uploads/\(name)/",
+                "/uploads/\(name)%00",
+                "/uploads/./\(name)", "/uploads//\(name)", "/uploads/\(name)x", "/uploads/\(name.dropLast())",
+                "/uploads/%20\(name)",
+                "/uploads/\(name)/x", "/uploads/" + String(repeating: "a", count: 5000), "/uploads/%ff", "/uploads/*",
+                "/uploads/",
+            ]
+            for target in targets {
+                for method in ["HEAD", "GET", "DELETE", "PATCH"] {
+                    let response = try server.exchange(
+                        method == "PATCH"
+                            ? .append(.v8, target, at: 1, complete: true, .bytes([2])) : Request(method, target))
+                    #expect((400..<500).contains(response.status), "\(method) \(target)")
+                    #expect(!response.fields.contains("Upload-Offset"))
+                }
+            }
+            #expect(try server.retrieve(location).offset == 1)
+        }
+    }
+
+    @Test("SEC-14: an upload's name in other letters is not the same", arguments: [true, false])
+    func uploadNameCase(percentEncoded: Bool) throws {
+        try withServer { server in
+            let location = try server.begin(.v8, "/files/f", [1])
+            let name = try #require(location.split(separator: "/").last.map(String.init))
+            if percentEncoded {
+                // The same name to every reader (RFC 3986 section 6.2.2.2).
+                let first = try #require(name.utf8.first)
+                let response = try server.retrieve("/uploads/%" + String(first, radix: 16) + name.dropFirst())
+                #expect(response.offset == 1 || response.status == 404)
+            } else if name != name.uppercased() {
+                #expect(try server.retrieve("/uploads/" + name.uppercased()).status == 404)
+            }
+        }
+    }
+
+    @Test("SEC-04: names of 255 bytes are stored, longer ones are refused", arguments: [255, 256, 5000])
+    func longNames(count: Int) throws {
+        try withServer { server in
+            let name = String(repeating: "n", count: count)
+            let response = try server.exchange(.creation(.v8, "PUT", "/files/\(name)", complete: true, .bytes([1])))
+            #expect(count == 255 ? response.status == 201 : [400, 414].contains(response.status))
+            #expect(server.publishedNames() == (count == 255 ? [name] : []))
+        }
+    }
+
+    @Test("a deep path makes its directories; a path through a file does not")
+    func directories() throws {
+        try withServer { server in
+            #expect(
+                try server.exchange(.creation(.v8, "PUT", "/files/a/b/c", complete: true, .bytes([1]))).status == 201)
+            #expect(server.published("a/b/c") == [1])
+            let through = try server.exchange(.creation(.v8, "PUT", "/files/a/b/c/d", complete: true, .bytes([1])))
+            #expect((400..<500).contains(through.status))
+            let onto = try server.exchange(.creation(.v8, "PUT", "/files/a/b", complete: true, .bytes([1])))
+            #expect((400..<500).contains(onto.status))
+            let collection = try server.exchange(.creation(.v8, "PUT", "/files/a/b/", complete: true, .bytes([1])))
+            #expect(collection.status == 405)
+            #expect(server.published("a/b/c") == [1])
+        }
+    }
+
+    @Test("names that differ in case, and names in other scripts, are different files")
+    func otherScripts() throws {
+        try withServer { server in
+            let names = [
+                "a", "A", "%C3%A9", "e%CC%81", "%F0%9F%90%9F", "a%20b", "a+b", "a%2Bb%3F", "a%23b", "a%25b",
+                "%E6%97%A5%E6%9C%AC",
+            ]
+            for (number, name) in names.enumerated() {
+                let response = try server.exchange(
+                    .creation(.v8, "PUT", "/files/" + name, complete: true, .bytes([UInt8(number)])))
+                #expect(response.status == 201, "\(name)")
+                let location = try #require(response.location)
+                #expect(try server.exchange(.get(location)).body == [UInt8(number)], "\(name) at \(location)")
+            }
+            for (number, name) in names.enumerated() {
+                #expect(try server.exchange(.get("/files/" + name)).body == [UInt8(number)], "\(name)")
+            }
+            #expect(server.publishedNames().count == names.count)
+        }
+    }
+
+    @Test("SEC-04: symbolic links in the data directory lead nowhere", arguments: ["GET", "HEAD", "PUT", "DELETE"])
+    func symbolicLinks(method: String) throws {
+        try withServer { server in
+            let outside = server.directory.path + "/outside"
+            try FileManager.default.createDirectory(atPath: outside, withIntermediateDirectories: true)
+            #expect(FileManager.default.createFile(atPath: outside + "/f", contents: Data([7])))
+            #expect(try server.exchange(Request("PUT", "/files/x", [], .bytes([1]))).status == 201)
+            try FileManager.default.createSymbolicLink(atPath: server.root + "/files/dir", withDestinationPath: outside)
+            try FileManager.default.createSymbolicLink(
+                atPath: server.root + "/files/file", withDestinationPath: outside + "/f")
+            for target in ["/files/dir/f", "/files/dir/new", "/files/file", "/files/dir/"] {
+                let response = try server.exchange(Request(method, target, [], method == "PUT" ? .bytes([9]) : .none))
+                #expect(response.body != [7], "\(method) \(target)")
+            }
+            let posted = try server.exchange(
+                Request("POST", "/files/dir/", [("Content-Disposition", "inline; filename=posted")], .bytes([9])))
+            #expect(!posted.isSuccessful)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: outside) == ["f"])
+            #expect(FileManager.default.contents(atPath: outside + "/f") == Data([7]))
+        }
+    }
+
+    @Test(
+        "SEC-04: a proposed name is made safe",
+        arguments: [
+            "filename=\"../../etc/passwd\"", "filename=\"a\\\\b\"", "filename=\"C:x\"", "filename=\"C:\\\\a\\\\x\"",
+            "filename=CON",
+            "filename=\"nul.txt\"", "filename*=UTF-8''..%2fx", "filename*=UTF-8''%2e%2e%2f%2e%2e%2fetc%2fshadow",
+            "filename*=UTF-8''a%00b", "filename*=UTF-8''%E2%80%AEgnp.exe", "filename=\"..\"", "filename=\".\"",
+            "filename=\"\"",
+            "filename=\".htaccess\"", "filename=\"x:y\"", "filename=\"a/\"", "filename=\"  \"",
+            "filename*=UTF-8''%ff%fe",
+            "filename=\"" + String(repeating: "n", count: 5000) + ".txt\"", "nothing", "filename=\"<script>.html\"",
+        ])
+    func proposedNames(parameter: String) throws {
+        try withServer { server in
+            let request = Request.creation(.v8, "POST", "/files/in/", complete: true, .bytes([1]))
+                .with("Content-Disposition", "attachment; " + parameter)
+            let response = try server.exchange(request)
+            #expect(response.status == 201)
+            let names = server.publishedNames().filter { $0 != "in" }
+            #expect(names.count == 1)
+            let name = try #require(names.first)
+            #expect(name.hasPrefix("in/"))
+            let own = name.dropFirst(3)
+            #expect(!own.contains("/") && !own.contains("\\") && !own.contains(":") && !own.hasPrefix("."))
+            #expect((1...255).contains(own.utf8.count))
+            #expect(own.unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x202A...0x202E).contains($0.value) })
+            #expect(!["con", "nul", "nul.txt"].contains(own.lowercased()))
+            #expect(try server.exchange(.get(try #require(response.location))).body == [1])
+            #expect(try FileManager.default.contentsOfDirectory(atPath: server.directory.path) == ["data"])
+        }
+    }
+
+    @Test("a name that is taken is made unique; nothing is overwritten")
+    func taken() throws {
+        try withServer { server in
+            var locations: Set<String> = []
+            for number in 0..<5 {
+                let request = Request.creation(.v8, "POST", "/files/", complete: true, .bytes([UInt8(number)]))
+                    .with("Content-Disposition", "inline; filename=\"a b.txt\"")
+                let location = try #require(try server.exchange(request).location)
+                #expect(locations.insert(location).inserted)
+                #expect(try server.exchange(.get(location)).body == [UInt8(number)])
+            }
+            #expect(server.published("a b.txt") == [0])
+            #expect(server.publishedNames().allSatisfy { $0.hasSuffix(".txt") })
+        }
+    }
+
+    @Test("SEC-13: what was uploaded is served as data")
+    func servedAsData() throws {
+        try withServer { server in
+            let page = Array("<script>alert(1)</script>".utf8)
+            #expect(
+                try server.exchange(Request("PUT", "/files/p.html", [("Content-Type", "text/html")], .bytes(page)))
+                    .status == 201)
+            let response = try server.exchange(.get("/files/p.html"))
+            #expect(response.value("X-Content-Type-Options") == "nosniff")
+            #expect(
+                response.value("Content-Disposition")?.hasPrefix("attachment") == true
+                    || response.value("Content-Security-Policy")?.contains("sandbox") == true)
+            let listing = try server.exchange(.get("/files/").with("Accept", "text/html"))
+            #expect(listing.status == 200)
+            #expect(!listing.text.contains("<script>alert"))
+        }
+    }
+
+    @Test("a listing escapes names")
+    func listing() throws {
+        try withServer { server in
+            let name = "%3Cimg%20src=x%20onerror=alert(1)%3E"
+            #expect(try server.exchange(Request("PUT", "/files/" + name, [], .bytes([1]))).status == 201)
+            let page = try server.exchange(.get("/files/").with("Accept", "text/html,*/*"))
+            #expect(!page.text.contains("<img"))
+            let json = try server.exchange(.get("/files/").with("Accept", "application/json"))
+            #expect(json.value("Content-Type")?.hasPrefix("application/json") == true)
+            #expect(json.text.contains("<img src=x"))
+        }
+    }
+
+    @Test("SEC-15: the log has no whole name of an upload")
+    func log() throws {
+        try withServer("--log-level", "debug") { server in
+            let location = try server.begin(.v8, "/files/f", [1])
+            _ = try server.retrieve(location)
+            _ = try server.exchange(.append(.v8, location, at: 9, complete: true, .bytes([1])))
+            _ = try server.exchange(.append(.v8, location + "/x", at: 9, complete: true, .bytes([1])))
+            _ = try server.exchange(.get("/files/f?from=" + location))
+            _ = try server.exchange(.cancellation(.v8, location))
+            #expect(try server.stop() == .exited(0))
+            let name = try #require(location.split(separator: "/").last)
+            #expect(!server.log.contains(name))
+        }
+    }
+}

@@ -1,0 +1,148 @@
+import FoundationEssentials
+import Glibc
+import Testing
+
+/// The access log on standard error.
+@Suite("Access log", .timeLimit(.minutes(1)), .blocking)
+struct AccessLogTests {
+    private struct Line: Decodable {
+        let time: String
+        let level: String
+        let request: String?
+        let method: String?
+        let target: String?
+        let status: Int?
+        let code: String?
+        let received: Int?
+        let sent: Int?
+        let milliseconds: Double?
+        let message: String?
+    }
+
+    /// The whole lines of the log that are about a request, once there are as many as that.
+    private func lines(_ server: ServerProcess, _ count: Int, containing text: String) throws -> [String] {
+        try server.process.awaitErrorOutput { log in
+            let found = log.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
+                .filter { $0.contains(text) }
+            return found.count >= count ? found : nil
+        }
+    }
+
+    @Test("SEC-15: JSON: one valid object a line, each request with an id of its own; no upload's secret in full")
+    func json() throws {
+        // The kit finds the port in the text form alone.
+        let socket = try TemporaryDirectory()
+        let options = ["--log-format", "json", "--log-level", "debug", "--listen", "unix:\(socket.path)/s"]
+        let server = try ServerProcess(options)
+        func exchange(_ request: Request) throws -> Response {
+            try RawConnection(unixPath: socket.path + "/s").exchange(request)
+        }
+        _ = try exchange(Request("PUT", "/files/a%22b.bin", [], .bytes([1, 2, 3])))
+        _ = try exchange(Request("GET", "/files/none.bin", [("Range", "bytes=0-")]))
+        let location = try #require(try exchange(.creation(complete: false, .bytes([1, 2]))).location)
+        _ = try exchange(.append(.v8, location, at: 7, complete: false, .bytes([1])))
+        _ = try exchange(.retrieval(.v8, location))
+        _ = try exchange(.get(location + "?x=" + location))
+        _ = try exchange(.get("/x\"y?secret=1"))
+        _ = try exchange(.append(.v8, location, at: 2, complete: true, .bytes([3])))
+        _ = try exchange(.cancellation(.v8, location))
+        _ = try lines(server, 5, containing: "/uploads/")
+        #expect(try server.stop() == .exited(0))
+        let decoder = JSONDecoder()
+        var requests: Set<String> = []
+        for text in server.log.split(separator: "\n") {
+            let line = try decoder.decode(Line.self, from: Data(text.utf8))
+            #expect(line.time.hasPrefix("20") && line.time.hasSuffix("Z"))
+            guard line.method != nil else { continue }
+            let identifier = try #require(line.request)
+            #expect(requests.insert(identifier).inserted)
+            #expect(line.target?.hasPrefix("/") == true)
+            #expect(line.received != nil && line.sent != nil && (line.milliseconds ?? -1) >= 0)
+        }
+        #expect(requests.count == 9)
+        let mismatch = try lines(server, 1, containing: "\"status\":409")
+        #expect(mismatch[0].contains("\"code\":\"mismatching-upload-offset\""))
+        let secret = try #require(location.split(separator: "/").last)
+        #expect(!server.log.contains(secret))
+        #expect(!server.log.contains(secret.prefix(12)))
+        #expect(!server.log.contains("secret=1"), "queries are not logged")
+    }
+
+    @Test("SEC-15: text: time, id, method, target, status and bytes on one line, whatever the request says")
+    func text() throws {
+        try withServer { server in
+            let body = Payload.bytes(1000)
+            let connection = try server.connect()
+            _ = try connection.exchange(Request("PUT", "/files/f.bin", [], .bytes(body)))
+            _ = try connection.exchange(Request("GET", "/files/f.bin", [("Range", "bytes=0-99")]))
+            _ = try connection.exchange(.get("/files/none"))
+            let put = try lines(server, 1, containing: " PUT /files/f.bin 201 in=1000 ")[0]
+            #expect(put.hasPrefix("20"))
+            for text in [" GET /files/f.bin 206 in=0 out=100 ", " GET /files/none 404 "] {
+                let found = try lines(server, 1, containing: text)
+                #expect(found.count == 1)
+            }
+            // Nothing that a client sends makes a line of its own, or colours a terminal.
+            let forged = try server.connect()
+            try forged.send("GET /files/a\u{1B}[31mb HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            _ = try? forged.readResponse()
+            _ = try server.exchange(.get("/files/x%0a2026-01-01T00:00:00Z%20forged"))
+            _ = try lines(server, 1, containing: "forged")
+            #expect(!server.log.contains("\u{1B}"))
+            #expect(!server.log.split(separator: "\n").contains { $0.hasPrefix("2026-01-01") })
+            let location = try #require(try server.exchange(.creation(complete: false, .bytes([1, 2]))).location)
+            _ = try server.exchange(.retrieval(.v8, location))
+            _ = try server.exchange(.get("http://\(server.authority)\(location)"))
+            for spelling in ["%75ploads", "uploads/", "uploads"] {
+                let secret = try #require(location.split(separator: "/").last)
+                _ = try server.exchange(.get("/\(spelling)/\(secret)"))
+            }
+            let secret = try #require(location.split(separator: "/").last)
+            _ = try server.exchange(.get("/healthz"))
+            _ = try lines(server, 1, containing: "/healthz")
+            #expect(!server.log.contains(secret))
+        }
+    }
+
+    @Test(
+        "The code of a problem document stands in its log line")
+    func codes() throws {
+        try withServer { server in
+            _ = try server.download("none")
+            _ = try lines(server, 1, containing: " GET /files/none 404 no-such-file ")
+            _ = try server.exchange(Request("PUT", "/files/none", [("If-Match", "*")], .bytes([1])))
+            _ = try lines(server, 1, containing: " PUT /files/none 412 precondition-failed ")
+        }
+    }
+
+    @Test("A request whose client went away is logged as interrupted")
+    func interrupted() throws {
+        try withServer { server in
+            let connection = try server.connect()
+            try connection.send(Request("PUT", "/files/f.bin", [], .declared(1000)))
+            try connection.send(Payload.bytes(400))
+            connection.close()
+            let line = try lines(server, 1, containing: "PUT /files/f.bin - ")[0]
+            #expect(line.contains("in=400"))
+            #expect(line.hasSuffix("interrupted"))
+            #expect(server.fileContent("f.bin") == nil)
+        }
+    }
+
+    @Test("--log-level error: silence while all is well")
+    func level() throws {
+        let directory = try TemporaryDirectory()
+        let socket = directory.path + "/s"
+        let process = try ServerProcess.run(
+            [
+                "--root", directory.path + "/data", "--listen", "unix:" + socket, "--log-level", "error", "--min-free",
+                "0",
+            ])
+        let connection: RawConnection? = Deadline.poll(within: .seconds(15)) { try? RawConnection(unixPath: socket) }
+        let response = try #require(connection).exchange(.get("/files/none"))
+        #expect(response.status == 404)
+        process.kill(SIGTERM)
+        #expect(try process.awaitEnding() == .exited(0))
+        #expect(process.errorOutput.isEmpty)
+    }
+}

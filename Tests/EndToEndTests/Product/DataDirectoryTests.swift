@@ -1,0 +1,141 @@
+import FoundationEssentials
+import Glibc
+import Testing
+
+/// The data directory of `onward serve`: how it is made, and what happens when it cannot be used.
+@Suite("Data directory", .timeLimit(.minutes(1)), .blocking)
+struct DataDirectoryTests {
+    private func permissions(_ path: String) -> mode_t? {
+        var information = stat()
+        return stat(path, &information) == 0 ? information.st_mode & 0o777 : nil
+    }
+
+    private func run(_ root: String) throws -> ServeRun {
+        try ServeRun(["serve", "--listen", "127.0.0.1:0", "--root", root])
+    }
+
+    @Test(
+        "What is missing is made, its parents included: the directory 0700, the database 0600, files by their own names"
+    )
+    func made() throws {
+        let directory = try TemporaryDirectory()
+        let root = directory.path + "/a/b c/data"
+        let process = try ServerProcess.run(["--root", root, "--listen", "127.0.0.1:0"])
+        _ = try process.awaitErrorOutput { $0.contains("listening on") ? true : nil }
+        #expect(permissions(root) == 0o700)
+        #expect(permissions(root + "/onward.sqlite") == 0o600)
+        for name in ["files", "uploads"] { #expect(permissions(root + "/" + name) != nil, "\(name)") }
+        process.kill(SIGTERM)
+        #expect(try process.awaitEnding() == .exited(0))
+
+        try withServer { server in
+            try server.publish(Payload.bytes(100), as: "dir/my file.txt".addingEscapes)
+            #expect(server.fileContent("dir/my file.txt") == Payload.bytes(100))
+            let mode = try #require(permissions(server.path(of: "dir/my file.txt")))
+            #expect(mode & 0o400 != 0 && mode & 0o133 == 0, "a person may read it; nobody runs it")
+        }
+    }
+
+    @Test("A root that is a file, lies below one, or is no directory's name ends with 74 and says so")
+    func noDirectory() throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.path + "/file"
+        try Data("mine".utf8).write(to: URL(filePath: file))
+        try run(file).expect(74, file)
+        try run(file + "/data").expect(74, file)
+        #expect(symlinkFile(directory.path + "/nowhere/at all", directory.path + "/dangling"))
+        try run(directory.path + "/dangling").expect(74, "dangling")
+        try run(directory.path + "/" + String(repeating: "x", count: 300)).expect(74)
+        try run("/proc/onward-data").expect(74, "/proc/onward-data")
+        #expect(FileManager.default.contents(atPath: file) == Data("mine".utf8))
+    }
+
+    @Test("Parts that are not what they should be end with 74; nothing of them is changed")
+    func foreignParts() throws {
+        for (name, content) in [
+            ("files", "a file"), ("uploads", "a file"), ("onward.sqlite", "this is no database at all"),
+        ] {
+            let directory = try TemporaryDirectory()
+            let root = directory.path + "/data"
+            try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
+            try Data(content.utf8).write(to: URL(filePath: root + "/" + name))
+            try run(root).expect(74, root)
+            #expect(FileManager.default.contents(atPath: root + "/" + name) == Data(content.utf8), "\(name)")
+        }
+        // A link would lead out of the directory.
+        let directory = try TemporaryDirectory()
+        let root = directory.path + "/data"
+        try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
+        #expect(symlinkFile("/tmp", root + "/files"))
+        try run(root).expect(74, root)
+    }
+
+    @Test(
+        "A root without permissions ends with 74",
+        .enabled(if: geteuid() != 0 || Dropped.isPossible, "root is refused nothing, and setpriv is missing"))
+    func permissionless() throws {
+        let directory = try TemporaryDirectory()
+        let root = directory.path + "/data"
+        try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
+        #expect(chmod(directory.path, 0o711) == 0)
+        #expect(chmod(root, 0o555) == 0)
+        try Dropped.run(["serve", "--listen", "127.0.0.1:0", "--root", root]).expect(74, root)
+        try Dropped.run(["serve", "--listen", "127.0.0.1:0", "--root", directory.path + "/new"]).expect(74, "/new")
+        #expect(chmod(root, 0o700) == 0)
+    }
+
+    @Test(
+        "A root on a read-only file system ends with 74",
+        .enabled(if: ReadOnlyMount.isPossible, "it takes root and a mount namespace of one's own"))
+    func readOnly() throws {
+        let directory = try TemporaryDirectory()
+        let root = directory.path + "/data"
+        try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
+        try ReadOnlyMount.run(root, ["serve", "--listen", "127.0.0.1:0", "--root", root]).expect(74, root)
+        try ReadOnlyMount.run(root, ["serve", "--listen", "127.0.0.1:0", "--root", root + "/new"]).expect(74, root)
+    }
+
+    @Test("A second server on the same directory ends with 75, and the first does not notice")
+    func inUse() throws {
+        try withServer { server in
+            try server.publish([1, 2, 3], as: "f.bin")
+            try run(server.root).expect(75, server.root)
+            try run(server.directory.path + "/./data/").expect(75)
+            #expect(symlinkFile(server.root, server.directory.path + "/link"))
+            try run(server.directory.path + "/link").expect(75)
+            #expect(try server.download("f.bin").body == [1, 2, 3])
+            try server.publish([4], as: "g.bin")
+            // The lock goes with the process, however it ends.
+            try server.restart()
+            #expect(try server.download("g.bin").body == [4])
+        }
+    }
+}
+
+/// A run of `onward` as a user who is not root.
+enum Dropped {
+    static var isPossible: Bool { access("/usr/bin/setpriv", X_OK) == 0 }
+
+    static func run(_ arguments: [String]) throws -> ServeRun {
+        guard geteuid() == 0 else { return try ServeRun(arguments) }
+        return try ServeRun(
+            shell: "exec setpriv --reuid=65534 --regid=65534 --clear-groups \"$0\" \"$@\" 1>&2", arguments)
+    }
+}
+
+/// A run of `onward` to which one directory is mounted read-only.
+enum ReadOnlyMount {
+    static let isPossible: Bool = {
+        guard geteuid() == 0, let probe = try? ChildProcess("/usr/bin/unshare", ["-m", "/bin/true"]) else {
+            return false
+        }
+        return (try? probe.awaitEnding()) == .exited(0)
+    }()
+
+    static func run(_ directory: String, _ arguments: [String]) throws -> ServeRun {
+        try ServeRun(
+            shell: "exec unshare -m /bin/sh -c 'mount --bind \"$DIRECTORY\" \"$DIRECTORY\" && "
+                + "mount -o remount,ro,bind \"$DIRECTORY\" && exec \"$0\" \"$@\"' \"$0\" \"$@\" 1>&2",
+            arguments, environment: ["DIRECTORY": directory])
+    }
+}

@@ -1,0 +1,68 @@
+import ResumableUpload
+import SystemCalls
+import Testing
+import TransferServer
+import UploadStorage
+
+/// A server in this process, as a program that embeds it would run it: files below `/files`, and targets of the test's own.
+final class EmbeddedServer {
+    let directory: TemporaryDirectory
+    let store: UploadStore
+    let server: Server
+    let port: UInt16
+
+    init(
+        limits: UploadLimits = UploadLimits(maxAge: 604_800), announcesWithoutVersion: Bool = false,
+        targets: [(prefix: String, handler: any TargetHandler)]
+    ) throws {
+        directory = try TemporaryDirectory()
+        store = try UploadStore.open(root: directory.path + "/data", configuration: StoreConfiguration(minFree: 0))
+        let configuration = ServerConfiguration(
+            listeners: [.tcp(host: "127.0.0.1", port: 0)], limits: limits,
+            announcesWithoutVersion: announcesWithoutVersion, logLevel: .error)
+        server = Server(
+            configuration: configuration, store: store,
+            handlers: [("files", FilesHandler(store: store))] + targets)
+        try server.start()
+        guard case .tcp(_, let port)? = server.addresses.first else { throw WireFailure.server("no address") }
+        self.port = port
+    }
+
+    deinit {
+        server.stop()
+        store.close()
+    }
+
+    func connect() throws -> RawConnection { try RawConnection(port: port) }
+
+    /// One request on a connection of its own.
+    func exchange(_ request: Request, within limit: Duration = .seconds(10)) throws -> Response {
+        let connection = try connect()
+        return try connection.exchange(request, within: limit)
+    }
+
+    /// Creates an upload of a part and returns its location.
+    func begin(
+        _ version: Interop, _ method: String, _ target: String, _ content: [UInt8], _ fields: [(String, String)] = []
+    ) throws -> String {
+        var creation = Request.creation(version, method, target, complete: false, .bytes(content))
+        creation.fields += fields
+        let response = try exchange(creation)
+        try #require(response.status == 201, "\(response)")
+        return try #require(response.location)
+    }
+
+    /// The same with the newest version and `POST`.
+    func begin(_ content: [UInt8]) throws -> String { try begin(.v8, "POST", "/inbox/doc", content) }
+}
+
+/// Runs `body` with a server in this process that has `target` below `/inbox`.
+func withTarget(
+    _ target: RecordingTarget, limits: UploadLimits = UploadLimits(maxAge: 604_800),
+    _ body: (EmbeddedServer) throws -> Void
+) throws {
+    let host = try EmbeddedServer(limits: limits, targets: [("inbox", target)])
+    // A target that is held would keep the server from stopping.
+    defer { target.release() }
+    try body(host)
+}

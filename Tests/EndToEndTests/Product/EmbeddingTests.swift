@@ -1,0 +1,144 @@
+import FoundationEssentials
+import HTTPSemantics
+import ResumableUpload
+import SystemCalls
+import Testing
+import TransferServer
+import UploadStorage
+
+/// Starting and stopping a server in a process that does other things, too.
+@Suite("Embedding", .timeLimit(.minutes(1)), .blocking)
+struct EmbeddingTests {
+    /// Publishes what it gets under a name of its own choice.
+    private struct Publisher: TargetHandler {
+        func methods(of target: Target) -> [HTTPSemantics.Method] { [.post] }
+        func accept(_ proposal: UploadProposal) -> Acceptance { .accept }
+
+        func complete(_ upload: ReceivedUpload) throws -> TargetOutcome {
+            guard let name = PublishedName(segments: ["inbox", "\(upload.length).bin"]) else {
+                throw RecordingTarget.Failure()
+            }
+            return .publish(
+                Publication(name: name) { created, name in
+                    FinalResponse(status: created ? 201 : 200, content: Array(name.path.utf8))
+                })
+        }
+
+        func respond(to request: TargetRequest) -> TargetAnswer { .response(FinalResponse(status: 404)) }
+    }
+
+    @Test("A target of one's own may publish its bytes as a file in one step")
+    func publishing() throws {
+        let host = try EmbeddedServer(targets: [("publish", Publisher())])
+        let location = try host.begin(.v8, "POST", "/publish/x", [1, 2, 3])
+        let response = try host.exchange(.append(.v8, location, at: 3, complete: true, .bytes([4, 5])))
+        #expect(response.status == 201)
+        #expect(response.text == "inbox/5.bin")
+        #expect(try host.exchange(.get("/files/inbox/5.bin")).body == [1, 2, 3, 4, 5])
+    }
+
+    @Test("Requests go to the handler with the longest prefix; what none has is 404")
+    func routing() throws {
+        let outer = RecordingTarget()
+        let inner = RecordingTarget()
+        let host = try EmbeddedServer(targets: [("media", outer), ("media/incoming", inner)])
+        #expect(try host.exchange(.get("/media/a?q=1")).text == "GET /media/a q=1\n")
+        #expect(try host.exchange(Request("POST", "/media/incoming/x", [], .bytes([1]))).status == 203)
+        #expect(try host.exchange(Request("POST", "/media/incomingx", [], .bytes([2]))).status == 203)
+        #expect(try host.exchange(Request("POST", "/media/other/x", [], .bytes([3]))).status == 203)
+        #expect(inner.calls.map(\.content) == [[1]])
+        #expect(outer.calls.map(\.content) == [[2], [3]])
+        #expect(try host.exchange(Request("POST", "/mediax", [], .bytes([4]))).status == 404)
+        #expect(try host.exchange(.get("/")).status == 404)
+    }
+
+    @Test("CRE-01: announcing without a version, as the RFC will have it, is a switch")
+    func announcing() throws {
+        let host = try EmbeddedServer(announcesWithoutVersion: true, targets: [("inbox", RecordingTarget())])
+        let response = try host.exchange(.creation(nil, "POST", "/inbox/x", complete: true, .bytes([1])))
+        let announcement = try #require(response.interim.first)
+        #expect(announcement.location?.hasPrefix("/uploads/") == true)
+        #expect(!announcement.fields.contains("Upload-Draft-Interop-Version"))
+    }
+
+    @Test("A server starts once, says why it cannot, and gives its address back when it stops")
+    func starting() throws {
+        let host = try EmbeddedServer(targets: [])
+        #expect(throws: Server.StartError.self) { try host.server.start() }
+        let busy = Server(
+            configuration: ServerConfiguration(listeners: [.tcp(host: "127.0.0.1", port: host.port)], logLevel: .error),
+            store: host.store, handlers: [])
+        do {
+            try busy.start()
+            Issue.record("two servers on one address")
+        } catch {
+            guard case .cannotListen(let address, let reason) = error else {
+                Issue.record(error)
+                return
+            }
+            #expect(address == .tcp(host: "127.0.0.1", port: host.port))
+            #expect(reason == .addressInUse)
+        }
+        let open = Server(
+            configuration: ServerConfiguration(listeners: [.tcp(host: "0.0.0.0", port: 0)], logLevel: .error),
+            store: host.store, handlers: [])
+        do {
+            try open.start()
+            Issue.record("anonymous beyond loopback")
+        } catch {
+            guard case .anonymousBeyondLoopback = error else {
+                Issue.record(error)
+                return
+            }
+        }
+        host.server.stop()
+        #expect((try? host.connect()) == nil)
+        let next = Server(
+            configuration: ServerConfiguration(listeners: [.tcp(host: "127.0.0.1", port: host.port)], logLevel: .error),
+            store: host.store, handlers: [("files", FilesHandler(store: host.store))])
+        try next.start()
+        #expect(try host.exchange(Request("PUT", "/files/f.bin", [], .bytes([1]))).status == 201)
+        next.stop()
+        next.stop()
+    }
+
+    @Test("Two servers in one process, each with its store, do not know each other; one directory has one store")
+    func two() throws {
+        let first = try EmbeddedServer(targets: [])
+        let second = try EmbeddedServer(targets: [])
+        #expect(try first.exchange(Request("PUT", "/files/f.bin", [], .bytes([1]))).status == 201)
+        #expect(try second.exchange(.get("/files/f.bin")).status == 404)
+        let location = try first.begin(.v8, "PUT", "/files/g.bin", [1])
+        #expect(try second.exchange(.retrieval(.v8, location)).status == 404)
+        #expect(throws: StoreError.inUse) { try UploadStore.open(root: first.directory.path + "/data") }
+    }
+
+    @Test("H11-25: a stopped server's uploads go on in the next one of the same process")
+    func again() throws {
+        let target = RecordingTarget()
+        let host = try EmbeddedServer(targets: [("inbox", target)])
+        let connection = try host.connect()
+        try connection.send(.creation(.v8, "POST", "/inbox/doc", complete: true, .declared(10)))
+        let location = try #require(try connection.readInterim().location)
+        try connection.send([1, 2, 3, 4])
+        let begun = ContinuousClock.now
+        host.server.stop()
+        #expect(ContinuousClock.now - begun < .seconds(5))
+        host.store.close()
+        let store = try UploadStore.open(
+            root: host.directory.path + "/data", configuration: StoreConfiguration(minFree: 0))
+        let next = Server(
+            configuration: ServerConfiguration(listeners: [.tcp(host: "127.0.0.1", port: host.port)], logLevel: .error),
+            store: store, handlers: [("inbox", target)])
+        try next.start()
+        let state = try host.exchange(.retrieval(.v8, location))
+        let offset = try #require(state.offset)
+        #expect(offset <= 4)
+        let rest = Array([1, 2, 3, 4, 5, 6, 7, 8, 9, 10][Int(offset)...] as ArraySlice<UInt8>)
+        let response = try host.exchange(.append(.v8, location, at: Int(offset), complete: true, .bytes(rest)))
+        #expect(response.status == 203)
+        #expect(target.calls.map(\.content) == [[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]])
+        next.stop()
+        store.close()
+    }
+}

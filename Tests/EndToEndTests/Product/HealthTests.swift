@@ -1,0 +1,72 @@
+import FoundationEssentials
+import Testing
+
+/// `/healthz` and `/readyz`.
+@Suite("Health", .timeLimit(.minutes(1)), .blocking)
+struct HealthTests {
+    @Test("Both answer GET and HEAD for whoever asks, and no other method")
+    func answers() throws {
+        try withServer { server in
+            let connection = try server.connect()
+            for path in ["/healthz", "/readyz"] {
+                let response = try connection.exchange(.get(path))
+                #expect(response.status == 200)
+                #expect(response.value("Cache-Control") == "no-store")
+                #expect(try connection.exchange(Request("HEAD", path)).status == 200)
+                // A probe names the machine as it likes.
+                let probe = Request("GET", path, [("Host", "10.0.0.7:8080"), ("X-Forwarded-For", "10.0.0.1")])
+                #expect(try connection.exchange(probe).status == 200)
+                let post = try connection.exchange(Request("POST", path, [], .bytes([])))
+                #expect(post.status == 405)
+                #expect(Set(post.list("Allow")) == ["get", "head"])
+            }
+            #expect(try connection.exchange(.get("/healthz/x")).status == 404)
+        }
+    }
+
+    @Test("LIM-17: they take no uploads, and say so")
+    func discovery() throws {
+        try withServer { server in
+            for path in ["/healthz", "/readyz", "/nowhere", "/"] {
+                let response = try server.exchange(Request("OPTIONS", path))
+                #expect(!response.fields.contains("Upload-Limit"), "\(path)")
+                #expect(!response.fields.contains("Accept-Patch"), "\(path)")
+            }
+        }
+    }
+
+    @Test("/readyz is 503 with a reason while the store cannot write, and 200 again afterwards")
+    func unready() throws {
+        try withServer { server in
+            let uploads = server.root + "/uploads"
+            try FileManager.default.removeItem(atPath: uploads)
+            let unready: Response? = try Deadline.poll(within: .seconds(20)) {
+                let response = try server.exchange(.get("/readyz"))
+                return response.status == 503 ? response : nil
+            }
+            let response = try #require(unready)
+            #expect(!response.text.isEmpty)
+            #expect(!response.text.contains(server.root), "no internal path")
+            #expect(response.fields.contains("Retry-After"))
+            #expect(try server.exchange(.get("/healthz")).status == 200)
+            #expect(try server.exchange(Request("PUT", "/files/f.bin", [], .bytes([1]))).status >= 500)
+            try server.restart()
+            #expect(try server.exchange(.get("/readyz")).status == 200)
+        }
+    }
+
+    @Test("Too little space ends creations with 507, and neither downloads nor the server")
+    func space() throws {
+        try withServer("--min-free", "900T") { server in
+            try server.place([1, 2, 3], as: "f.bin")
+            let response = try server.exchange(Request("PUT", "/files/g.bin", [], .bytes([1])))
+            #expect(response.status == 507)
+            #expect(response.problem?.code == "insufficient-space")
+            let creation = try server.exchange(.creation(complete: false, .bytes([1])))
+            #expect(creation.status == 507)
+            #expect(creation.complete == false)
+            #expect(try server.download("f.bin").body == [1, 2, 3])
+            #expect(try server.exchange(.get("/healthz")).status == 200)
+        }
+    }
+}

@@ -1,0 +1,143 @@
+import FoundationEssentials
+import Glibc
+import Testing
+
+/// `--listen`: addresses, sockets in the file system, and what stands in the way.
+@Suite("Listeners", .timeLimit(.minutes(1)), .blocking)
+struct ListenerTests {
+    /// What the server said it listens on, once it has named `count` addresses.
+    private func addresses(_ process: ChildProcess, _ count: Int) throws -> [String] {
+        try process.awaitErrorOutput { log in
+            let found = log.split(separator: "\n", omittingEmptySubsequences: false).dropLast().compactMap { line in
+                line.split(separator: "listening on ").dropFirst().first.map(String.init)
+            }
+            return found.count == count ? found : nil
+        }
+    }
+
+    private func port(_ address: String) throws -> UInt16 {
+        try #require(address.split(separator: ":").last.flatMap { UInt16($0) })
+    }
+
+    @Test("Several addresses serve the same files at the same time, a socket in the file system among them")
+    func several() throws {
+        let directory = try TemporaryDirectory()
+        let socket = directory.path + "/onward.sock"
+        try withServer("--listen", "127.0.0.1:0", "--listen", "localhost:0", "--listen", "unix:" + socket) { server in
+            let addresses = try addresses(server.process, 3)
+            #expect(addresses.contains("unix:" + socket))
+            let first = try RawConnection(port: port(addresses[0]))
+            let second = try RawConnection(port: port(addresses[1]))
+            let third = try RawConnection(unixPath: socket)
+            let created = try first.exchange(Request("PUT", "/files/f.bin", [], .bytes([1, 2, 3])))
+            #expect(created.status == 201)
+            for connection in [first, second, third] {
+                #expect(try connection.exchange(.get("/files/f.bin")).body == [1, 2, 3])
+            }
+            // An upload that is begun on one goes on over another.
+            let creation = Request.creation(complete: false, .bytes([1, 2]))
+            let location = try #require(try third.exchange(creation).location)
+            let completed = try second.exchange(.append(.v8, location, at: 2, complete: true, .bytes([3])))
+            #expect(completed.complete == true)
+        }
+    }
+
+    @Test(
+        "IPv6 addresses stand in brackets",
+        .enabled(if: FileManager.default.contents(atPath: "/proc/net/if_inet6")?.isEmpty == false, "no IPv6 here"))
+    func ipv6() throws {
+        try withServer("--listen", "[::1]:0") { server in
+            let address = try #require(try addresses(server.process, 1).first)
+            #expect(address.hasPrefix("[::1]:"))
+        }
+    }
+
+    @Test("CON-10: uploads over a socket in the file system announce, append and resume as over TCP")
+    func unixUpload() throws {
+        let directory = try TemporaryDirectory()
+        let socket = directory.path + "/onward.sock"
+        let content = Payload.bytes(3 << 20)
+        try withServer("--listen", "unix:" + socket) { server in
+            let connection = try RawConnection(unixPath: socket)
+            try connection.send(Request.creation(complete: true, .declared(Int64(content.count))))
+            let location = try #require(try connection.readInterim().location)
+            try connection.send(content[..<1_000_000])
+            connection.close()
+            let next = try RawConnection(unixPath: socket)
+            let offset = try #require(try next.exchange(.retrieval(.v8, location)).offset)
+            #expect(offset <= 1_000_000)
+            let rest = Array(content[Int(offset)...])
+            let response = try next.exchange(.append(.v8, location, at: Int(offset), complete: true, .bytes(rest)))
+            #expect(response.status == 201)
+            #expect(areEqual(server.fileContent("file.bin") ?? [], content))
+        }
+    }
+
+    @Test("The socket file of a killed server is taken over, that of a living one and any other file is not")
+    func staleSocket() throws {
+        let directory = try TemporaryDirectory()
+        let socket = directory.path + "/onward.sock"
+        try withServer("--listen", "unix:" + socket) { server in
+            try server.crash()
+            #expect(access(socket, F_OK) == 0, "left behind")
+            try server.restart()
+            #expect(try RawConnection(unixPath: socket).exchange(.get("/healthz")).status == 200)
+
+            let second = ["serve", "--root", directory.path + "/other", "--listen"]
+            try ServeRun(second + ["unix:" + socket]).expect(69, socket)
+            #expect(try RawConnection(unixPath: socket).exchange(.get("/healthz")).status == 200)
+
+            let file = directory.path + "/file"
+            try Data("mine".utf8).write(to: URL(filePath: file))
+            try ServeRun(second + ["unix:" + file]).expect(69, file)
+            #expect(FileManager.default.contents(atPath: file) == Data("mine".utf8))
+            try ServeRun(second + ["unix:" + directory.path + "/none/s"]).expect(69, "/none/s")
+            try ServeRun(second + ["unix:/" + String(repeating: "x", count: 200)]).expect(69)
+        }
+    }
+
+    @Test("An address that is busy or nobody's ends with 69 and is named; the data directory is free again")
+    func busy() throws {
+        try withServer { server in
+            let directory = try TemporaryDirectory()
+            let root = ["serve", "--root", directory.path + "/data", "--listen"]
+            try ServeRun(root + [server.authority]).expect(69, server.authority, "in use")
+            // None is served where one fails.
+            try ServeRun(root + ["127.0.0.1:0", "--listen", server.authority]).expect(69, server.authority)
+            try ServeRun(root + ["192.0.2.1:0", "--allow-anonymous"]).expect(69, "192.0.2.1:0")
+            try ServeRun(root + ["no-such-host.invalid:0"]).expect(69, "no-such-host.invalid:0")
+            #expect(try server.exchange(.get("/healthz")).status == 200)
+        }
+    }
+
+    @Test("Without --allow-anonymous an address that others can reach ends with 64 and the way out")
+    func beyondLoopback() throws {
+        let directory = try TemporaryDirectory()
+        for address in ["0.0.0.0:0", "[::]:0"] {
+            let run = try ServeRun(["serve", "--root", directory.path + "/data", "--listen", address])
+            // A machine without IPv6 cannot listen there at all.
+            guard !run.output.contains("cannot listen") else { continue }
+            run.expect(64, "--allow-anonymous", address.dropLast(2).description)
+        }
+    }
+
+    @Test("--max-connections: more clients wait until one goes")
+    func maximum() throws {
+        try withServer("--max-connections", "2") { server in
+            let first = try server.connect()
+            let second = try server.connect()
+            for connection in [first, second] { #expect(try connection.exchange(.get("/healthz")).status == 200) }
+            let third = try server.connect()
+            try? third.send(.get("/healthz"))
+            // It is let in, or sent away; it must not be served beside the two, nor disturb them.
+            for connection in [first, second] { #expect(try connection.exchange(.get("/healthz")).status == 200) }
+            #expect(server.connectionThreads <= 2)
+            first.close()
+            let served: Bool? = Deadline.poll(within: .seconds(10)) {
+                (try? server.exchange(.get("/healthz"), within: .seconds(1)).status) == 200 ? true : nil
+            }
+            third.close()
+            #expect(served == true)
+        }
+    }
+}

@@ -1,0 +1,101 @@
+import HTTPSemantics
+import ResumableUpload
+import SystemCalls
+import TransferServer
+import UploadStorage
+
+/// A target resource of a test: it remembers every representation that it got, and may be held at work.
+final class RecordingTarget: TargetHandler {
+    /// One whole representation.
+    struct Call: Sendable {
+        let method: String
+        let path: String
+        let fields: Fields
+        let content: [UInt8]
+    }
+
+    /// What a target does when something goes wrong in it.
+    struct Failure: Error {}
+
+    private struct Standing {
+        var calls: [Call] = []
+        var proposals = 0
+        var isHeld = false
+    }
+
+    private let standing = Monitor(Standing())
+    private let known: [Method]
+    private let acceptance: @Sendable (UploadProposal) -> Acceptance
+    private let answer: @Sendable (Call) throws -> FinalResponse
+
+    /// - Parameters:
+    ///   - answer: gives the final answer.
+    ///   - acceptance: says what becomes of a representation before its content arrives.
+    init(
+        methods: [Method] = [.get, .post, .put, .patch],
+        answer: @escaping @Sendable (Call) throws -> FinalResponse = RecordingTarget.summary,
+        acceptance: @escaping @Sendable (UploadProposal) -> Acceptance = { _ in .accept }
+    ) {
+        known = methods
+        self.acceptance = acceptance
+        self.answer = answer
+    }
+
+    /// Status, a field of its own, and a content that tells what arrived.
+    @Sendable static func summary(_ call: Call) -> FinalResponse {
+        FinalResponse(
+            status: 203, fields: ["Content-Type": "text/x-summary", "X-Length": "\(call.content.count)"],
+            content: Array("\(call.method) \(call.content.sha256)\n".utf8))
+    }
+
+    var calls: [Call] { standing.withLock { $0.calls } }
+    /// How often it was asked whether it accepts.
+    var proposals: Int { standing.withLock { $0.proposals } }
+
+    /// From now on it stays at work until it is released.
+    func hold() { standing.withLock { $0.isHeld = true } }
+
+    func release() {
+        standing.withLock { $0.isHeld = false }
+        standing.notifyAll()
+    }
+
+    /// Waits until it has been called so often.
+    func awaitCalls(_ count: Int) throws {
+        let reached: Bool? = standing.wait(until: Deadline(.seconds(10)).nanoseconds) {
+            $0.calls.count >= count ? true : nil
+        }
+        if reached == nil { throw WireFailure.timedOut("the target was called \(calls.count) times") }
+    }
+
+    // MARK: TargetHandler
+
+    func methods(of target: Target) -> [Method] { known }
+
+    func accept(_ proposal: UploadProposal) -> Acceptance {
+        standing.withLock { $0.proposals += 1 }
+        return acceptance(proposal)
+    }
+
+    func complete(_ upload: ReceivedUpload) throws -> TargetOutcome {
+        var content: [UInt8] = []
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 100_000, alignment: 1)
+        defer { buffer.deallocate() }
+        while true {
+            let count = try upload.read(into: buffer, at: Int64(content.count))
+            if count == 0 { break }
+            content += buffer[..<count]
+        }
+        let call = Call(
+            method: upload.method.rawValue, path: upload.target.path, fields: upload.fields, content: content)
+        standing.withLock { $0.calls.append(call) }
+        standing.notifyAll()
+        _ = standing.wait(until: Deadline(.seconds(30)).nanoseconds) { $0.isHeld ? nil : true }
+        return .respond(try answer(call))
+    }
+
+    func respond(to request: TargetRequest) -> TargetAnswer {
+        let text = "\(request.method) \(request.target.path) \(request.target.query ?? "-")\n"
+        return .response(FinalResponse(status: 200, content: Array(text.utf8)))
+    }
+}

@@ -1,0 +1,127 @@
+import FoundationEssentials
+import Glibc
+import Testing
+
+/// SIGTERM and SIGINT: what has arrived is kept, nobody is waited for without need, and the status is 0.
+@Suite("Stopping", .timeLimit(.minutes(1)), .blocking)
+struct StoppingTests {
+    private static let content = Payload.bytes(3 << 20)
+
+    /// Sends the signal and returns how long the process took to end with status 0.
+    private func stop(_ server: ServerProcess, _ signal: Int32 = SIGTERM) throws -> Duration {
+        let clock = ContinuousClock()
+        return try clock.measure {
+            server.process.kill(signal)
+            let ending = try server.process.awaitEnding()
+            #expect(ending == .exited(0))
+        }
+    }
+
+    @Test(
+        "H11-25 APP-13: with an upload under way it ends within 5 s; after the restart the rest completes it",
+        arguments: [SIGTERM, SIGINT])
+    func unfinishedUpload(signal: Int32) throws {
+        try withServer { server in
+            let connection = try server.connect()
+            try connection.send(Request.creation(complete: true, .declared(Int64(Self.content.count))))
+            let location = try #require(try connection.readInterim().location)
+            try connection.send(Self.content[..<1_500_000])
+            // It has been read once the upload's file has it.
+            let arrived: Bool? = Deadline.poll(within: .seconds(10)) {
+                let names = (try? FileManager.default.contentsOfDirectory(atPath: server.root + "/uploads")) ?? []
+                return names.contains { fileSize(server.root + "/uploads/" + $0) == 1_500_000 } ? true : nil
+            }
+            #expect(arrived == true)
+            let idle = try server.connect()
+            #expect(try idle.exchange(.get("/healthz")).status == 200)
+            let silent = try server.connect()
+            let duration = try stop(server, signal)
+            #expect(duration < .seconds(5))
+            withExtendedLifetime((idle, silent)) {}
+            #expect(server.fileContent("file.bin") == nil)
+
+            try server.restart()
+            let state = try server.exchange(.retrieval(.v8, location))
+            #expect(state.offset == 1_500_000, "everything that had arrived")
+            #expect(state.complete == false)
+            let rest = Array(Self.content[1_500_000...])
+            let response = try server.exchange(.append(.v8, location, at: 1_500_000, complete: true, .bytes(rest)))
+            #expect(response.status == 201)
+            #expect(response.complete == true)
+            #expect(areEqual(server.fileContent("file.bin") ?? [], Self.content))
+        }
+    }
+
+    @Test("H11-25: an append and a plain upload under way are ended, too; the plain one leaves nothing")
+    func appendAndPlain() throws {
+        try withServer { server in
+            let location = try #require(
+                try server.exchange(.creation(complete: false, .bytes(Array(Self.content[..<1000])))).location)
+            let append = try server.connect()
+            try append.send(.append(.v8, location, at: 1000, complete: true, .openChunks))
+            try append.sendChunk(Array(Self.content[1000..<500_000]))
+            let plain = try server.connect()
+            try plain.send(Request("PUT", "/files/plain.bin", [], .declared(1000)))
+            try plain.send([1, 2, 3])
+            let duration = try stop(server)
+            #expect(duration < .seconds(5))
+            try server.restart()
+            let state = try server.exchange(.retrieval(.v8, location))
+            let offset = Int(try #require(state.offset))
+            #expect(offset >= 1000 && offset <= 500_000)
+            let rest = Array(Self.content[offset...])
+            #expect(
+                try server.exchange(.append(.v8, location, at: offset, complete: true, .bytes(rest))).complete == true)
+            #expect(areEqual(server.fileContent("file.bin") ?? [], Self.content))
+            #expect(try server.download("plain.bin").status == 404)
+            let names = try FileManager.default.contentsOfDirectory(atPath: server.root + "/uploads")
+            #expect(names.isEmpty, "no bytes without an owner")
+        }
+    }
+
+    @Test("A download under way is finished, new connections are refused meanwhile")
+    func download() throws {
+        let large = Payload.bytes(9 << 20)
+        try withServer { server in
+            try server.place(large, as: "f.bin")
+            let connection = try RawConnection(
+                port: server.port, authority: server.authority, receiveBuffer: 128 << 10)
+            try connection.send(.get("/files/f.bin"))
+            _ = try connection.receiveMore(until: Deadline(.seconds(10)))
+            server.process.kill(SIGTERM)
+            let refused: Bool? = Deadline.poll(within: .seconds(5)) { (try? server.connect()) == nil ? true : nil }
+            #expect(refused == true)
+            #expect(server.process.ending == nil)
+            let response = try connection.readResponse(within: .seconds(20))
+            #expect(areEqual(response.body, large))
+            #expect(try server.process.awaitEnding(within: .seconds(5)) == .exited(0))
+        }
+    }
+
+    @Test("Without any client it ends at once; a second signal changes nothing")
+    func idle() throws {
+        try withServer { server in
+            let duration = try stop(server)
+            #expect(duration < .seconds(2))
+        }
+        try withServer { server in
+            server.process.kill(SIGTERM)
+            server.process.kill(SIGINT)
+            server.process.kill(SIGTERM)
+            let ending = try server.process.awaitEnding(within: .seconds(5))
+            #expect(ending == .exited(0))
+        }
+    }
+
+    @Test("A signal while it starts is honoured")
+    func atStart() throws {
+        let directory = try TemporaryDirectory()
+        for _ in 0..<10 {
+            let process = try ServerProcess.run(["--root", directory.path + "/data", "--listen", "127.0.0.1:0"])
+            process.kill(SIGTERM)
+            let ending = try process.awaitEnding(within: .seconds(10))
+            // Before the program has begun the signal still has its default action.
+            #expect(ending == .exited(0) || ending == .signalled(SIGTERM))
+        }
+    }
+}

@@ -1,0 +1,156 @@
+import HTTPSemantics
+import ResumableUpload
+import Testing
+
+/// What others see while a target works on an upload, and how often it works.
+@Suite("A target at work", .timeLimit(.minutes(1)), .blocking)
+struct TargetAtWorkTests {
+    @Test("OFF-14 CON-09: meanwhile HEAD says ?0 at the full offset; the client that completed it gets its answer")
+    func retrieval() throws {
+        let target = RecordingTarget()
+        try withTarget(target) { host in
+            let location = try host.begin([1, 2, 3])
+            target.hold()
+            let completing = try host.connect()
+            try completing.send(.append(.v8, location, at: 3, complete: true, .bytes([4, 5])))
+            try target.awaitCalls(1)
+            for method in ["HEAD", "GET", "HEAD"] {
+                let state = try host.exchange(.retrieval(.v8, location, method))
+                #expect(state.status == 204)
+                #expect(state.offset == 5)
+                #expect(state.complete == false)
+                #expect(state.length == 5)
+            }
+            #expect(completing.staysSilent(for: .milliseconds(100)))
+            target.release()
+            let response = try completing.readResponse()
+            #expect(response.status == 203)
+            #expect(response.complete == true)
+            let state = try host.exchange(.retrieval(.v8, location))
+            #expect(state.complete == true)
+            #expect(target.calls.count == 1)
+        }
+    }
+
+    @Test("OFF-14: the same for a creation that is whole in one request, from the announcement on")
+    func creation() throws {
+        let target = RecordingTarget()
+        try withTarget(target) { host in
+            target.hold()
+            let creating = try host.connect()
+            try creating.send(.creation(.v8, "POST", "/inbox/doc", complete: true, .bytes(Payload.bytes(100_000))))
+            let location = try #require(try creating.readInterim().location)
+            try target.awaitCalls(1)
+            let state = try host.exchange(.retrieval(.v8, location))
+            #expect(state.offset == 100_000)
+            #expect(state.complete == false)
+            target.release()
+            #expect(try creating.readResponse().status == 203)
+            #expect(target.calls.map(\.content) == [Payload.bytes(100_000)])
+        }
+    }
+
+    @Test("APP-28: of many that complete at the same time, the target sees one; all get its answer or a refusal")
+    func simultaneous() throws {
+        let target = RecordingTarget()
+        try withTarget(target) { host in
+            for round in 1...5 {
+                let location = try host.begin([1, 2, 3])
+                target.hold()
+                let connections = try (0..<8).map { _ in try host.connect() }
+                for connection in connections {
+                    try connection.send(.append(.v8, location, at: 3, complete: true, .bytes([])))
+                }
+                try target.awaitCalls(round)
+                target.release()
+                var answers = 0
+                for connection in connections {
+                    do {
+                        let response = try connection.readResponse()
+                        if response.complete == true {
+                            #expect(response.status == 203)
+                            answers += 1
+                        } else {
+                            #expect(response.status >= 400)
+                        }
+                    } catch WireFailure.closed, WireFailure.reset {
+                        // Taken over by another one before the target began.
+                    }
+                }
+                #expect(answers >= 1)
+                #expect(target.calls.count == round)
+                #expect(try host.exchange(.retrieval(.v8, location)).complete == true)
+            }
+        }
+    }
+
+    @Test("APP-20 APP-28: a repeat of the completing append waits for the target and gets the same answer")
+    func joining() throws {
+        let target = RecordingTarget()
+        try withTarget(target) { host in
+            let location = try host.begin([1, 2, 3])
+            target.hold()
+            let first = try host.connect()
+            try first.send(.append(.v8, location, at: 3, complete: true, .bytes([4])))
+            try target.awaitCalls(1)
+            // Its client is gone before the answer.
+            first.reset()
+            let second = try host.connect()
+            try second.send(.append(.v8, location, at: 4, complete: true, .bytes([])))
+            #expect(second.staysSilent(for: .milliseconds(100)))
+            // What is no repeat is refused at once.
+            let wrong = try host.exchange(.append(.v8, location, at: 3, complete: true, .bytes([4])))
+            #expect(wrong.status == 409)
+            #expect(wrong.complete == false)
+            #expect(wrong.offset == 4)
+            target.release()
+            let joined = try second.readResponse()
+            #expect(joined.status == 203)
+            #expect(joined.complete == true)
+            let later = try host.exchange(.append(.v8, location, at: 4, complete: true, .bytes([])))
+            #expect(later.status == 203)
+            #expect(later.body == joined.body)
+            #expect(target.calls.count == 1)
+        }
+    }
+
+    @Test("CAN-07 CMP-04: cancelling while the target works undoes nothing and runs it no second time")
+    func cancelling() throws {
+        let target = RecordingTarget()
+        try withTarget(target) { host in
+            let location = try host.begin([1, 2, 3])
+            target.hold()
+            let completing = try host.connect()
+            try completing.send(.append(.v8, location, at: 3, complete: true, .bytes([4])))
+            try target.awaitCalls(1)
+            let cancelling = try host.connect()
+            try cancelling.send(.cancellation(.v8, location))
+            _ = cancelling.staysSilent(for: .milliseconds(200))
+            target.release()
+            let response = try completing.readResponse()
+            #expect(response.status == 203)
+            let cancelled = try cancelling.readResponse(to: "DELETE")
+            #expect(cancelled.status == 204 || cancelled.status == 503 || cancelled.status == 404)
+            #expect(target.calls.count == 1)
+        }
+    }
+
+    @Test("CON-10: another upload goes on meanwhile, and so do downloads")
+    func others() throws {
+        let target = RecordingTarget()
+        try withTarget(target) { host in
+            let location = try host.begin([1, 2, 3])
+            target.hold()
+            let completing = try host.connect()
+            try completing.send(.append(.v8, location, at: 3, complete: true, .bytes([4])))
+            try target.awaitCalls(1)
+            let file = try host.exchange(.creation(.v8, "PUT", "/files/f.bin", complete: true, .bytes([7, 8])))
+            #expect(file.status == 201)
+            #expect(try host.exchange(.get("/files/f.bin")).body == [7, 8])
+            let other = try host.begin([9])
+            #expect(try host.exchange(.retrieval(.v8, other)).offset == 1)
+            target.release()
+            #expect(try completing.readResponse().status == 203)
+        }
+    }
+}

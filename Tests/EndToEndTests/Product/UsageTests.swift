@@ -1,0 +1,154 @@
+import FoundationEssentials
+import Glibc
+import Testing
+
+/// The command line of `onward serve`.
+@Suite("Usage", .timeLimit(.minutes(1)), .blocking)
+struct UsageTests {
+    @Test("--help groups every option and names the environment; it ends with 0")
+    func help() throws {
+        for flag in ["--help", "-h"] {
+            let run = try ServeRun(["serve", flag])
+            #expect(run.ending == .exited(0))
+            for text in [
+                "usage: onward serve", "ONWARD_", "Where", "Limits", "Timeouts", "Access", "Logging", "--root DIR",
+                "--listen HOST:PORT", "--max-connections N", "--max-size SIZE", "--min-size SIZE",
+                "--max-append-size SIZE", "--min-append-size SIZE", "--max-age DURATION", "--keep-completed DURATION",
+                "--max-uploads N", "--quota SIZE", "--min-free SIZE", "--header-timeout DURATION",
+                "--idle-timeout DURATION", "--allow-anonymous", "--cors-origin ORIGIN", "--durability",
+                "--log-format", "--log-level", "--announce-without-version", "(127.0.0.1:8080)", "(./onward-data)",
+            ] {
+                #expect(run.output.contains(text), "\(text)")
+            }
+            #expect(run.output.split(separator: "\n").allSatisfy { $0.count <= 100 })
+        }
+        // Asking for help is no mistake, whatever else is on the line.
+        #expect(try ServeRun(["serve", "--max-size", "junk", "--help"]).ending == .exited(0))
+    }
+
+    @Test("The command itself explains what there is")
+    func commands() throws {
+        for arguments in [["--help"], ["help"], ["-h"]] {
+            let run = try ServeRun(arguments)
+            #expect(run.ending == .exited(0))
+            #expect(run.output.contains("onward serve"))
+        }
+        let version = try ServeRun(["--version"])
+        #expect(version.ending == .exited(0))
+        #expect(version.output.hasPrefix("onward "))
+        #expect(try ServeRun([]).ending == .exited(64))
+        let unknown = try ServeRun(["sevre"])
+        #expect(unknown.ending == .exited(64))
+        #expect(unknown.output.contains("'sevre'"))
+    }
+
+    @Test("A wrong command line ends with 64 and a message that names what is wrong; nothing is made")
+    func wrong() throws {
+        let directory = try TemporaryDirectory()
+        let root = directory.path + "/data"
+        let cases: [(arguments: [String], words: [String])] = [
+            (["--nonsense"], ["--nonsense"]), (["--nonsense=1"], ["--nonsense"]), (["stray"], ["'stray'"]),
+            (["--"], ["'--'"]), (["-x"], ["'-x'"]), (["--listen"], ["--listen", "value"]),
+            (["--listen", "here"], ["'here'"]),
+            (["--listen", "127.0.0.1:99999"], ["99999"]), (["--listen", "127.0.0.1:-1"], ["-1"]),
+            (["--listen", "127.0.0.1:"], ["127.0.0.1:"]), (["--listen", ":8080"], [":8080"]),
+            (["--listen", "unix:"], ["path"]), (["--max-connections", "0"], ["--max-connections"]),
+            (["--max-connections", "many"], ["'many'"]), (["--allow-anonymous=yes"], ["--allow-anonymous"]),
+            (["--max-size", "1K", "--max-size", "2K"], ["--max-size", "twice"]),
+            (["--durability", "maybe"], ["'maybe'"]),
+            (["--log-format", "xml"], ["'xml'"]), (["--log-level", "loud"], ["'loud'"]), (["--root", ""], ["--root"]),
+            (["--cors-origin", "app.example"], ["'app.example'"]),
+            (["--cors-origin", "https://app.example/"], ["--cors-origin"]),
+        ]
+        for (arguments, words) in cases {
+            let run = try ServeRun(["serve", "--root", root].filter { _ in !arguments.contains("--root") } + arguments)
+            run.expect(64)
+            for word in words { #expect(run.output.contains(word), "\(word) in: \(run.output)") }
+            #expect(run.output.contains("--help"))
+        }
+        #expect(!FileManager.default.fileExists(atPath: root))
+    }
+
+    @Test("Garbage for a size or duration ends with 64, on the command line and in the environment")
+    func garbage() throws {
+        let directory = try TemporaryDirectory()
+        let root = ["serve", "--root", directory.path + "/data"]
+        for value in [
+            "", "x", "-1", "1.5M", "1 M", "1MB", "0x10", "K", "٣", "99999999999999999999", "1000T", "16777216TiB", "0",
+        ] {
+            let run = try ServeRun(root + ["--max-size", value])
+            run.expect(64, "--max-size")
+        }
+        for value in ["", "soon", "-5s", "1.5h", "5w", "1h30m", "99999999999999999999d", "0"] {
+            let run = try ServeRun(root + ["--idle-timeout", value])
+            run.expect(64, "--idle-timeout")
+        }
+        for (variable, value) in [
+            ("ONWARD_MAX_SIZE", "big"), ("ONWARD_IDLE_TIMEOUT", "soon"), ("ONWARD_LISTEN", "127.0.0.1:0 nowhere"),
+            ("ONWARD_ALLOW_ANONYMOUS", "perhaps"), ("ONWARD_LOG_FORMAT", "xml"), ("ONWARD_MAX_CONNECTIONS", "-1"),
+        ] {
+            let run = try ServeRun(root, environment: [variable: value])
+            run.expect(64, variable)
+        }
+        #expect(!FileManager.default.fileExists(atPath: directory.path + "/data"))
+    }
+
+    /// The limits that a server announces.
+    private func limits(_ options: [String], _ environment: [String: String] = [:]) throws -> [String: Int64] {
+        let server = try ServerProcess(options, environment: environment)
+        return try #require(try server.exchange(Request("OPTIONS", "*")).limits)
+    }
+
+    @Test("Sizes take K M G T and KiB MiB GiB TiB, durations s m h d; bare numbers are bytes and seconds")
+    func quantities() throws {
+        let first = try limits([
+            "--max-size", "1T", "--min-size=3", "--max-append-size", "5MiB", "--min-append-size", "1K", "--max-age",
+            "2d",
+        ])
+        #expect(
+            first == [
+                "max-size": 1_000_000_000_000, "min-size": 3, "max-append-size": 5 << 20, "min-append-size": 1000,
+                "max-age": 172_800,
+            ])
+        let second = try limits([
+            "--max-size", "2TiB", "--min-size", "7kib", "--max-append-size", "3G", "--min-append-size", "2M",
+            "--max-age", "90m",
+        ])
+        #expect(
+            second == [
+                "max-size": 2 << 40, "min-size": 7 << 10, "max-append-size": 3_000_000_000,
+                "min-append-size": 2_000_000,
+                "max-age": 5400,
+            ])
+        let third = try limits(["--max-size", "4GiB", "--max-age", "3600"])
+        #expect(third == ["max-size": 4 << 30, "max-age": 3600])
+        #expect(try limits(["--max-age", "2h"])["max-age"] == 7200)
+    }
+
+    @Test("LIM-20: every option stands in the environment, too; the command line has the last word")
+    func environment() throws {
+        let environment = ["ONWARD_MAX_SIZE": "1MiB", "ONWARD_MAX_AGE": "1h", "ONWARD_MIN_SIZE": "10"]
+        let announced = try limits([], environment)
+        #expect(announced == ["max-size": 1 << 20, "max-age": 3600, "min-size": 10])
+        let mixed = try limits(["--max-size", "2MiB"], environment)
+        #expect(mixed == ["max-size": 2 << 20, "max-age": 3600, "min-size": 10])
+        // What the command line replaces is not even read.
+        let replaced = try limits(["--max-size", "3MiB"], ["ONWARD_MAX_SIZE": "junk"])
+        #expect(replaced["max-size"] == 3 << 20)
+
+        let directory = try TemporaryDirectory()
+        let process = try ServerProcess.run(
+            [],
+            environment: [
+                "ONWARD_ROOT": directory.path + "/data", "ONWARD_LISTEN": "127.0.0.1:0 127.0.0.1:0",
+                "ONWARD_MIN_FREE": "0", "ONWARD_LOG_FORMAT": "json", "ONWARD_ALLOW_ANONYMOUS": "on",
+            ])
+        let log = try process.awaitErrorOutput { text in
+            text.split(separator: "listening on").count == 3 && text.hasSuffix("\n") ? text : nil
+        }
+        #expect(log.hasPrefix("{"))
+        #expect(FileManager.default.fileExists(atPath: directory.path + "/data/files"))
+        process.kill(SIGTERM)
+        #expect(try process.awaitEnding() == .exited(0))
+    }
+}

@@ -1,0 +1,141 @@
+import Testing
+
+/// What a server has to survive: clients that go on sending, go away, or send nothing, and its own end.
+@Suite("Robustness", .serialized, .timeLimit(.minutes(3)), .blocking)
+struct RobustnessTests {
+    @Test(
+        "H11-14 H11-15: a refusal reaches a client that goes on sending, and its content is never a request",
+        arguments: ["409", "413", "404", "415", "405"])
+    func refusedWhileSending(status: String) throws {
+        try withServer("--max-size", "100M") { server in
+            #expect(try server.exchange(Request("PUT", "/files/victim", [], .bytes([1]))).status == 201)
+            let location = try server.begin(.v8, "/files/f", [1])
+            let size: Int64 = 32 << 20
+            let request: Request =
+                switch status {
+                case "409": .append(.v8, location, at: 5, complete: true, .declared(size))
+                case "413": .creation(.v8, complete: false, length: 200_000_000, .declared(size))
+                case "404": .append(.v8, "/uploads/none", at: 0, complete: true, .declared(size))
+                case "415":
+                    Request("PATCH", location, [("Upload-Offset", "1"), ("Upload-Complete", "?1")], .declared(size))
+                default: Request("POST", location, [], .declared(size))
+                }
+            let connection = try server.connect()
+            try connection.send(request)
+            let attack = Array("DELETE /files/victim HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n".utf8)
+            let block = (0..<4096).flatMap { _ in attack }
+            var sent = 0
+            while sent < Int(size) {
+                let count = connection.sendWhatGoes(block.prefix(Int(size) - sent), within: .seconds(5))
+                sent += count
+                if count == 0 { break }
+            }
+            let response = try connection.readResponse()
+            #expect(response.status == Int(status))
+            #expect(response.value("Connection") == "close")
+            #expect(response.problem?.status == Int(status))
+            connection.endSending()
+            connection.expectClosed()
+            #expect(server.published("victim") == [1])
+        }
+    }
+
+    @Test("H11-14: after a refusal in place of 100 nothing on the connection is a request, or it is read as content")
+    func contentAfterRefusal() throws {
+        try withServer { server in
+            #expect(try server.exchange(Request("PUT", "/files/victim", [], .bytes([1]))).status == 201)
+            let attack = Array("DELETE /files/victim HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8)
+            let connection = try server.connect()
+            let request = Request.append(.v8, "/uploads/none", at: 0, complete: true, .declared(Int64(attack.count)))
+            try connection.send(request.with("Expect", "100-continue"))
+            #expect(try connection.readResponse().status == 404)
+            _ = connection.sendWhatGoes(attack)
+            connection.endSending()
+            _ = try connection.awaitClosing()
+            #expect(server.published("victim") == [1])
+        }
+    }
+
+    @Test("H11-16: a connection that uploads is kept, and goes on with other requests")
+    func keepAlive() throws {
+        try withServer { server in
+            let connection = try server.connect()
+            for number in 1...20 {
+                let content = Payload.bytes(1000 * number)
+                let response = try connection.exchange(
+                    .creation(.v8, "PUT", "/files/f", complete: true, .bytes(content)))
+                #expect(response.isSuccessful)
+                #expect(try connection.exchange(.get("/files/f")).body == content)
+                #expect(try connection.exchange(Request("PUT", "/files/g", [], .chunks([content]))).isSuccessful)
+            }
+        }
+    }
+
+    @Test("H11-16: Connection: close is obeyed", arguments: ["HTTP/1.0", "HTTP/1.1"])
+    func connectionClose(version: String) throws {
+        try withServer { server in
+            let connection = try server.connect()
+            var request = Request.creation(.v8, complete: true, .bytes([1]))
+            request.version = version
+            if version == "HTTP/1.1" { request.fields.append(("Connection", "close")) }
+            #expect(try connection.exchange(request).status == 201)
+            connection.expectClosed()
+        }
+    }
+
+    @Test("H11-24: a large upload does not make the server large")
+    func memory() throws {
+        try withServer { server in
+            let connection = try server.connect()
+            let block = Payload.bytes(8 << 20)
+            try connection.send(Request.creation(.v8, complete: true, .declared(256 << 20)))
+            for _ in 0..<32 { try connection.send(block, within: .seconds(30)) }
+            #expect(try connection.readResponse(within: .seconds(30)).status == 201)
+            let peak = try #require(server.process.peakResidentBytes())
+            #expect(peak < 96 << 20, "\(peak >> 20) MiB")
+        }
+    }
+
+    @Test("H11-25: a stop makes what has arrived durable, ends at once, and the upload goes on later")
+    func gracefulStop() throws {
+        try withServer { server in
+            let content = Payload.bytes(3 << 20)
+            let location = try server.begin(.v8, "/files/f", Array(content[..<1000]))
+            let connection = try server.connect()
+            try connection.open(
+                .append(.v8, location, at: 1000, complete: true, .declared(Int64(content.count - 1000))))
+            try connection.send(content[1000..<2_000_000])
+            let idle = try server.connect()
+            #expect(try idle.exchange(.get("/healthz")).status == 200)
+            let begun = ContinuousClock.now
+            #expect(try server.stop() == .exited(0))
+            #expect(ContinuousClock.now - begun < .seconds(5))
+            idle.expectClosed()
+            _ = try? connection.awaitClosing()
+            try server.restart()
+            let offset = Int(try #require(try server.retrieve(location).offset))
+            #expect((1000...2_000_000).contains(offset))
+            let rest = try server.exchange(
+                .append(.v8, location, at: offset, complete: true, .bytes(Array(content[offset...]))))
+            #expect(rest.status == 201)
+            #expect(server.published("f")?.sha256 == content.sha256)
+        }
+    }
+
+    @Test("SEC-07: a client that sends nothing is dropped, and what it sent is kept")
+    func idle() throws {
+        try withServer("--idle-timeout", "1s", "--header-timeout", "1s") { server in
+            let silent = try server.connect()
+            let half = try server.connect()
+            try half.send("PUT /files/f HTTP/1.1\r\nHost: loc")
+            let uploading = try server.connect()
+            try uploading.send(Request.creation(.v8, complete: true, .declared(100)))
+            let location = try #require(try uploading.readInterim().location)
+            try uploading.send(Payload.bytes(40))
+            silent.expectClosed(within: .seconds(6))
+            half.expectClosed(within: .seconds(6))
+            _ = try uploading.awaitClosing(within: .seconds(6))
+            #expect(try server.retrieve(location).offset == 40)
+        }
+    }
+}

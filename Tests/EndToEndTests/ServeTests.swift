@@ -1,0 +1,178 @@
+import FoundationEssentials
+import Glibc
+import Testing
+
+/// `onward serve` as a process: its options, its data directory, its end.
+@Suite("The command serve", .serialized, .timeLimit(.minutes(3)), .blocking)
+struct ServeTests {
+    @Test("it ends when asked, within five seconds and with status 0", arguments: [SIGTERM, SIGINT])
+    func ends(signal: Int32) throws {
+        try withServer { server in
+            let idle = try server.connect()
+            #expect(try idle.exchange(.get("/readyz")).status == 200)
+            server.process.kill(signal)
+            #expect(try server.process.awaitEnding(within: .seconds(5)) == .exited(0))
+            idle.expectClosed()
+        }
+    }
+
+    @Test(
+        "wrong options are 64, and say what is wrong",
+        arguments: [
+            ["--nonsense"], ["--max-size"], ["--max-size", "abc"], ["--max-size", "0"], ["--max-size", "-5"],
+            ["--listen", "nowhere"],
+            ["--listen", ":8080"], ["--log-level", "loud"], ["--durability", "maybe"], ["--cors-origin", "app"],
+            ["--max-age", "3x"],
+            ["stray"],
+        ])
+    func wrongOptions(options: [String]) throws {
+        let directory = try TemporaryDirectory()
+        let process = try ServerProcess.run(["--root", directory.path + "/data"] + options)
+        #expect(try process.awaitEnding() == .exited(64))
+        #expect(!process.errorOutput.isEmpty)
+        #expect(!FileManager.default.fileExists(atPath: directory.path + "/data"))
+    }
+
+    @Test("options are variables of the environment, too; the command line wins")
+    func environment() throws {
+        try withServer("--max-append-size", "7", environment: ["ONWARD_MAX_SIZE": "2K", "ONWARD_MAX_APPEND_SIZE": "9"])
+        { server in
+            let limits = try server.exchange(Request("OPTIONS", "*")).limits
+            #expect(limits?["max-size"] == 2000)
+            #expect(limits?["max-append-size"] == 7)
+        }
+        let process = try ServerProcess.run([], environment: ["ONWARD_MAX_SIZE": "x"])
+        #expect(try process.awaitEnding() == .exited(64))
+        #expect(process.errorOutput.contains("ONWARD_MAX_SIZE") || process.errorOutput.contains("max-size"))
+    }
+
+    @Test(
+        "sizes take powers of 1000 and of 1024",
+        arguments: [("1K", 1000), ("1KiB", 1024), ("2M", 2_000_000), ("3MiB", 3 << 20), ("12345", 12345)])
+    func sizes(text: String, value: Int64) throws {
+        try withServer("--max-size", text) { server in
+            let response = try server.exchange(Request("OPTIONS", "*"))
+            #expect(response.limits?["max-size"] == value)
+        }
+    }
+
+    @Test("a port that is taken is 69")
+    func portTaken() throws {
+        try withServer { server in
+            let directory = try TemporaryDirectory()
+            let process = try ServerProcess.run([
+                "--root", directory.path + "/data", "--listen", "127.0.0.1:\(server.port)",
+            ])
+            #expect(try process.awaitEnding() == .exited(69))
+        }
+    }
+
+    @Test("a data directory that another server uses is 75, and that one goes on")
+    func directoryTaken() throws {
+        try withServer { server in
+            let location = try server.begin(.v8, "/files/f", [1])
+            let process = try ServerProcess.run(["--root", server.root, "--listen", "127.0.0.1:0"])
+            #expect(try process.awaitEnding() == .exited(75))
+            #expect(try server.exchange(.append(.v8, location, at: 1, complete: true, .bytes([]))).status == 201)
+        }
+    }
+
+    @Test("a data directory that cannot be one is 74")
+    func directoryUnusable() throws {
+        let directory = try TemporaryDirectory()
+        #expect(FileManager.default.createFile(atPath: directory.path + "/file", contents: Data()))
+        for root in ["/file", "/file/below"] {
+            let process = try ServerProcess.run(["--root", directory.path + root, "--listen", "127.0.0.1:0"])
+            #expect(try process.awaitEnding() == .exited(74))
+        }
+    }
+
+    @Test("the data directory is for its owner alone, the published files lie under their own names")
+    func layout() throws {
+        try withServer { server throws in
+            #expect(try server.exchange(Request("PUT", "/files/a/b.txt", [], .bytes([1]))).status == 201)
+            func mode(_ path: String) throws -> Int? {
+                try FileManager.default.attributesOfItem(atPath: server.root + path)[.posixPermissions] as? Int
+            }
+            #expect(try mode("") == 0o700)
+            #expect(try mode("/onward.sqlite") == 0o600)
+            #expect(FileManager.default.contents(atPath: server.root + "/files/a/b.txt") == Data([1]))
+        }
+    }
+
+    @Test("it serves a socket in the file system, and takes over one that was left behind")
+    func unixSocket() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/socket"
+        try withServer("--listen", "unix:" + path) { server in
+            for _ in 0..<2 {
+                let connection = try RawConnection(unixPath: path)
+                let response = try connection.exchange(.creation(.v8, complete: true, .bytes([1])))
+                #expect(response.isSuccessful)
+                #expect(response.interim.first?.status == 104)
+                try server.crash()
+                try server.restart()
+            }
+        }
+    }
+
+    @Test("several addresses")
+    func severalAddresses() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/socket"
+        try withServer("--listen", "unix:" + path, "--listen", "127.0.0.1:0") { server in
+            let connection = try RawConnection(unixPath: path)
+            #expect(try connection.exchange(Request("PUT", "/files/f", [], .bytes([1]))).status == 201)
+            let port = try server.process.awaitErrorOutput { text -> UInt16? in
+                text.split(separator: "\n").compactMap { line in
+                    line.firstRange(of: "listening on 127.0.0.1:").flatMap { UInt16(line[$0.upperBound...]) }
+                }.first
+            }
+            let tcp = try RawConnection(port: port)
+            #expect(try tcp.exchange(.get("/files/f")).body == [1])
+        }
+    }
+
+    @Test("/healthz and /readyz need nothing and change nothing", arguments: ["/healthz", "/readyz"])
+    func health(target: String) throws {
+        try withServer { server throws in
+            #expect(try server.exchange(.get(target)).status == 200)
+            #expect(try server.exchange(Request("HEAD", target)).status == 200)
+            #expect(try server.exchange(Request("POST", target, [], .bytes([1]))).status == 405)
+            let foreign = Request.get(target).with("Host", "probe.example").with("X-Forwarded-For", "192.0.2.1")
+            #expect(try server.exchange(foreign).status == 200)
+        }
+    }
+
+    @Test("the JSON log has one object a line, with the status and the stable word")
+    func jsonLog() throws {
+        try withServer("--log-format", "json") { server in
+            #expect(try server.exchange(.get("/files/none")).status == 404)
+            #expect(try server.stop() == .exited(0))
+            struct Line: Decodable {
+                let level: String
+                let status: Int?
+                let code: String?
+            }
+            let lines = try server.log.split(separator: "\n").map {
+                try JSONDecoder().decode(Line.self, from: Data($0.utf8))
+            }
+            #expect(lines.contains { $0.status == 404 && $0.code == "no-such-file" })
+        }
+    }
+
+    @Test("beyond --max-connections nobody is served, until somebody goes")
+    func maxConnections() throws {
+        try withServer("--max-connections", "3") { server in
+            let kept = try (0..<3).map { _ in try server.connect() }
+            for connection in kept { #expect(try connection.exchange(.get("/healthz")).status == 200) }
+            let further = try server.connect()
+            try? further.send(Request.get("/healthz"))
+            #expect(throws: WireFailure.self) { try further.readResponse(within: .milliseconds(300)) }
+            for connection in kept { #expect(try connection.exchange(.get("/healthz")).status == 200) }
+            kept[0].close()
+            let served = Deadline.poll(within: .seconds(5)) { try? server.exchange(.get("/healthz")) }
+            #expect(served?.status == 200)
+        }
+    }
+}

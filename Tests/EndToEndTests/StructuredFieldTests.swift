@@ -1,0 +1,82 @@
+import HTTPSemantics
+import Testing
+
+/// RFC 9651 as it shows on the wire; what single fields make of void values stands with the requests that carry them.
+@Suite("Structured fields", .serialized, .timeLimit(.minutes(3)), .blocking)
+struct StructuredFieldTests {
+    @Test("STF-07: parameters of Upload-Complete mean nothing", arguments: ["?1;x", "?1;p=2", "?1;a=\"b, c\"", "  ?1"])
+    func parameters(value: String) throws {
+        try withServer { server in
+            let request = Request.creation(.v8, complete: nil, .bytes([1])).with("Upload-Complete", value)
+            let response = try server.exchange(request)
+            #expect(response.complete == true)
+            #expect(response.interim.count == 1)
+            let part = Request.creation(.v8, "PUT", "/files/g", complete: nil, .bytes([1]))
+                .with("Upload-Complete", value.replacing("?1", with: "?0"))
+            #expect(try server.exchange(part).complete == false)
+        }
+    }
+
+    @Test("STF-06: two lines of Upload-Complete are not one, whatever they say", arguments: ["?1", "?0"])
+    func repeatedCompleteness(value: String) throws {
+        try withServer { server in
+            let location = try server.begin(.v8, "/files/f", [1])
+            let append = Request.append(.v8, location, at: 1, complete: true, .bytes([2])).with(
+                "Upload-Complete", value)
+            #expect(try server.exchange(append).status == 400)
+            let creation = Request.creation(.v8, "PUT", "/files/g", complete: true, .bytes([2])).with(
+                "Upload-Complete", value)
+            let response = try server.exchange(creation)
+            #expect(response.interim.isEmpty)
+            #expect(response.status == 201)
+        }
+    }
+
+    @Test("STF-05: 15 digits are an Integer, 16 are none")
+    func largestInteger() throws {
+        try withServer { server in
+            let huge = try server.exchange(
+                .creation(.v8, "PUT", "/files/a", complete: false, length: 999_999_999_999_999, .bytes([1])))
+            // Understood, and so refused where the disk is smaller.
+            #expect([201, 413, 507].contains(huge.status))
+            if huge.status == 201 {
+                #expect(try server.retrieve(try #require(huge.location)).length == 999_999_999_999_999)
+            }
+            let void = try server.exchange(
+                .creation(.v8, "PUT", "/files/b", complete: false, length: 1_000_000_000_000_000, .bytes([1])))
+            #expect(void.status == 201)
+            #expect(try server.retrieve(try #require(void.location)).length == nil)
+        }
+    }
+
+    @Test("STF-08 LIM-20: whatever is emitted is canonical", arguments: Interop.allCases)
+    func canonical(version: Interop) throws {
+        try withServer("--max-size", "999999999999999", "--max-append-size", "1000000") { server in
+            var responses: [Response] = []
+            let location = try server.begin(version, "/files/f", [1])
+            for request in [
+                Request.creation(version, "PUT", "/files/g", complete: true, .bytes([1])),
+                .retrieval(version, location),
+                .creation(version, "PUT", "/files/h", complete: false, .bytes([1])),
+                .append(version, location, at: 1, complete: false, .bytes([1])),
+                .append(version, location, at: 7, complete: false, .bytes([1])),
+                .append(version, location, at: 2, complete: true, .bytes([1])), .retrieval(version, location),
+                Request("OPTIONS", "/files/f", Request.versionField(version)), .cancellation(version, location),
+            ] {
+                responses.append(try server.exchange(request))
+            }
+            for response in responses {
+                for carrier in [response as any FieldCarrier] + response.interim.map({ $0 as any FieldCarrier }) {
+                    #expect(!carrier.fields.contains("Upload-Offset") || carrier.offset != nil)
+                    #expect(!carrier.fields.contains("Upload-Length") || carrier.length != nil)
+                    #expect(!carrier.fields.contains("Upload-Complete") || carrier.complete != nil)
+                    #expect(!carrier.fields.contains("Upload-Incomplete") || carrier.incomplete != nil)
+                    #expect(!carrier.fields.contains("Upload-Limit") || carrier.limits != nil)
+                    #expect(
+                        !carrier.fields.contains("Upload-Draft-Interop-Version")
+                            || carrier.echoedVersion == Int64(version.rawValue))
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+import HTTPSemantics
+import ResumableUpload
+import SystemCalls
+import Testing
+import TransferServer
+import UploadStorage
+
+/// A target that works until it is told to end, and counts how often it was asked to.
+private final class GatedTarget: TargetHandler {
+    struct TargetFailure: Error {}
+
+    struct Standing {
+        var isOpen = false
+        var fails = false
+        var begun = 0
+    }
+
+    let standing = Monitor(Standing())
+
+    func methods(of target: Target) -> [Method] { [.post, .options] }
+
+    func accept(_ proposal: UploadProposal) -> Acceptance { .accept }
+
+    func complete(_ upload: ReceivedUpload) throws -> TargetOutcome {
+        standing.withLock { $0.begun += 1 }
+        standing.notifyAll()
+        let isOpen = standing.wait(until: Deadline(.seconds(20)).nanoseconds) { $0.isOpen ? true : nil }
+        guard isOpen == true, !standing.withLock({ $0.fails }) else { throw TargetFailure() }
+        var content = [UInt8](repeating: 0, count: Int(upload.length))
+        let count = try content.withUnsafeMutableBytes { buffer in try upload.read(into: buffer, at: 0) }
+        let fields: Fields = [
+            "X-Method": upload.method.rawValue, "X-Type": upload.fields["Content-Type"] ?? "",
+            "X-Coding": upload.fields["Content-Encoding"] ?? "",
+        ]
+        return .respond(FinalResponse(status: 202, fields: fields, content: Array(content[..<count])))
+    }
+
+    func respond(to request: TargetRequest) -> TargetAnswer { .response(FinalResponse(status: 404)) }
+
+    func open(fails: Bool = false) {
+        standing.withLock {
+            $0.isOpen = true
+            $0.fails = fails
+        }
+        standing.notifyAll()
+    }
+
+    func awaitBegin() throws {
+        guard standing.wait(until: Deadline(.seconds(10)).nanoseconds, { $0.begun > 0 ? true : nil }) == true else {
+            throw WireFailure.timedOut("the target was not asked")
+        }
+    }
+}
+
+/// What only shows with a target that takes its time: the server is embedded, as its library allows.
+@Suite("Targets at work", .serialized, .timeLimit(.minutes(3)), .blocking)
+struct TargetTests {
+    private func withTarget(_ body: (GatedTarget, UInt16) throws -> Void) throws {
+        let directory = try TemporaryDirectory()
+        var configuration = StoreConfiguration()
+        configuration.minFree = 0
+        let store = try UploadStore.open(root: directory.path + "/data", configuration: configuration)
+        defer { store.close() }
+        let target = GatedTarget()
+        let server = Server(
+            configuration: ServerConfiguration(listeners: [.tcp(host: "127.0.0.1", port: 0)], logLevel: .error),
+            store: store, handlers: [("inbox", target)])
+        try server.start()
+        defer { server.stop() }
+        guard case .tcp(_, let port)? = server.addresses.first else { throw WireFailure.server("no address") }
+        try body(target, port)
+    }
+
+    private func exchange(_ port: UInt16, _ request: Request) throws -> Response {
+        try RawConnection(port: port).exchange(request, within: .seconds(15))
+    }
+
+    private func begin(_ port: UInt16, _ content: [UInt8], _ fields: [(String, String)] = []) throws -> String {
+        var request = Request.creation(.v8, "POST", "/inbox/", complete: false, .bytes(content))
+        request.fields += fields
+        return try #require(try exchange(port, request).location)
+    }
+
+    @Test(
+        "OFF-14 CON-09: while the target works the state is ?0 at the full offset, and its client still gets the answer"
+    )
+    func processing() throws {
+        try withTarget { target, port in
+            let location = try begin(port, [1, 2])
+            let client = try RawConnection(port: port)
+            try client.send(Request.append(.v8, location, at: 2, complete: true, .bytes([3])))
+            try target.awaitBegin()
+            for _ in 0..<5 {
+                let state = try exchange(port, .retrieval(.v8, location))
+                #expect(state.offset == 3)
+                #expect(state.complete == false)
+            }
+            let late = try exchange(port, .append(.v8, location, at: 3, complete: true, .bytes([4])))
+            #expect((400..<500).contains(late.status))
+            #expect(late.complete == false)
+            target.open()
+            let response = try client.readResponse()
+            #expect(response.status == 202)
+            #expect(response.complete == true)
+            #expect(response.body == [1, 2, 3])
+            #expect(try exchange(port, .retrieval(.v8, location)).complete == true)
+        }
+    }
+
+    @Test("APP-28 APP-20 CON-09: repeats wait for the target, get its answer, and do not run it again")
+    func joined() throws {
+        try withTarget { target, port in
+            let location = try begin(port, [1, 2])
+            let first = try RawConnection(port: port)
+            try first.send(Request.append(.v8, location, at: 2, complete: true, .bytes([])))
+            try target.awaitBegin()
+            let others = try (0..<4).map { _ in try RawConnection(port: port) }
+            for other in others { try other.send(Request.append(.v8, location, at: 2, complete: true, .bytes([]))) }
+            #expect(others.allSatisfy { $0.staysSilent(for: .milliseconds(50)) })
+            target.open()
+            for connection in [first] + others {
+                let response = try connection.readResponse()
+                #expect(response.status == 202)
+                #expect(response.complete == true)
+                #expect(response.body == [1, 2])
+            }
+            #expect(target.standing.withLock { $0.begun } == 1)
+        }
+    }
+
+    @Test("CMP-03: a target that fails has answered, with ?1, and is not asked again")
+    func failing() throws {
+        try withTarget { target, port in
+            target.open(fails: true)
+            let location = try begin(port, [1])
+            for _ in 0..<2 {
+                let response = try exchange(port, .append(.v8, location, at: 1, complete: true, .bytes([])))
+                #expect(response.status == 500)
+                #expect(response.complete == true)
+                #expect(response.problem?.code == "target-failed")
+            }
+            #expect(target.standing.withLock { $0.begun } == 1)
+        }
+    }
+
+    @Test("APP-23 CRE-19 DIG-04: the target sees the creation's method and metadata, and the coded bytes as they came")
+    func metadata() throws {
+        try withTarget { target, port in
+            target.open()
+            let location = try begin(port, [0x1F, 0x8B], [("Content-Type", "text/x"), ("Content-Encoding", "gzip")])
+            let response = try exchange(port, .append(.v8, location, at: 2, complete: true, .bytes([8, 0])))
+            #expect(response.value("X-Method") == "POST")
+            #expect(response.value("X-Type") == "text/x")
+            #expect(response.value("X-Coding") == "gzip")
+            #expect(response.body == [0x1F, 0x8B, 8, 0])
+        }
+    }
+
+    @Test(
+        "CRE-13 APP-04 VER-11: the target's answer is the same in one request and in parts, in any version",
+        arguments: Interop.allCases)
+    func sameAnswer(version: Interop) throws {
+        try withTarget { target, port in
+            target.open()
+            let whole = try exchange(port, .creation(version, "POST", "/inbox/", complete: true, .bytes([])))
+            let location = try begin(port, [])
+            let parts = try exchange(port, .append(version, location, at: 0, complete: true, .bytes([])))
+            for response in [whole, parts] {
+                #expect(response.status == 202)
+                #expect(response.body.isEmpty)
+                #expect(response.states(complete: true, in: version))
+            }
+            #expect(target.standing.withLock { $0.begun } == 2)
+        }
+    }
+}
