@@ -4,7 +4,7 @@ SWIFT ?= swift
 TESTFLAGS ?=
 
 .PHONY: run test demo build build-packages test-packages format lint requirements \
-        test-thread test-address bench-upload bench-memory help clean
+        test-thread test-address bench-upload bench-takeover bench-memory help clean
 
 run: build-packages ## build in release mode and serve on 127.0.0.1:8080, data in ./onward-data
 	$(SWIFT) build -c release --product onward
@@ -23,7 +23,7 @@ build: build-packages ## build everything in release mode
 
 test-thread: test-packages ## the tests under ThreadSanitizer
 	$(SWIFT) build --build-tests --sanitize thread --scratch-path .build/thread
-	TSAN_OPTIONS="suppressions=$(CURDIR)/scripts/thread-sanitizer.supp halt_on_error=1" \
+	TSAN_OPTIONS="halt_on_error=1" \
 	  $(SWIFT) test --skip-build --sanitize thread --scratch-path .build/thread $(TESTFLAGS)
 
 test-address: test-packages ## the tests under AddressSanitizer
@@ -34,6 +34,10 @@ test-address: test-packages ## the tests under AddressSanitizer
 bench-upload: build-packages ## 1 GiB by curl, side by side with nginx
 	$(SWIFT) build -c release --product onward
 	scripts/bench-upload .build/release/onward
+
+bench-takeover: build-packages ## how fast a stuck upload is taken over
+	$(SWIFT) build -c release --product onward
+	scripts/bench-takeover .build/release/onward
 
 bench-memory: build-packages ## resident memory of 2,000 slow uploads
 	$(SWIFT) build -c release --product onward

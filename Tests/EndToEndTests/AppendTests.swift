@@ -1,7 +1,7 @@
 import Testing
 
 /// Draft section 4.4.
-@Suite("Append", .serialized, .timeLimit(.minutes(3)), .blocking)
+@Suite("Append", .serialized, .timeLimit(.minutes(15)), .blocking)
 struct AppendTests {
     @Test("APP-01 APP-02 OFF-01: content at the right offset is appended and answered by ?0")
     func appends() throws {

@@ -2,7 +2,7 @@ import FoundationEssentials
 import Testing
 
 /// Draft section 4.5.
-@Suite("Cancellation", .serialized, .timeLimit(.minutes(3)), .blocking)
+@Suite("Cancellation", .serialized, .timeLimit(.minutes(15)), .blocking)
 struct CancellationTests {
     @Test("CAN-01 CAN-05 APP-24 VER-16: DELETE deactivates, once", arguments: Interop.allCases.map { $0 } + [nil])
     func deletes(version: Interop?) throws {

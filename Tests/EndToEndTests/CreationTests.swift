@@ -1,7 +1,7 @@
 import Testing
 
 /// Draft section 4.2.
-@Suite("Creation", .serialized, .timeLimit(.minutes(3)), .blocking)
+@Suite("Creation", .serialized, .timeLimit(.minutes(15)), .blocking)
 struct CreationTests {
     @Test("CRE-01 CRE-02 CRE-03 VER-03: the announcement comes before any content, with Location and limits")
     func announcement() throws {

@@ -1,7 +1,7 @@
 import Testing
 
 /// Browsers: the Fetch standard's CORS protocol, and who may use a server that knows no tokens.
-@Suite("Browsers and anonymous access", .serialized, .timeLimit(.minutes(3)), .blocking)
+@Suite("Browsers and anonymous access", .serialized, .timeLimit(.minutes(15)), .blocking)
 struct CrossOriginTests {
     private static let origin = "https://app.example"
     private static let requestFields = [

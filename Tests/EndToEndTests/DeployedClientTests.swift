@@ -1,7 +1,7 @@
 import Testing
 
 /// What clients that are in use send, request for request.
-@Suite("Deployed clients", .serialized, .timeLimit(.minutes(3)), .blocking)
+@Suite("Deployed clients", .serialized, .timeLimit(.minutes(15)), .blocking)
 struct DeployedClientTests {
     // MARK: tus-js-client
 

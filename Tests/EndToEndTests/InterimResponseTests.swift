@@ -1,7 +1,7 @@
 import Testing
 
 /// Draft sections 4.2.2, 4.4.2 and 5; RFC 9110 section 15.2.
-@Suite("Interim responses", .serialized, .timeLimit(.minutes(3)), .blocking)
+@Suite("Interim responses", .serialized, .timeLimit(.minutes(15)), .blocking)
 struct InterimResponseTests {
     @Test("INT-01 CRE-01: 100 is sent beside 104, and both before any content")
     func bothBeforeContent() throws {

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Testing
 
-@Suite("The kit of these tests", .timeLimit(.minutes(3)))
+@Suite("The kit of these tests", .timeLimit(.minutes(15)))
 struct KitTests {
     @Test func base64AgreesWithTheRFC() {
         #expect(Array("foobar".utf8).base64 == "Zm9vYmFy")

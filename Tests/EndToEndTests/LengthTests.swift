@@ -1,7 +1,7 @@
 import Testing
 
 /// Draft section 4.1.3.
-@Suite("Lengths", .serialized, .timeLimit(.minutes(3)), .blocking)
+@Suite("Lengths", .serialized, .timeLimit(.minutes(15)), .blocking)
 struct LengthTests {
     private func isInconsistent(_ response: Response) -> Bool {
         response.status == 400 && response.complete == false

@@ -2,7 +2,7 @@ import FoundationEssentials
 import Testing
 
 /// Paths and file names from strangers.
-@Suite("Names and paths", .serialized, .timeLimit(.minutes(3)), .blocking)
+@Suite("Names and paths", .serialized, .timeLimit(.minutes(15)), .blocking)
 struct NameTests {
     /// Every path that names something outside, something else, or nothing.
     private static let badPaths: [String] = [

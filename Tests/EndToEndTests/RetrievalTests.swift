@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// Draft section 4.3.
-@Suite("Offset retrieval", .serialized, .timeLimit(.minutes(3)), .blocking)
+@Suite("Offset retrieval", .serialized, .timeLimit(.minutes(15)), .blocking)
 struct RetrievalTests {
     @Test(
         "OFF-01 OFF-02 OFF-05 OFF-06 OFF-07 OFF-08 CCH-01: HEAD and GET tell the state, without content, for no cache",

@@ -1,7 +1,7 @@
 import Testing
 
 /// Draft appendix B, and what the versions do differently.
-@Suite("Versions", .serialized, .timeLimit(.minutes(3)), .blocking)
+@Suite("Versions", .serialized, .timeLimit(.minutes(15)), .blocking)
 struct VersionTests {
     private static let old: [Interop] = [.v3, .v4, .v5, .v6]
 

@@ -2,7 +2,7 @@ import FoundationEssentials
 import Testing
 
 /// `GET` for a collection.
-@Suite("Listings", .timeLimit(.minutes(1)), .blocking)
+@Suite("Listings", .timeLimit(.minutes(15)), .blocking)
 struct ListingTests {
     private struct Entry: Decodable {
         let name: String

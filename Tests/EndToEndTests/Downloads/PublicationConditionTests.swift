@@ -1,7 +1,7 @@
 import Testing
 
 /// Conditions hold at the creation of an upload and once more, in one step, when its file appears.
-@Suite("Conditions at publication", .timeLimit(.minutes(1)), .blocking)
+@Suite("Conditions at publication", .timeLimit(.minutes(15)), .blocking)
 struct PublicationConditionTests {
     @Test("A file that changes between the head and the end of a plain PUT makes it fail with 412")
     func plain() throws {

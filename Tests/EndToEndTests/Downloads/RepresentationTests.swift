@@ -3,7 +3,7 @@ import HTTPSemantics
 import Testing
 
 /// What comes with a published file.
-@Suite("Representation fields", .timeLimit(.minutes(1)), .blocking)
+@Suite("Representation fields", .timeLimit(.minutes(15)), .blocking)
 struct RepresentationTests {
     @Test("SEC-13: what strangers uploaded is data: never sniffed, never run as a page of this site")
     func inert() throws {

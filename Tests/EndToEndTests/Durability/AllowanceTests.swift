@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Testing
 
-@Suite("What a principal may use", .blocking, .timeLimit(.minutes(1)))
+@Suite("What a principal may use", .blocking, .timeLimit(.minutes(15)))
 struct AllowanceTests {
     private func create(
         _ server: ServerProcess, _ name: String, length: Int? = nil, sending count: Int

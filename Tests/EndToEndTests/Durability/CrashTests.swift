@@ -3,7 +3,7 @@ import Glibc
 import SystemCalls
 import Testing
 
-@Suite("Crashes of the server", .blocking, .timeLimit(.minutes(3)))
+@Suite("Crashes of the server", .blocking, .timeLimit(.minutes(15)))
 struct CrashTests {
     private static let clients = 5
     /// Kills in one history; four histories make the default suite's share.

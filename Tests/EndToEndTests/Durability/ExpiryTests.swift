@@ -1,6 +1,6 @@
 import Testing
 
-@Suite("The end of an upload's life", .blocking, .timeLimit(.minutes(1)))
+@Suite("The end of an upload's life", .blocking, .timeLimit(.minutes(15)))
 struct ExpiryTests {
     private func begin(_ server: ServerProcess, _ name: String = "file.bin") throws -> (String, Response) {
         let response = try server.exchange(

@@ -1,6 +1,6 @@
 import Testing
 
-@Suite("Interrupted requests", .blocking, .timeLimit(.minutes(2)))
+@Suite("Interrupted requests", .blocking, .timeLimit(.minutes(15)))
 struct InterruptionTests {
     /// How a client goes.
     enum Cut: CaseIterable, CustomTestStringConvertible {

@@ -2,7 +2,7 @@ import FoundationEssentials
 import Glibc
 import Testing
 
-@Suite("Bytes that change while the server is down", .blocking, .timeLimit(.minutes(1)))
+@Suite("Bytes that change while the server is down", .blocking, .timeLimit(.minutes(15)))
 struct LostStateTests {
     enum Loss: CaseIterable, CustomTestStringConvertible {
         case oneByte, everything, file

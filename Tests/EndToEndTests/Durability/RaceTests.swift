@@ -3,7 +3,7 @@ import Glibc
 import SystemCalls
 import Testing
 
-@Suite("Races for one upload", .blocking, .timeLimit(.minutes(2)))
+@Suite("Races for one upload", .blocking, .timeLimit(.minutes(15)))
 struct RaceTests {
     private static let length = 400_000
     /// Races of DELETE against PATCH, for each of eight clients.

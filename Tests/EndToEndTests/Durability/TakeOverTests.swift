@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-@Suite("Taking a stuck upload over", .blocking, .timeLimit(.minutes(2)))
+@Suite("Taking a stuck upload over", .blocking, .timeLimit(.minutes(15)))
 struct TakeOverTests {
     private static let poison = [UInt8](repeating: 0xEE, count: 64 << 10)
 

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// The access log on standard error.
-@Suite("Access log", .timeLimit(.minutes(1)), .blocking)
+@Suite("Access log", .timeLimit(.minutes(15)), .blocking)
 struct AccessLogTests {
     private struct Line: Decodable {
         let time: String

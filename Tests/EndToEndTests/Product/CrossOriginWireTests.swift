@@ -1,7 +1,7 @@
 import Testing
 
 /// CORS as a browser sees it.
-@Suite("Cross-origin requests over the wire", .timeLimit(.minutes(1)), .blocking)
+@Suite("Cross-origin requests over the wire", .timeLimit(.minutes(15)), .blocking)
 struct CrossOriginWireTests {
     private static let origin = "https://app.example"
 

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// The data directory of `onward serve`: how it is made, and what happens when it cannot be used.
-@Suite("Data directory", .timeLimit(.minutes(1)), .blocking)
+@Suite("Data directory", .timeLimit(.minutes(15)), .blocking)
 struct DataDirectoryTests {
     private func permissions(_ path: String) -> mode_t? {
         var information = stat()

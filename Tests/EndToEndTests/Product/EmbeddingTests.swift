@@ -7,7 +7,7 @@ import TransferServer
 import UploadStorage
 
 /// Starting and stopping a server in a process that does other things, too.
-@Suite("Embedding", .timeLimit(.minutes(1)), .blocking)
+@Suite("Embedding", .timeLimit(.minutes(15)), .blocking)
 struct EmbeddingTests {
     /// Publishes what it gets under a name of its own choice.
     private struct Publisher: TargetHandler {

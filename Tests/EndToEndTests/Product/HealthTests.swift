@@ -2,7 +2,7 @@ import FoundationEssentials
 import Testing
 
 /// `/healthz` and `/readyz`.
-@Suite("Health", .timeLimit(.minutes(1)), .blocking)
+@Suite("Health", .timeLimit(.minutes(15)), .blocking)
 struct HealthTests {
     @Test("Both answer GET and HEAD for whoever asks, and no other method")
     func answers() throws {

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// `--listen`: addresses, sockets in the file system, and what stands in the way.
-@Suite("Listeners", .timeLimit(.minutes(1)), .blocking)
+@Suite("Listeners", .timeLimit(.minutes(15)), .blocking)
 struct ListenerTests {
     /// What the server said it listens on, once it has named `count` addresses.
     private func addresses(_ process: ChildProcess, _ count: Int) throws -> [String] {

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// SIGTERM and SIGINT: what has arrived is kept, nobody is waited for without need, and the status is 0.
-@Suite("Stopping", .timeLimit(.minutes(1)), .blocking)
+@Suite("Stopping", .timeLimit(.minutes(15)), .blocking)
 struct StoppingTests {
     private static let content = Payload.bytes(3 << 20)
 

@@ -1,7 +1,7 @@
 import Testing
 
 /// `--header-timeout` and `--idle-timeout`: nobody holds a connection for nothing.
-@Suite("Time limits", .timeLimit(.minutes(1)), .blocking)
+@Suite("Time limits", .timeLimit(.minutes(15)), .blocking)
 struct TimeLimitTests {
     /// How long the server takes to end the connection.
     private func untilClosed(_ connection: RawConnection, within limit: Duration = .seconds(15)) throws -> Duration {

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// The command line of `onward serve`.
-@Suite("Usage", .timeLimit(.minutes(1)), .blocking)
+@Suite("Usage", .timeLimit(.minutes(15)), .blocking)
 struct UsageTests {
     @Test("--help groups every option and names the environment; it ends with 0")
     func help() throws {
