@@ -6,7 +6,8 @@ let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 let package = Package(
     name: "onward",
     products: [
-        .library(name: "TransferServer", targets: ["TransferServer"]),
+        .library(
+            name: "TransferServer", targets: ["TransferServer", "UploadStorage", "ResumableUpload", "HTTPSemantics"]),
         .executable(name: "onward", targets: ["onward"]),
     ],
     targets: [
