@@ -12,6 +12,8 @@ extern const char *strerrorname_np(int number);
 extern int pthread_setname_np(unsigned long thread, const char *name);
 extern int pthread_getname_np(unsigned long thread, char *name, size_t size);
 
+/* <sched.h> */
+enum { ONWARD_SCHED_BATCH = 3 };
 /* <linux/fs.h> */
 enum { ONWARD_RENAME_NOREPLACE = 1 };
 enum {

@@ -8,9 +8,14 @@ public final class WorkerThread: Sendable {
 
     /// Starts the thread.
     ///
-    /// - Parameter name: up to 15 bytes, shown by debuggers and `top`.
-    public init(name: String, _ body: @escaping @Sendable () -> Void) throws(Errno) {
-        let start = Unmanaged.passRetained(Start(name: name, body: body, finished: finished))
+    /// - Parameters:
+    ///   - name: up to 15 bytes, shown by debuggers and `top`.
+    ///   - yieldsToOthers: never takes the processor from another thread when it wakes up (`SCHED_BATCH`, sched(7)).
+    public init(
+        name: String, yieldsToOthers: Bool = false, _ body: @escaping @Sendable () -> Void
+    ) throws(Errno) {
+        let start = Unmanaged.passRetained(
+            Start(name: name, yieldsToOthers: yieldsToOthers, body: body, finished: finished))
         var handle = pthread_t()
         let error = pthread_create(&handle, nil, runWorkerThread, start.toOpaque())
         guard error == 0 else {
@@ -31,11 +36,13 @@ public final class WorkerThread: Sendable {
 /// What the new thread is handed.
 private final class Start: Sendable {
     let name: String
+    let yieldsToOthers: Bool
     let body: @Sendable () -> Void
     let finished: Monitor<Bool>
 
-    init(name: String, body: @escaping @Sendable () -> Void, finished: Monitor<Bool>) {
+    init(name: String, yieldsToOthers: Bool, body: @escaping @Sendable () -> Void, finished: Monitor<Bool>) {
         self.name = name
+        self.yieldsToOthers = yieldsToOthers
         self.body = body
         self.finished = finished
     }
@@ -45,6 +52,11 @@ private func runWorkerThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMuta
     guard let argument else { return nil }
     let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
     pthread_setname_np(pthread_self(), String(decoding: start.name.utf8.prefix(15), as: UTF8.self))
+    if start.yieldsToOthers {
+        // A wish: a thread that may not say it works all the same.
+        var parameter = sched_param(sched_priority: 0)
+        pthread_setschedparam(pthread_self(), Int32(ONWARD_SCHED_BATCH), &parameter)
+    }
     start.body()
     start.finished.withLock { $0 = true }
     start.finished.notifyAll()

@@ -39,6 +39,27 @@ import Testing
         }
     }
 
+    @Test("a large file is gone at once, and no longer held open when the store has ended")
+    func freeing() throws {
+        func heldOpen() -> [String] {
+            let numbers = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+            return numbers.compactMap {
+                try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/" + $0)
+            }
+        }
+        try withPath { path in
+            let area = try FileBlobArea(DataDirectory(path: path))
+            do {
+                let blob = try area.create("large")
+                try blob.truncate(to: 20 << 20)
+            }
+            try area.remove("large")
+            #expect(try area.sizes().isEmpty)
+            area.close()
+            #expect(!heldOpen().contains { $0.hasPrefix(path + "/uploads/large") })
+        }
+    }
+
     @Test("what is no directory is refused with its name")
     func refusing() throws {
         try withPath { path in

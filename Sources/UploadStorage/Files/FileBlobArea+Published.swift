@@ -50,7 +50,9 @@ extension FileBlobArea {
         let uploads = directory.uploads
         do throws(Errno) {
             if replacing {
-                try uploads.rename(from: name, to: parent, as: published.lastSegment)
+                try withdrawing(published.lastSegment, from: parent) { () throws(Errno) in
+                    try uploads.rename(from: name, to: parent, as: published.lastSegment)
+                }
             } else {
                 try renameNoReplace(name, to: parent, as: published.lastSegment)
             }
@@ -108,7 +110,9 @@ extension FileBlobArea {
     func removePublished(_ name: PublishedName) throws(StoreError) {
         let parent = try walk(name.directory)[0]
         do throws(Errno) {
-            try parent.unlink(at: name.lastSegment)
+            try withdrawing(name.lastSegment, from: parent) { () throws(Errno) in
+                try parent.unlink(at: name.lastSegment)
+            }
             try parent.synchronize()
         } catch {
             switch error {

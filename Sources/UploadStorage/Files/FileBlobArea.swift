@@ -5,9 +5,16 @@ import SystemCalls
 final class FileBlobArea: BlobArea {
     private static let probeName = ".probe"
 
-    let directory: DataDirectory
+    /// Files above this size, in bytes, are freed by another thread: it takes a second for some gigabytes.
+    private static let largestFreedAtOnce: Int64 = 8 << 20
 
-    init(_ directory: DataDirectory) { self.directory = directory }
+    let directory: DataDirectory
+    private let freeing: WorkQueue
+
+    init(_ directory: DataDirectory) throws(Errno) {
+        self.directory = directory
+        freeing = try WorkQueue(name: "free", threads: 1, yieldsToOthers: true)
+    }
 
     func create(_ name: String) throws(Errno) -> any Blob {
         let descriptor = try directory.uploads.open(at: name, [.readWrite, .create, .exclusive, .noFollow])
@@ -20,7 +27,22 @@ final class FileBlobArea: BlobArea {
     }
 
     func remove(_ name: String) throws(Errno) {
-        do throws(Errno) { try directory.uploads.unlink(at: name) } catch { if error != .noSuchFile { throw error } }
+        do throws(Errno) {
+            try withdrawing(name, from: directory.uploads) { () throws(Errno) in
+                try directory.uploads.unlink(at: name)
+            }
+        } catch {
+            if error != .noSuchFile { throw error }
+        }
+    }
+
+    /// Runs what takes the last name of a file away. A large one is held open meanwhile and closed by another thread, so
+    /// that nobody waits until the file system has freed its blocks.
+    func withdrawing(_ name: String, from parent: FileDescriptor, _ body: () throws(Errno) -> Void) throws(Errno) {
+        let held = try? parent.open(at: name, [.readOnly, .noFollow, .nonBlocking])
+        try body()
+        guard let held, let size = try? held.status().size, size > Self.largestFreedAtOnce else { return }
+        freeing.enqueue { withExtendedLifetime(held) {} }
     }
 
     func sizes() throws(Errno) -> [String: Int64] {
@@ -46,5 +68,8 @@ final class FileBlobArea: BlobArea {
         try remove(Self.probeName)
     }
 
-    func close() { directory.unlock() }
+    func close() {
+        freeing.close()
+        directory.unlock()
+    }
 }

@@ -1,3 +1,5 @@
+import SystemCalls
+
 extension UploadStore {
     /// Opens the store of a data directory, which is made if it is missing: rows in SQLite, bytes in files.
     ///
@@ -8,7 +10,7 @@ extension UploadStore {
         let directory = try DataDirectory(path: root)
         let catalogue = try SQLiteCatalogue(
             path: root + "/" + DataDirectory.catalogueName, durability: configuration.durability)
-        return try UploadStore(
-            catalogue: catalogue, area: FileBlobArea(directory), configuration: configuration)
+        let area = try translating("start a thread") { () throws(Errno) in try FileBlobArea(directory) }
+        return try UploadStore(catalogue: catalogue, area: area, configuration: configuration)
     }
 }

@@ -11,12 +11,12 @@ final class WorkQueue: Sendable {
     private let state: Monitor<State>
     private let threads: [WorkerThread]
 
-    init(name: String, threads count: Int) throws(Errno) {
+    init(name: String, threads count: Int, yieldsToOthers: Bool = false) throws(Errno) {
         let state = Monitor(State())
         var threads: [WorkerThread] = []
         for _ in 0..<count {
             threads.append(
-                try WorkerThread(name: name) {
+                try WorkerThread(name: name, yieldsToOthers: yieldsToOthers) {
                     while let work = Self.next(in: state) { work() }
                 })
         }
