@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// Writing to a connected socket whose descriptor somebody else owns.
@@ -45,6 +46,30 @@ public struct SocketOutput: Sendable {
     /// Ends the connection in both directions; its owner notices and closes the descriptor.
     public func endConnection() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 
+    /// Reads and throws away what arrives, until the peer or ``endConnection()`` ends it.
+    public func discardInput() {
+        withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 16) { buffer in
+            while true {
+                var entry = pollfd(descriptor: descriptor, events: POLLIN)
+                if poll(&entry, 1, -1) < 0 && errno != EINTR { return }
+                let count = recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
+                if count == 0 || (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) { return }
+            }
+        }
+    }
+
+    /// Whether the peer has closed its side.
+    public var isEndedByPeer: Bool {
+        var entry = pollfd(descriptor: descriptor, events: Int32(ONWARD_POLLRDHUP))
+        return poll(&entry, 1, 0) == 1
+    }
+
+    /// Bytes that the peer has not taken; `nil` where that cannot be told (unix(7), tcp(7): `SIOCOUTQ`).
+    public func untakenBytes() -> Int32? {
+        var count: Int32 = 0
+        return ioctl(descriptor, UInt(ONWARD_SIOCOUTQ), &count) == 0 ? count : nil
+    }
+
     /// Milliseconds since data last went out on a TCP connection; `nil` where that cannot be told.
     public func millisecondsSinceLastSend() -> UInt32? {
         var info = tcp_info()
@@ -54,7 +79,7 @@ public struct SocketOutput: Sendable {
     }
 
     private func isWritable(within milliseconds: Int32) -> Bool {
-        var entry = pollfd(descriptor: descriptor)
+        var entry = pollfd(descriptor: descriptor, events: POLLOUT)
         while true {
             let result = poll(&entry, 1, milliseconds)
             if result < 0 && errno == EINTR { continue }
@@ -64,5 +89,7 @@ public struct SocketOutput: Sendable {
 }
 
 extension pollfd {
-    fileprivate init(descriptor: Int32) { self.init(fd: descriptor, events: Int16(POLLOUT), revents: 0) }
+    fileprivate init(descriptor: Int32, events: Int32) {
+        self.init(fd: descriptor, events: Int16(events), revents: 0)
+    }
 }

@@ -14,8 +14,8 @@ public func interposedPoll(_ entries: UnsafeMutablePointer<pollfd>?, _ count: nf
     let broken = Int16(POLLERR | POLLHUP)
     for index in 0..<Int(count) where entries[index].revents & broken != 0 {
         let wanted = entries[index].events & Int16(POLLIN | POLLOUT)
-        // An entry that waits for neither keeps the truth: clearing it would make the caller spin.
-        if wanted != 0 { entries[index].revents = (entries[index].revents & ~broken) | wanted }
+        // An entry that does not wait to read keeps the truth: no byte is at stake, and a sender has to learn of the end.
+        if wanted & Int16(POLLIN) != 0 { entries[index].revents = (entries[index].revents & ~broken) | wanted }
     }
     return result
 }

@@ -184,6 +184,34 @@ struct ConcurrencyTests {
         }
     }
 
+    @Test("CON-09: so does who has sent everything with a Content-Digest, while it is compared")
+    func comparingIsNotKilled() throws {
+        try withServer { server in
+            let content = Payload.bytes(4 << 20)
+            for round in 0..<10 {
+                let connection = try server.connect()
+                let asker = try server.connect()
+                try connection.send(
+                    Request.creation(.v8, "PUT", "/files/f\(round)", complete: true, .declared(Int64(content.count)))
+                        .with("Content-Digest", content.digestField(.sha512)))
+                let location = try #require(try connection.readInterim().location)
+                try connection.send(content, within: .seconds(10))
+                try connection.awaitAcknowledgement()
+                let state = try asker.exchange(.retrieval(.v8, location))
+                #expect(state.isSuccessful)
+                // Before the last byte was read, it ended the request; after it, there is an answer.
+                if let response = try? connection.readResponse() {
+                    #expect(response.status == 201)
+                    #expect(response.complete == true)
+                } else {
+                    #expect(state.complete == false)
+                    #expect(state.offset == 0)
+                }
+            }
+            #expect(!server.log.contains("storage-error"))
+        }
+    }
+
     @Test("CON-10: uploads do not disturb each other")
     func independent() throws {
         try withServer { server in

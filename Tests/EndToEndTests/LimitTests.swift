@@ -77,11 +77,16 @@ struct LimitTests {
     func maxAppendChunked() throws {
         try withServer("--max-append-size", "10") { server in
             let location = try server.begin()
-            let response = try server.exchange(
-                .append(.v8, location, at: 0, complete: false, .chunks([Payload.bytes(20)])))
+            let connection = try server.connect()
+            try connection.open(.append(.v8, location, at: 0, complete: false, .openChunks))
+            try connection.sendChunk(Payload.bytes(5))
+            try connection.awaitAcknowledgement()
+            try connection.sendChunk(Payload.bytes(20))
+            let response = try connection.readResponse(to: "PATCH")
             #expect(response.status == 413)
             let offset = try #require(try server.retrieve(location).offset)
             #expect(offset <= 10)
+            #expect(response.offset == offset, "the refusal tells where to go on")
         }
     }
 

@@ -104,6 +104,18 @@ struct NameTests {
         }
     }
 
+    @Test("an upload below a file is refused before it is announced")
+    func belowFile() throws {
+        try withServer { server in
+            #expect(try server.exchange(Request("PUT", "/files/f", [], .bytes([1]))).status == 201)
+            let response = try server.exchange(
+                .creation(.v8, "PUT", "/files/f/below", complete: true, .bytes([1, 2])))
+            #expect(response.status == 409)
+            #expect(response.problem?.code == "parent-is-file")
+            #expect(response.interim.isEmpty)
+        }
+    }
+
     @Test("names that differ in case, and names in other scripts, are different files")
     func otherScripts() throws {
         try withServer { server in

@@ -40,6 +40,39 @@ struct RobustnessTests {
         }
     }
 
+    @Test("H11-15: a refusal in place of 100 reaches a client whose patience with it has ended, too")
+    func refusedWhileSendingUnasked() throws {
+        try withServer { server in
+            let size = 8 << 20
+            let connection = try server.connect()
+            try connection.send(
+                Request.append(.v8, "/uploads/none", at: 0, complete: true, .declared(Int64(size)))
+                    .with("Expect", "100-continue"))
+            let block = [UInt8](repeating: 1, count: 1 << 20)
+            var sent = 0
+            while sent < size {
+                let count = connection.sendWhatGoes(block.prefix(size - sent), within: .seconds(5))
+                sent += count
+                if count == 0 { break }
+            }
+            #expect(sent == size, "a reset would have ended it")
+            #expect(try connection.readResponse().status == 404)
+            connection.endSending()
+            connection.expectClosed()
+        }
+    }
+
+    @Test("H11-18: an expectation with white space behind it is met")
+    func expectationWithSpace() throws {
+        try withServer { server in
+            let connection = try server.connect()
+            try connection.send(Request("PUT", "/files/f", [("Expect", "100-continue ")], .declared(5)))
+            #expect(try connection.readInterim().status == 100)
+            try connection.send("hello")
+            #expect(try connection.readResponse(to: "PUT").status == 201)
+        }
+    }
+
     @Test("H11-14: after a refusal in place of 100 nothing on the connection is a request, or it is read as content")
     func contentAfterRefusal() throws {
         try withServer { server in

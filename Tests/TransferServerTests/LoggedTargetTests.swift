@@ -20,6 +20,20 @@ struct LoggedTargetTests {
         #expect(!LoggedTarget(target).text.contains("secret"))
     }
 
+    @Test(
+        "SEC-15: nor where it is no upload's URL at all",
+        arguments: ["/uploads%2F", "/UPLOADS/", "/x/", "/files/../uploads/"])
+    func elsewhere(prefix: String) {
+        let id = UploadID()
+        #expect(!LoggedTarget(prefix + id.text).text.contains(id.text))
+    }
+
+    @Test("a file's name is told, whatever it looks like")
+    func names() {
+        let name = "/files/d41d8cd98f00b204e9800998ecf8427e"
+        #expect(LoggedTarget(name).text == name)
+    }
+
     @Test("control characters cannot forge a line, and the length is bounded")
     func forging() {
         #expect(!LoggedTarget("/files/a\nb c").text.contains { $0 == "\n" || $0 == " " })

@@ -99,7 +99,7 @@ import Testing
         #expect(throws: StoreError.parentIsFile) { try upload.publish(.testing(name("dir/file/below"))) }
         try upload.complete(with: FinalResponse(status: 409))
         #expect(throws: StoreError.targetIsDirectory) { try fixture.store.publishedFile(name("dir")) }
-        #expect(throws: StoreError.notFound) { try fixture.store.publishedFile(name("dir/file/below")) }
+        #expect(throws: StoreError.parentIsFile) { try fixture.store.publishedFile(name("dir/file/below")) }
         #expect(throws: StoreError.notFound) { try fixture.store.publishedFile(name("nothing")) }
         #expect(throws: StoreError.targetIsDirectory) { try fixture.store.remove(name("dir")) }
         #expect(throws: StoreError.notFound) { try fixture.store.remove(name("nothing")) }

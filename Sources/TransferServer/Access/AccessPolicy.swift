@@ -7,7 +7,7 @@ import HTTPSemantics
 /// and must not be an unsafe one from a foreign page.
 struct AccessPolicy: Sendable {
     let allowsAnonymous: Bool
-    /// Serialised origins whose pages count as our own.
+    /// Serialised origins whose pages count as our own; `*` stands for all.
     let allowedOrigins: [String]
 
     static let localHosts: Set<String> = ["localhost", "127.0.0.1", "[::1]"]
@@ -37,6 +37,7 @@ struct AccessPolicy: Sendable {
     }
 
     private func isOwn(_ origin: String, authority: String) -> Bool {
-        allowedOrigins.contains(origin) || origin == "http://\(authority)" || origin == "https://\(authority)"
+        allowedOrigins.contains(origin) || allowedOrigins.contains("*") || origin == "http://\(authority)"
+            || origin == "https://\(authority)"
     }
 }

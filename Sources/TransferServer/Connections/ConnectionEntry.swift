@@ -25,6 +25,8 @@ final class ConnectionEntry: Sendable {
         var since: Int64
         var isOpen = true
         var isAbandoned = false
+        /// Of the response, where the kernel tells no time of the last sending.
+        var untaken: Int32 = 0
     }
 
     let output: SocketOutput
@@ -67,6 +69,9 @@ final class ConnectionEntry: Sendable {
     /// Whether somebody ended the connection.
     var isAbandoned: Bool { standing.withLock { $0.isAbandoned } }
 
+    /// Whether its client still waits for an answer.
+    var isAwaited: Bool { standing.withLock { $0.isOpen && !$0.isAbandoned && !output.isEndedByPeer } }
+
     /// The descriptor is about to be closed.
     func close() { standing.withLock { $0.isOpen = false } }
 
@@ -77,7 +82,13 @@ final class ConnectionEntry: Sendable {
             var idle = now > $0.since ? now - $0.since : 0
             if case .response = $0.phase {
                 // Content goes out without our help; what counts is when something last did.
-                idle = min(idle, Int64(output.millisecondsSinceLastSend() ?? 0) * 1_000_000)
+                if let milliseconds = output.millisecondsSinceLastSend() {
+                    idle = min(idle, Int64(milliseconds) * 1_000_000)
+                } else if let untaken = output.untakenBytes(), untaken != $0.untaken || untaken == 0 {
+                    $0.untaken = untaken
+                    $0.since = now
+                    return
+                }
             }
             guard idle > limit else { return }
             $0.isAbandoned = true

@@ -13,10 +13,20 @@ final class ConnectionRegistry: Sendable {
     private let timeouts: ConnectionTimeouts
     private let entries = Monitor(Entries())
 
-    init(timeouts: ConnectionTimeouts) { self.timeouts = timeouts }
+    private let capacity: Int
 
-    func add(_ entry: ConnectionEntry) {
-        entries.withLock { $0.open[ObjectIdentifier(entry)] = entry }
+    /// - Parameter capacity: connections at a time.
+    init(timeouts: ConnectionTimeouts, capacity: Int) {
+        self.timeouts = timeouts
+        self.capacity = capacity
+    }
+
+    /// - Returns: `false` where there are too many: the connection is known all the same, and has to be ended.
+    func add(_ entry: ConnectionEntry) -> Bool {
+        entries.withLock {
+            $0.open[ObjectIdentifier(entry)] = entry
+            return $0.open.count <= capacity
+        }
     }
 
     func remove(_ entry: ConnectionEntry) {

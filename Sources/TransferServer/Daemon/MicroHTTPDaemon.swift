@@ -90,8 +90,10 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             let bytes = UnsafeRawBufferPointer(start: data, count: size.pointee)
             state.received += Int64(bytes.count)
             size.pointee = 0
+            // From the last byte on the client waits for us: nobody ends the connection for its sake.
+            if state.isReceivedWhole { entry.enter(.server, at: SystemClock.monotonicNanoseconds()) }
             let step = exchange.receive(bytes)
-            entry.enter(.content, at: SystemClock.monotonicNanoseconds())
+            if !state.isReceivedWhole { entry.enter(.content, at: SystemClock.monotonicNanoseconds()) }
             switch step {
             case .proceed: return .YES
             case .reply(let reply): return replyEarly(reply, state, on: connection)
@@ -119,20 +121,27 @@ final class MicroHTTPDaemon: @unchecked Sendable {
     private func begin(
         _ state: RequestState, on connection: RequestConnection, line: RequestStart
     ) -> MHD_Result {
-        let (requestFields, isPlain) = connection.fields(after: line)
+        let (requestFields, isPlain) = connection.fields(after: line, targetSize: state.rawTargetSize)
         let head = RequestHead(
             method: Method(rawValue: line.method), target: state.rawTarget,
             version: line.version == "HTTP/1.0" ? .http10 : .http11, fields: requestFields)
         state.head = head
         let framing: MessageFraming
         switch MessageFraming.evaluate(head) {
-        case .success(let value): framing = value
+        case .success(let value):
+            framing = value
+            state.framing = value
         case .failure(let refusal): return refuse(ProblemDetails(refusal), state, on: connection)
         }
         guard connection.headSize <= 64 << 10 else {
             return refuse(ProblemDetails.headTooLarge, state, on: connection)
         }
-        guard isPlain else { return refuse(ProblemDetails.malformedHead, state, on: connection) }
+        guard isPlain, Fields.isValidName(line.method) else {
+            return refuse(ProblemDetails.malformedHead, state, on: connection)
+        }
+        guard Self.readsAlike(framing, requestFields) else {
+            return refuse(ProblemDetails.ambiguousTransferEncoding, state, on: connection)
+        }
         guard let target = RequestTarget(parsing: state.rawTarget) else {
             return refuse(ProblemDetails.malformedTarget, state, on: connection)
         }
@@ -145,7 +154,10 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         state.exchange = served.exchange
         switch served.step {
         case .proceed:
-            connection.entry.enter(.content, at: SystemClock.monotonicNanoseconds())
+            if !state.isReceivedWhole { connection.entry.enter(.content, at: SystemClock.monotonicNanoseconds()) }
+            if Expectation(fields: head.fields, version: head.version) == .continue100 && !Self.continuesItself(head) {
+                guard connection.entry.output.send(Self.continueHead, patience: 0) == .sent else { return .NO }
+            }
             return .YES
         case .drop: return .NO
         case .reply(let reply):
@@ -156,11 +168,27 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             }
             // The client that waits for 100 gets the final status in its place.
             if Expectation(fields: head.fields, version: head.version) == .continue100 {
+                // Its patience may have ended, and content be on its way: libmicrohttpd closes at once.
+                state.lingers = true
                 return queue(reply, state, on: connection)
             }
             return replyEarly(reply, state, on: connection)
         }
     }
+
+    /// Whether libmicrohttpd finds the end of the content where we do. It takes a coding with white space behind it for an
+    /// unknown one, and then all that follows for content.
+    private static func readsAlike(_ framing: MessageFraming, _ fields: Fields) -> Bool {
+        guard framing == .chunked else { return true }
+        return fields.first { $0.name.lowercased() == "transfer-encoding" }?.value.lowercased() == "chunked"
+    }
+
+    /// Whether libmicrohttpd sees the expectation that we see, and sends 100 by itself.
+    private static func continuesItself(_ head: RequestHead) -> Bool {
+        head.fields.first { $0.name.lowercased() == "expect" }?.value.lowercased() == "100-continue"
+    }
+
+    private static let continueHead = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
 
     /// Refuses a request whose framing cannot be believed: nothing after it on this connection is served.
     private func refuse(_ problem: ProblemDetails, _ state: RequestState, on connection: RequestConnection)
@@ -176,7 +204,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         guard case .bytes(let content) = reply.content else { return .NO }
         var fields = reply.fields
         fields.set("Date", HTTPDate(secondsSinceEpoch: SystemClock.realtimeSeconds()).serialized)
-        fields.set("Content-Length", "\(content.count)")
+        if !reply.status.forbidsContent { fields.set("Content-Length", "\(content.count)") }
         fields.set("Connection", "close")
         let head = ResponseHead(status: reply.status, fields: fields)
         let isHead = state.head?.method == .head
@@ -205,15 +233,22 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         if case .discarding = state.stage { end = .answered } else { end = isWhole ? .answered : .interrupted }
         state.exchange?.end(end)
         state.exchange = nil
-        connection.entry.enter(.head(first: false), at: SystemClock.monotonicNanoseconds())
         service.record(state.summary(end))
+        if state.lingers {
+            // Unread content would make the kernel destroy the answer with a reset.
+            connection.entry.output.endOutput()
+            connection.entry.enter(.discarding, at: SystemClock.monotonicNanoseconds())
+            connection.entry.output.discardInput()
+        }
+        connection.entry.enter(.head(first: false), at: SystemClock.monotonicNanoseconds())
     }
 
     fileprivate func opened(_ connection: OpaquePointer) -> ConnectionEntry? {
         guard let descriptor = RequestConnection.descriptor(of: connection) else { return nil }
         let entry = ConnectionEntry(
             output: SocketOutput(descriptor: descriptor), now: SystemClock.monotonicNanoseconds())
-        registry.add(entry)
+        // libmicrohttpd counts the connections of one listener only.
+        if !registry.add(entry) { entry.abandon() }
         return entry
     }
 
@@ -234,7 +269,7 @@ private func daemon(_ context: UnsafeMutableRawPointer?) -> MicroHTTPDaemon? {
 private let beginTarget:
     @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?) -> UnsafeMutableRawPointer? = {
         _, target, _ in
-        let state = RequestState(rawTarget: target.map { String(cString: $0) } ?? "")
+        let state = RequestState(rawTarget: target.map { String(cString: $0) } ?? "", size: target.map(strlen) ?? 0)
         return Unmanaged.passRetained(state).toOpaque()
     }
 

@@ -1,4 +1,5 @@
 import CMicroHTTPD
+import Glibc
 import HTTPSemantics
 import SystemCalls
 
@@ -30,7 +31,7 @@ struct RequestConnection {
     /// libmicrohttpd hides lines that are folded, have no name or hold a NUL: it joins, drops or cuts them. But names and
     /// values lie where they arrived, one behind the other. So where anything but CR and LF stands between them, or before
     /// the end, the head held more than is told here. No byte is read for that: places are compared.
-    func fields(after line: RequestStart) -> (fields: Fields, isPlain: Bool) {
+    func fields(after line: RequestStart, targetSize: Int) -> (fields: Fields, isPlain: Bool) {
         var head = Head(end: line.end)
         withUnsafeMutablePointer(to: &head) { pointer in
             _ = MHD_get_connection_values_n(
@@ -41,7 +42,8 @@ struct RequestConnection {
                     return .YES
                 }, pointer)
         }
-        return (head.fields, head.isPlain && head.end + 4 == line.start + UInt(headSize))
+        let isPlain = head.isPlain && line.isPlain(targetSize: targetSize)
+        return (head.fields, isPlain && head.end + 4 == line.start + UInt(headSize))
     }
 
     private struct Head {
@@ -83,11 +85,20 @@ struct RequestStart {
     let version: String
     let start: UInt
     let end: UInt
+    private let versionStart: UInt
+    private let methodSize: Int
 
     init(_ method: UnsafePointer<CChar>, _ version: UnsafePointer<CChar>) {
         self.method = String(cString: method)
         self.version = String(cString: version)
         start = UInt(bitPattern: method)
-        end = UInt(bitPattern: version) + UInt(self.version.utf8.count)
+        methodSize = strlen(method)
+        versionStart = UInt(bitPattern: version)
+        end = versionStart + UInt(strlen(version))
+    }
+
+    /// Whether nothing but one space stands on either side of the target: no NUL has cut it or the method short.
+    func isPlain(targetSize: Int) -> Bool {
+        versionStart == start + UInt(methodSize) + 1 + UInt(targetSize) + 1
     }
 }

@@ -16,19 +16,36 @@ final class RequestState {
 
     let id = RequestID()
     let rawTarget: String
+    /// Bytes of the target as libmicrohttpd cut it out of the request line.
+    let rawTargetSize: Int
     private let startedAt = SystemClock.monotonicNanoseconds()
     var stage: Stage = .begun
     var head: RequestHead?
     var exchange: (any Exchange)?
     /// Fields that go with every response to this request.
     var responseFields = Fields()
+    var framing = MessageFraming.chunked
     var isAnswered = false
+    /// Whether the connection ends after the answer, with content perhaps still on its way.
+    var lingers = false
     var received: Int64 = 0
     private var status: Status?
     private var code: String?
     private var sent: Int64 = 0
 
-    init(rawTarget: String) { self.rawTarget = rawTarget }
+    init(rawTarget: String, size: Int) {
+        self.rawTarget = rawTarget
+        rawTargetSize = size
+    }
+
+    /// Whether all content has arrived, as far as its length tells before its end is seen.
+    var isReceivedWhole: Bool {
+        switch framing {
+        case .none: true
+        case .length(let length): received >= length
+        case .chunked: false
+        }
+    }
 
     /// The reply as it goes out, remembered for the log.
     func complete(_ reply: Reply) -> Reply {

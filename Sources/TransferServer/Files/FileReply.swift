@@ -6,8 +6,13 @@ import UploadStorage
 /// RFC 9530).
 struct FileReply {
     private let digests: FileDigests
+    private let isAwaited: () -> Bool
 
-    init(_ digests: FileDigests) { self.digests = digests }
+    /// - Parameter isAwaited: whether the client still waits for the answer.
+    init(_ digests: FileDigests, isAwaited: @escaping () -> Bool) {
+        self.digests = digests
+        self.isAwaited = isAwaited
+    }
 
     func reply(_ file: PublishedFile, fields: Fields, to request: TargetRequest) -> Reply {
         let now = HTTPDate(secondsSinceEpoch: SystemClock.realtimeSeconds())
@@ -24,11 +29,12 @@ struct FileReply {
         case .failed: return Reply(ProblemDetails.preconditionFailed)
         case .notModified:
             common.remove("Content-Type")
-            return Reply(status: 304, fields: common)
+            // The length that 200 would have: another one must not stand there (RFC 9110 section 8.6).
+            return Reply(status: 304, fields: common, content: .file(file, 0..<attributes.size))
         case .proceed: break
         }
         if let algorithm = DigestPreferences(fieldLines: request.fields.values("Want-Repr-Digest"))?.preferred,
-            let value = digests.value(of: file, algorithm)
+            let value = digests.value(of: file, algorithm, while: isAwaited)
         {
             common.append("Repr-Digest", DigestField(values: [(algorithm, value)]).serialized)
         }

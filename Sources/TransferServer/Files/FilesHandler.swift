@@ -123,7 +123,7 @@ public struct FilesHandler: TargetHandler {
         } catch .targetIsDirectory where request.method != .delete {
             return .response(
                 FinalResponse(status: 308, fields: ["Location": request.target.path + "/"]))
-        } catch .notFound {
+        } catch  where error == .notFound || error == .parentIsFile {
             return .response(FinalResponse(ProblemDetails.noSuchFile))
         } catch {
             return .response(FinalResponse(ProblemDetails(error)))

@@ -23,7 +23,8 @@ final class ServerLog: Sendable {
     func record(_ summary: RequestSummary) {
         guard level >= .info else { return }
         let line = RequestLine(
-            time: timestamp(), level: "info", request: summary.id.description, method: summary.method,
+            time: timestamp(), level: "info", request: summary.id.description,
+            method: LoggedMethod(summary.method).text,
             target: LoggedTarget(summary.target).text, status: summary.status?.rawValue, code: summary.code,
             received: summary.received, sent: summary.sent, milliseconds: Double(summary.nanoseconds / 1000) / 1000,
             end: summary.isInterrupted ? "interrupted" : "answered")
@@ -96,8 +97,46 @@ struct LoggedTarget {
             segments = Array(segments[...index]) + [UploadID(parsing: secret)?.description ?? "…"]
         }
         let joined = segments.joined(separator: "/")
-        text = String(
+        // A name below /files/ is no secret, whatever it looks like.
+        let isFile = (try? PathSegments(decoding: String(withoutQuery)))?.segments.first == "files"
+        text = (isFile ? joined : Self.withoutSecrets(joined)).printable(300)
+    }
+
+    /// Cuts what looks like an upload's secret, wherever it stands.
+    private static func withoutSecrets(_ target: String) -> String {
+        var result = ""
+        var run = ""
+        func end() {
+            result += run.count >= 32 ? run.prefix(8) + "…" : run
+            run = ""
+        }
+        // An encoded character is no part of any URL that we gave out.
+        let plain = target.prefix { $0 != "%" }
+        for character in plain {
+            if character.isHexDigit {
+                run.append(character)
+            } else {
+                end()
+                result.append(character)
+            }
+        }
+        end()
+        return plain.count < target.count ? result + "…" : result
+    }
+}
+
+/// A request's method as it may be logged.
+private struct LoggedMethod {
+    let text: String
+
+    init(_ method: String) { text = method.printable(32) }
+}
+
+extension String {
+    /// The first characters, without any that could forge a line or reach a terminal.
+    fileprivate func printable(_ limit: Int) -> String {
+        String(
             String.UnicodeScalarView(
-                joined.unicodeScalars.prefix(300).map { $0.value < 0x20 || $0.value == 0x7F || $0 == " " ? "?" : $0 }))
+                unicodeScalars.prefix(limit).map { $0.value <= 0x20 || (0x7F..<0xA0).contains($0.value) ? "?" : $0 }))
     }
 }

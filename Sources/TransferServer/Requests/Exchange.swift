@@ -27,13 +27,18 @@ protocol Exchange: AnyObject {
     func end(_ end: RequestEnd)
 }
 
-/// An exchange that ignores the content and answers when it has ended.
+/// An exchange that answers when the content has ended, which it ignores or refuses.
 final class DeferredExchange: Exchange {
+    private let refusal: Reply?
     private let answer: () -> Reply
 
-    init(_ answer: @escaping () -> Reply) { self.answer = answer }
+    /// - Parameter refusal: the answer where there is any content; `nil`: it is ignored.
+    init(_ refusal: Reply? = nil, _ answer: @escaping () -> Reply) {
+        self.refusal = refusal
+        self.answer = answer
+    }
 
-    func receive(_ bytes: UnsafeRawBufferPointer) -> NextStep { .proceed }
+    func receive(_ bytes: UnsafeRawBufferPointer) -> NextStep { refusal.map { .reply($0) } ?? .proceed }
     func finish() -> NextStep { .reply(answer()) }
     func end(_ end: RequestEnd) {}
 }

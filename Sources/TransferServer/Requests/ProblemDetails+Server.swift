@@ -16,6 +16,9 @@ extension ProblemDetails {
         status: 400,
         detail: "A line of the request's head is folded, has no name, holds a NUL, or does not end in CR and LF.",
         code: "malformed-head")
+    static let ambiguousTransferEncoding = ProblemDetails(
+        status: 400, detail: "Transfer-Encoding has white space around its value; send exactly \"chunked\".",
+        code: "invalid-transfer-encoding")
     static let headTooLarge = ProblemDetails(
         status: 431, detail: "The request's head has more than 65536 bytes.", code: "head-too-large")
     static let preconditionFailed = ProblemDetails(

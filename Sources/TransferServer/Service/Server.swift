@@ -46,7 +46,8 @@ public final class Server: Sendable {
         registry = ConnectionRegistry(
             timeouts: ConnectionTimeouts(
                 header: Int64(configuration.headerTimeout) * 1_000_000_000,
-                idle: Int64(configuration.idleTimeout) * 1_000_000_000))
+                idle: Int64(configuration.idleTimeout) * 1_000_000_000),
+            capacity: configuration.maximumConnections)
     }
 
     /// Where the server listens; ports that the system chose are filled in. Empty before `start()`.
@@ -105,10 +106,12 @@ public final class Server: Sendable {
         }
     }
 
-    /// Removes what has expired, once a second while the server runs.
+    /// Removes what has expired, once a second while the server runs, and once in a quarter of an hour what nobody knows.
     private func sweep() {
+        var seconds = 0
         while registry.waitUnlessStopped(nanoseconds: 1_000_000_000) {
-            let report = store.sweep()
+            seconds += 1
+            let report = seconds % 900 == 0 ? store.sweep() : store.sweepPart()
             for failure in report.failures { log.warning("sweeping: \(failure.code): \(failure)") }
             if report.expired + report.orphans > 0 {
                 log.info("removed \(report.expired) expired uploads and \(report.orphans) orphans")

@@ -35,14 +35,16 @@ struct TargetEndpoint {
             target: target, method: request.method, principal: principal, fields: request.fields)
         let service = service
         let handler = handler
+        let connection = request.connection
         let answer: () -> Reply = {
             switch handler.respond(to: wanted) {
             case .response(let response): Reply(response)
-            case .file(let file, let fields): FileReply(service.digests).reply(file, fields: fields, to: wanted)
+            case .file(let file, let fields):
+                FileReply(service.digests, isAwaited: { connection.isAwaited }).reply(file, fields: fields, to: wanted)
             }
         }
         // Content that nobody asked for is read and ignored, so that the connection can go on.
-        return request.expectsContent ? Served(DeferredExchange(answer)) : Served(answer())
+        return request.expectsContent ? Served(DeferredExchange(nil, answer)) : Served(answer())
     }
 
     private var methodNotAllowed: Reply {

@@ -117,13 +117,21 @@ struct UploadEndpoint {
     /// An append to an upload that takes no more content.
     private func answer(_ append: Append, _ record: UploadRecord, _ responses: UploadResponses) -> Served {
         let state = state(of: record, offset: record.offset)
+        guard append.contentLength != nil else {
+            // Whether it is a repeat of the completing append shows when its content ends.
+            var empty = append
+            empty.contentLength = 0
+            let served = answer(empty, record, responses)
+            guard case .reply(let reply) = served.step else { return served }
+            return Served(DeferredExchange(refused(.completed, responses, record)) { reply })
+        }
         switch append.decide(state: state) {
         case .refuse(let error):
             return Served(refused(error, responses, record))
         case .replay(let response):
             return Served(Reply(responses.finished(response, state: state, uploadLocation: nil)))
         case .join, .accept:
-            return Served(DeferredExchange { join(record, responses) })
+            return Served(DeferredExchange(refused(.completed, responses, record)) { join(record, responses) })
         }
     }
 

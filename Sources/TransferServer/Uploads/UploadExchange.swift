@@ -55,7 +55,7 @@ final class UploadExchange: Exchange {
                 try lease.beginStaging(digests: Set(digest.values.map(\.algorithm)))
             }
             // Without content this request has been received whole: nobody may end it from here on.
-            if exchange.isReceivedWhole { try exchange.beginProcessing() }
+            if exchange.isReceivedWhole && exchange.contentDigest == nil { try exchange.beginProcessing() }
             return Served(exchange)
         } catch {
             lease.release()
@@ -78,13 +78,15 @@ final class UploadExchange: Exchange {
         case .accept: break
         case .exceedsLength(let length): return invalidate(.lengthExceeded(length: length))
         case .exceedsMaxSize(let limit): return invalidate(.uploadTooLarge(limit: limit))
-        case .exceedsMaxContent(let limit): return .reply(refused(.appendTooLarge(limit: limit)))
+        case .exceedsMaxContent(let limit):
+            acknowledgeForRefusal()
+            return .reply(refused(.appendTooLarge(limit: limit)))
         }
         do {
             let completes = isReceivedWhole
             try lease.append(bytes, completes: completes)
-            if contentDigest == nil { pursueAcknowledgement() }
-            if completes { try beginProcessing() }
+            if contentDigest == nil && !pursueAcknowledgement() { return .drop }
+            if completes && contentDigest == nil { try beginProcessing() }
             return .proceed
         } catch {
             return step(for: error)
@@ -92,21 +94,29 @@ final class UploadExchange: Exchange {
     }
 
     /// Makes what has arrived durable beside the receiving, and tells the client what already is.
-    private func pursueAcknowledgement() {
-        guard lease.id != nil else { return }
+    ///
+    /// - Returns: false where the connection must not be written to any more.
+    private func pursueAcknowledgement() -> Bool {
+        guard lease.id != nil else { return true }
         let now = SystemClock.monotonicNanoseconds()
         if pace.shouldAcknowledge(received: lease.received, now: now) { lease.startAcknowledging() }
-        guard context.responses.allowsInterimResponses else { return }
+        guard context.responses.allowsInterimResponses else { return true }
         let durable = lease.acknowledged
         if pace.shouldTell(durable: durable, now: now), let head = context.responses.progress(offset: durable) {
-            // A client that does not read misses it; one that is gone is noticed by the receiving.
-            _ = context.request.interim.send(head, patience: 0)
+            // A client that does not read misses it.
+            return context.request.interim.send(head, patience: 0) != .broken
         }
+        return true
+    }
+
+    /// A refusal tells the offset at which an append would be accepted. If this fails, the lower one is still true.
+    private func acknowledgeForRefusal() {
+        if lease.id != nil { _ = try? lease.acknowledge() }
     }
 
     /// From the last byte of a completing request on, others wait for it and do not end it.
     private var isReceivedWhole: Bool {
-        guard counter.plan.completes, contentDigest == nil, case .whole = counter.end() else { return false }
+        guard counter.plan.completes, case .whole = counter.end() else { return false }
         switch context.request.framing {
         case .none: return true
         case .length(let length): return counter.received == length
@@ -213,6 +223,7 @@ final class UploadExchange: Exchange {
         if case .superseded = error { return .drop }
         context.service.log.error(
             "\(error.code): \(error)", request: context.request.id)
+        acknowledgeForRefusal()
         return .reply(failed(error))
     }
 

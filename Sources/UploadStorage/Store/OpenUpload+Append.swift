@@ -29,7 +29,8 @@ extension OpenUpload {
                 state.written += Int64(count)
                 if !state.isStaging { state.received = state.written }
             }
-            if completes && !state.isStaging { state.activity = .processing }
+            // Staged bytes are still to be compared, which is decided soon: others wait for that.
+            if completes { state.activity = state.isStaging ? .settling : .processing }
             return needsBackgroundWork(state)
         }
         if isRunning { keepPace(as: epoch) }

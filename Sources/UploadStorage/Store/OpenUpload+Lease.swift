@@ -16,6 +16,8 @@ extension OpenUpload {
         let (isCurrent, isProcessing, wasMarked) = monitor.withLock { state in
             guard state.epoch == epoch else { return (false, false, false) }
             state.revocation = nil
+            // Nobody else settles anything while the lease is out.
+            if state.isStaging && state.activity == .settling { state.activity = .idle }
             state.dropStaged()
             return (true, state.activity == .processing, state.markedDurably)
         }

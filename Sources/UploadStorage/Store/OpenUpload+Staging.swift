@@ -18,12 +18,15 @@ extension OpenUpload {
             state.isStaging = false
             state.stagedDigests = nil
             state.received = state.written
+            if state.activity == .settling { state.activity = .processing }
         }
     }
 
     func discardStaged(as epoch: Int64) {
         update { state in
-            if state.refusal(epoch) == nil { state.dropStaged() }
+            guard state.refusal(epoch) == nil else { return }
+            state.dropStaged()
+            if state.activity == .settling { state.activity = .idle }
         }
     }
 
@@ -35,7 +38,13 @@ extension OpenUpload {
             }
             return (tracker, blob, state.written)
         }
-        return try translating("digest") { () throws(Errno) in try tracker.digest(algorithm, of: blob, to: end) }
+        do throws(Errno) {
+            return try tracker.digest(algorithm, of: blob, to: end)
+        } catch {
+            // Whoever took the upload over has cut off what was staged.
+            if let refusal = monitor.withLock({ $0.refusal(epoch) }) { throw refusal }
+            throw .failure(error, during: "digest")
+        }
     }
 
     func representationDigest(_ algorithm: DigestAlgorithm, as epoch: Int64) throws(StoreError) -> [UInt8] {

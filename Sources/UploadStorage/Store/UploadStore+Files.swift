@@ -1,5 +1,6 @@
 extension UploadStore {
-    /// Opens a published file. `notFound` where there is none, `targetIsDirectory` where the name is a directory.
+    /// Opens a published file. `notFound` where there is none, `targetIsDirectory` where the name is a directory,
+    /// `parentIsFile` where it is below a file.
     public func publishedFile(_ name: PublishedName) throws(StoreError) -> PublishedFile {
         do throws(StoreError) {
             let found = try area.openPublished(name)
@@ -9,8 +10,8 @@ extension UploadStore {
             return found.file.described(by: record.fields)
         } catch {
             switch error {
-            // Links and special files do not exist for us, and a file has no entries.
-            case .parentIsFile, .invalidState: throw .notFound
+            // Links and special files do not exist for us.
+            case .invalidState: throw .notFound
             default: throw error
             }
         }

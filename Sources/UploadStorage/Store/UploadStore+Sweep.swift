@@ -3,13 +3,26 @@ import SystemCalls
 extension UploadStore {
     private static let pageSize = 200
 
-    /// Removes what has expired and what nobody knows. Other work goes on meanwhile.
+    /// Removes what has expired, ends what was interrupted and looks at some of the published files, others each time:
+    /// takes no longer the more there are. Other work goes on meanwhile.
+    public func sweepPart() -> SweepReport {
+        var report = SweepReport()
+        settleInterrupted(&report)
+        sweepExpired(&report)
+        let last = sweptFile.withLock { $0 }
+        let next = sweepFiles(after: last, &report) ?? ""
+        sweptFile.withLock { $0 = next }
+        return report
+    }
+
+    /// Does all of that, and looks for bytes that nobody knows.
     public func sweep() -> SweepReport {
         var report = SweepReport()
         settleInterrupted(&report)
         sweepExpired(&report)
         sweepOrphans(&report)
-        sweepFiles(&report)
+        var last = Optional("")
+        while let name = last { last = sweepFiles(after: name, &report) }
         return report
     }
 
@@ -82,19 +95,20 @@ extension UploadStore {
     }
 
     /// Files that somebody removed by hand are nobody's to pay for any more.
-    private func sweepFiles(_ report: inout SweepReport) {
+    ///
+    /// - Returns: the name of the last file looked at; nil after the last one of all.
+    private func sweepFiles(after last: String, _ report: inout SweepReport) -> String? {
         do throws(StoreError) {
-            var last = ""
-            while let page = Optional(try catalogue.files(after: last, limit: Self.pageSize)), let end = page.last {
-                last = end.name
-                for record in page {
-                    let segments = record.name.split(separator: "/").map(String.init)
-                    guard let name = PublishedName(segments: segments) else { continue }
-                    if try forgetIfVanished(name) { report.vanishedFiles += 1 }
-                }
+            let page = try catalogue.files(after: last, limit: Self.pageSize)
+            for record in page {
+                let segments = record.name.split(separator: "/").map(String.init)
+                guard let name = PublishedName(segments: segments) else { continue }
+                if try forgetIfVanished(name) { report.vanishedFiles += 1 }
             }
+            return page.last?.name
         } catch {
             report.failures.append(error)
+            return nil
         }
     }
 

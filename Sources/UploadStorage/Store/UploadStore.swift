@@ -16,6 +16,8 @@ public final class UploadStore: Sendable {
     let digesting: WorkQueue
     let writeBack: WorkQueue
     let lastModification = Monitor<Int64>(0)
+    /// The name of the published file that the sweep looked at last.
+    let sweptFile = Monitor("")
     let healthProbe = Monitor<HealthProbe>(HealthProbe())
 
     /// Starts over a catalogue and a blob area, and brings both into agreement: publications that were decided are carried

@@ -3,7 +3,7 @@ import SystemCalls
 /// A fixed set of threads that run pieces of work in their order.
 final class WorkQueue: Sendable {
     private struct State {
-        var work: [@Sendable () -> Void] = []
+        var work: [(@Sendable () -> Void)?] = []
         var next = 0
         var isClosed = false
     }
@@ -47,10 +47,11 @@ final class WorkQueue: Sendable {
     private static func next(in state: Monitor<State>) -> (@Sendable () -> Void)? {
         state.waitForever { state -> (@Sendable () -> Void)?? in
             guard state.next < state.work.count else { return state.isClosed ? .some(nil) : nil }
-            let work = state.work[state.next]
+            // Nothing that is done keeps its upload in memory, and a queue that is never empty does not grow.
+            let work = state.work[state.next].take()
             state.next += 1
-            if state.next == state.work.count {
-                state.work.removeAll(keepingCapacity: true)
+            if state.next * 2 > state.work.count {
+                state.work.removeFirst(state.next)
                 state.next = 0
             }
             return .some(work)

@@ -21,7 +21,13 @@ struct RaceTests {
             UInt8(truncatingIfNeeded: position & 1 == 0 ? number : number >> 8 &+ 131)
         }
 
-        var bytes: [UInt8] { (start..<start + count).map { Self.byte(number, at: $0) } }
+        /// Made without a step for each byte: while a client computes, others take the upload from it.
+        var bytes: [UInt8] {
+            let pair = UInt16(Self.byte(number, at: start)) | UInt16(Self.byte(number, at: start + 1)) << 8
+            return [UInt16](repeating: pair.littleEndian, count: count / 2 + 1).withUnsafeBytes {
+                Array($0.prefix(count))
+            }
+        }
     }
 
     @Test("CON-03 CON-04 OFF-11: twenty clients race for one upload, and leave one contiguous file")
@@ -73,11 +79,11 @@ struct RaceTests {
             }
             var attempt = Attempt(number: number, start: offset, count: count)
             attempt.isCompletion = offset + count == length
+            // In pieces, so that others come in between; who is superseded may see its connection closed.
+            var rest = attempt.bytes[...]
             let connection = try RawConnection(port: port)
             try connection.send(
                 .append(.v8, location, at: offset, complete: attempt.isCompletion, .declared(Int64(count))))
-            // In pieces, so that others come in between; who is superseded may see its connection closed.
-            var rest = attempt.bytes[...]
             while !rest.isEmpty {
                 let piece = rest.prefix(Int.random(in: 1...20_000, using: &random))
                 rest = rest.dropFirst(piece.count)

@@ -36,6 +36,16 @@ struct CrossOriginWireTests {
         }
     }
 
+    @Test("XCO-01: where any origin is allowed, its pages may upload")
+    func anyOrigin() throws {
+        try withServer("--cors-origin", "*") { server in
+            let allowed = try server.exchange(preflight("/files/f.bin", "PUT"))
+            #expect(allowed.value("Access-Control-Allow-Origin") == "*")
+            let response = try server.exchange(Request("PUT", "/files/f.bin", [("Origin", Self.origin)], .bytes([1])))
+            #expect(response.status == 201)
+        }
+    }
+
     @Test("XCO-01 XCO-02: an upload from a page: preflights, creation, offset, append, cancellation, all readable")
     func upload() throws {
         try withServer("--cors-origin", Self.origin, "--cors-origin", "https://other.example") { server in

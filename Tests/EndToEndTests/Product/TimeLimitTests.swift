@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 /// `--header-timeout` and `--idle-timeout`: nobody holds a connection for nothing.
@@ -91,6 +92,26 @@ struct TimeLimitTests {
             let gone: Bool? = Deadline.poll(within: .seconds(10)) { server.connectionThreads <= 1 ? true : nil }
             #expect(gone == true)
             withExtendedLifetime(stuck) {}
+        }
+    }
+
+    @Test("SEC-07: a stuck download is let go on a Unix socket, too, and where the file has shrunk")
+    func otherDownloads() throws {
+        let content = Payload.bytes(9 << 20)
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/socket"
+        try withServer("--idle-timeout", "2", "--listen", "127.0.0.1:0", "--listen", "unix:" + path) { server in
+            try server.place(content, as: "f.bin")
+            let local = try RawConnection(unixPath: path)
+            try local.send(.get("/files/f.bin"))
+            let shrunk = try RawConnection(port: server.port, authority: server.authority, receiveBuffer: 64 << 10)
+            try shrunk.send(.get("/files/f.bin"))
+            let hasBegun: Bool? = Deadline.poll(within: .seconds(5)) { server.connectionThreads == 2 ? true : nil }
+            #expect(hasBegun == true)
+            #expect(truncate(server.path(of: "f.bin"), 1000) == 0)
+            let gone: Bool? = Deadline.poll(within: .seconds(12)) { server.connectionThreads == 0 ? true : nil }
+            #expect(gone == true)
+            withExtendedLifetime((local, shrunk)) {}
         }
     }
 }
