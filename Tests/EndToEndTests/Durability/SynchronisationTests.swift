@@ -1,0 +1,153 @@
+import FoundationEssentials
+import Glibc
+import SystemCalls
+import Testing
+
+/// What SIGKILL cannot show, for the kernel outlives it: that everything is on stable storage before anybody is told.
+@Suite(
+    "Order of synchronisation", .blocking, .timeLimit(.minutes(15)),
+    .enabled(if: SystemCallTrace.isPossible, "needs strace, and the right to trace"))
+struct SynchronisationTests {
+    private static let sending: Set<String> = ["sendto", "sendmsg", "write", "writev"]
+
+    /// Runs `body` against a traced server and gives what it did, after it has ended.
+    private func trace(_ options: [String] = [], _ body: (UInt16) throws -> Void) throws -> SystemCallTrace {
+        let directory = try TemporaryDirectory()
+        let log = directory.path + "/trace"
+        let process = try ChildProcess(
+            "/usr/bin/strace",
+            SystemCallTrace.options + ["-o", log, ExecutableLocation.onward(), "serve"]
+                + ["--root", directory.path + "/data", "--listen", "127.0.0.1:0", "--min-free", "0"] + options)
+        defer { process.kill(SIGKILL) }
+        let port = try process.awaitErrorOutput { text -> UInt16? in
+            guard let range = text.firstRange(of: "listening on 127.0.0.1:"), text.hasSuffix("\n") else { return nil }
+            return UInt16(text[range.upperBound...].prefix { $0.isNumber })
+        }
+        try body(port)
+        // strace passes the signal on to nobody: the server is the child of it that has our directory.
+        let server = try #require(Self.child(of: process.identifier))
+        kill(server, SIGTERM)
+        _ = try process.awaitEnding(within: .seconds(20))
+        return SystemCallTrace(String(decoding: FileManager.default.contents(atPath: log) ?? Data(), as: UTF8.self))
+    }
+
+    private static func child(of parent: pid_t) -> pid_t? {
+        let text = FileManager.default.contents(atPath: "/proc/\(parent)/task/\(parent)/children") ?? Data()
+        return String(decoding: text, as: UTF8.self).split(separator: " ").first.flatMap { pid_t($0) }
+    }
+
+    @Test("OFF-09 OFF-18: bytes, their name and their row are on stable storage before an offset is told")
+    func acknowledgement() throws {
+        let trace = try trace { port in
+            func exchange(_ request: Request) throws -> Response { try RawConnection(port: port).exchange(request) }
+            let created = try exchange(.creation(.v8, "PUT", "/files/a", complete: false, .bytes(Payload.bytes(5000))))
+            let location = try #require(created.location)
+            #expect(created.status == 201)
+            #expect(try exchange(.append(.v8, location, at: 5000, complete: false, .bytes([1, 2]))).status == 204)
+            #expect(try exchange(.retrieval(.v8, location)).offset == 5002)
+        }
+        let first = try trace.first(["pwrite64"], "/data/uploads/", ", 5000, 0)")
+        let data = try trace.first(["fdatasync"], "/data/uploads/", after: first.end)
+        let name = try trace.first(["fsync"], "/data/uploads>", after: first.end)
+        let row = try trace.first(["fdatasync", "fsync"], "onward.sqlite-wal", after: max(data.end, name.end))
+        let told = try trace.first(Self.sending, "HTTP/1.1 201", after: first.end)
+        #expect(row.end < told.begin)
+        let second = try trace.first(["pwrite64"], "/data/uploads/", ", 2, 5000)")
+        let dataAgain = try trace.first(["fdatasync"], "/data/uploads/", after: second.end)
+        let rowAgain = try trace.first(["fdatasync", "fsync"], "onward.sqlite-wal", after: dataAgain.end)
+        let toldAgain = try trace.first(Self.sending, "HTTP/1.1 204", after: second.end)
+        #expect(rowAgain.end < toldAgain.begin)
+    }
+
+    @Test("OFF-09: an interim response tells only what is on stable storage")
+    func interim() throws {
+        let size = 12 << 20
+        let trace = try trace { port in
+            let connection = try RawConnection(port: port)
+            try connection.send(Request.creation(complete: true, .declared(Int64(size))))
+            _ = try connection.readInterim()
+            try connection.send(Payload.bytes(9 << 20))
+            // It is told with the bytes that come after the first megabytes are durable.
+            var sent = 9 << 20
+            let progress: InterimResponse? = try Deadline.poll(within: .seconds(20)) {
+                if sent < size - 1000 {
+                    try connection.send(Payload.bytes(1000))
+                    sent += 1000
+                }
+                return try? connection.readInterim(within: .milliseconds(20))
+            }
+            #expect((progress?.offset ?? 0) > 0)
+            try connection.send(Payload.bytes(size - sent))
+            #expect(try connection.readResponse().status == 201)
+        }
+        let told = try trace.first(Self.sending, "HTTP/1.1 104", "Upload-Offset")
+        let offset = try #require(Int64(told.text.components(after: "Upload-Offset: ").prefix { $0.isNumber }))
+        let row = try #require(
+            trace.calls.last {
+                ["fdatasync", "fsync"].contains($0.name) && $0.text.contains("sqlite-wal") && $0.end < told.begin
+            })
+        let data = try #require(
+            trace.calls.last { $0.name == "fdatasync" && $0.text.contains("/data/uploads/") && $0.end < row.begin })
+        let written = trace.calls.filter {
+            $0.name == "pwrite64" && $0.text.contains("/data/uploads/") && $0.end < data.begin
+        }
+        #expect(offset <= written.map(\.endOfWrite).max() ?? 0)
+        _ = try trace.first(["sync_file_range"], "/data/uploads/")
+    }
+
+    @Test(
+        "CRE-16 OFF-18: decision, directories, rename and names are on stable storage in that order before the answer")
+    func publication() throws {
+        let trace = try trace { port in
+            let response = try RawConnection(port: port).exchange(
+                .creation(.v8, "PUT", "/files/new/a", complete: true, .bytes([1, 2, 3])))
+            #expect(response.status == 201)
+        }
+        let write = try trace.first(["pwrite64"], "/data/uploads/", ", 3, 0)")
+        let data = try trace.first(["fdatasync"], "/data/uploads/", after: write.end)
+        let rename = try trace.first(["renameat2"], "/data/uploads>", "/data/files/new>", after: data.end)
+        let decision = try #require(
+            trace.calls.last {
+                ["fdatasync", "fsync"].contains($0.name) && $0.text.contains("sqlite-wal") && $0.end < rename.begin
+            })
+        #expect(decision.begin > data.end)
+        let directory = try trace.first(["mkdirat"], "/data/files>", "\"new\"")
+        let parent = try trace.first(["fsync"], "/data/files>", after: directory.end)
+        #expect(parent.end < rename.begin)
+        let target = try trace.first(["fsync"], "/data/files/new>", after: rename.end)
+        let source = try trace.first(["fsync"], "/data/uploads>", after: rename.end)
+        let row = try trace.first(["fdatasync", "fsync"], "onward.sqlite-wal", after: max(target.end, source.end))
+        let told = try trace.first(Self.sending, "HTTP/1.1 201")
+        #expect(row.end < told.begin)
+    }
+
+    @Test("with relaxed durability nothing waits for the disk")
+    func relaxed() throws {
+        let trace = try trace(["--durability", "relaxed"]) { port in
+            let response = try RawConnection(port: port).exchange(
+                .creation(.v8, "PUT", "/files/a", complete: true, .bytes([1, 2, 3])))
+            #expect(response.status == 201)
+        }
+        let told = try trace.first(Self.sending, "HTTP/1.1 201")
+        #expect(
+            !trace.calls.contains {
+                $0.name == "fdatasync" && $0.text.contains("/data/uploads/") && $0.begin < told.begin
+            })
+    }
+}
+
+extension SystemCallTrace.Call {
+    /// Where in the file a pwrite64 ended.
+    fileprivate var endOfWrite: Int64 {
+        let numbers = text.split(whereSeparator: { !$0.isNumber && $0 != "-" }).compactMap { Int64($0) }
+        // …, count, offset) = written
+        guard numbers.count >= 3 else { return 0 }
+        return numbers[numbers.count - 2] + numbers[numbers.count - 1]
+    }
+}
+
+extension String {
+    fileprivate func components(after text: String) -> Substring {
+        firstRange(of: text).map { self[$0.upperBound...] } ?? ""
+    }
+}

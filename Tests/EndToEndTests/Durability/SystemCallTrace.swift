@@ -1,0 +1,68 @@
+import FoundationEssentials
+import Glibc
+import SystemCalls
+import Testing
+
+/// What a server asked of the kernel, in order, as strace(1) saw it.
+struct SystemCallTrace {
+    struct Call {
+        let name: String
+        /// With the paths of descriptors.
+        let text: String
+        /// Lines of the trace at which it began and had returned.
+        let begin: Int
+        let end: Int
+    }
+
+    let calls: [Call]
+
+    /// Whether this process may trace others.
+    static let isPossible: Bool = {
+        guard let probe = try? ChildProcess("/usr/bin/strace", ["-o", "/dev/null", "true"]) else { return false }
+        return (try? probe.awaitEnding(within: .seconds(10))) == .exited(0)
+    }()
+
+    static let options = [
+        "-f", "-y", "-qq", "-s", "400", "-e",
+        "trace=pwrite64,write,fdatasync,fsync,sync_file_range,mkdirat,renameat2,linkat,unlinkat,sendto,sendmsg,writev",
+    ]
+
+    init(_ text: String) {
+        var calls: [Call] = []
+        var open: [Substring: (name: String, text: String, begin: Int)] = [:]
+        for (number, line) in text.split(separator: "\n").enumerated() {
+            let parts = line.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: true)
+            guard parts.count == 2 else { continue }
+            let (process, rest) = (parts[0], parts[1])
+            if rest.hasPrefix("<... ") {
+                guard let begun = open.removeValue(forKey: process) else { continue }
+                calls.append(Call(name: begun.name, text: begun.text + rest, begin: begun.begin, end: number))
+            } else if let bracket = rest.firstIndex(of: "("), rest.first?.isLetter == true {
+                let name = String(rest[..<bracket])
+                if rest.hasSuffix("<unfinished ...>") {
+                    open[process] = (name, String(rest), number)
+                } else {
+                    calls.append(Call(name: name, text: String(rest), begin: number, end: number))
+                }
+            }
+        }
+        self.calls = calls.sorted { $0.begin < $1.begin }
+    }
+
+    /// The first call of these names, with all of these words, that began after `line`.
+    func first(
+        _ names: Set<String>, _ words: String..., after line: Int = -1,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws -> Call {
+        let found = calls.first { call in
+            names.contains(call.name) && call.begin > line && words.allSatisfy { call.text.contains($0) }
+        }
+        return try #require(
+            found, "\(names.sorted()) with \(words) after line \(line) in\n\(description)",
+            sourceLocation: sourceLocation)
+    }
+
+    private var description: String {
+        calls.map { "\($0.begin)-\($0.end) \($0.text.prefix(160))" }.joined(separator: "\n")
+    }
+}
