@@ -12,6 +12,11 @@ extension FileDescriptor {
         _ = try retryingOnInterrupt { mkdir(path, mode_t(mode)) }
     }
 
+    /// Throws unless names can be made in this directory (faccessat(2)).
+    public func requireWritableDirectory() throws(Errno) {
+        _ = try retryingOnInterrupt { faccessat(rawValue, ".", W_OK | X_OK, AT_EACCESS) }
+    }
+
     /// Removes a name that is no directory (unlinkat(2)).
     public func unlink(at path: String) throws(Errno) {
         _ = try retryingOnInterrupt { unlinkat(rawValue, path, 0) }

@@ -10,6 +10,9 @@ public enum ProcessControl {
         setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 
+    /// The user whose rights count.
+    public static var effectiveUser: UInt32 { geteuid() }
+
     /// Keeps the signals that ask for an end from ending the process; `waitForEnd()` gets them. To be called before any
     /// other thread is started, so that all inherit it.
     public static func holdEndSignals() {

@@ -40,6 +40,21 @@ public struct SocketOutput: Sendable {
         return .sent
     }
 
+    /// The numeric address of the peer, without its port; `nil` on a Unix socket (getpeername(2)).
+    public var peerAddress: String? {
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+        let isKnown = withUnsafeMutablePointer(to: &storage) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                getpeername(descriptor, address, &length) == 0 && Int32(address.pointee.sa_family) != AF_UNIX
+                    && getnameinfo(
+                        address, length, &text, socklen_t(text.count), nil, 0, Int32(NI_NUMERICHOST)) == 0
+            }
+        }
+        return isKnown ? String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self) : nil
+    }
+
     /// Tells the peer that nothing more will come, and goes on receiving.
     public func endOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
 

@@ -29,6 +29,51 @@ import Testing
         }
     }
 
+    @Test("a directory that holds other things is refused, and is left as it was")
+    func foreign() throws {
+        try withPath { path in
+            try FileManager.default.createDirectory(
+                atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o1777])
+            try Data("precious".utf8).write(to: URL(fileURLWithPath: path + "/precious.txt"))
+            #expect { try UploadStore.open(root: path) } throws: { "\($0)".contains("precious.txt") }
+            #expect(try permissions(path) == 0o1777)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: path) == ["precious.txt"])
+        }
+    }
+
+    @Test("an empty directory is taken, that of a new file system, too")
+    func empty() throws {
+        try withPath { path in
+            try FileManager.default.createDirectory(
+                atPath: path + "/lost+found", withIntermediateDirectories: true)
+            try UploadStore.open(root: path).close()
+            #expect(try permissions(path) == 0o700)
+        }
+    }
+
+    @Test("unfinished bytes whose catalogue is missing are not thrown away")
+    func missingCatalogue() throws {
+        try withPath { path in
+            let store = try UploadStore.open(root: path)
+            let lease = try store.create(.testing(length: 8))
+            try lease.append("abcd")
+            _ = try lease.acknowledge()
+            lease.release()
+            store.close()
+            let aside = path + "-aside"
+            try FileManager.default.moveItem(atPath: path + "/onward.sqlite", toPath: aside)
+            for suffix in ["-wal", "-shm"] {
+                try? FileManager.default.removeItem(atPath: path + "/onward.sqlite" + suffix)
+            }
+            #expect { try UploadStore.open(root: path) } throws: { "\($0)".contains("onward.sqlite is missing") }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: path + "/uploads").count == 1)
+            try FileManager.default.moveItem(atPath: aside, toPath: path + "/onward.sqlite")
+            let again = try UploadStore.open(root: path)
+            #expect(again.sweep().orphans == 0)
+            again.close()
+        }
+    }
+
     @Test("a second store is kept out until the first has ended")
     func locking() throws {
         try withPath { path in
@@ -84,7 +129,7 @@ import Testing
                 atPath: path + "/files/link", withDestinationPath: outside + "/secret")
             mkfifo(path + "/files/fifo", 0o600)
             for text in ["link", "fifo"] {
-                #expect(throws: StoreError.notFound) { try store.publishedFile(name(text)) }
+                #expect(throws: StoreError.targetIsSpecial) { try store.publishedFile(name(text)) }
             }
             #expect(throws: StoreError.parentIsFile) { try store.publishedFile(name("dir/secret")) }
             #expect(try store.list(.root) == [])
@@ -93,8 +138,8 @@ import Testing
             let lease = try store.create(.testing())
             try lease.append("x")
             #expect(throws: StoreError.parentIsFile) { try lease.publish(.testing(name("dir/new"))) }
-            #expect(throws: StoreError.targetIsDirectory) { try lease.publish(.testing(name("link"))) }
-            #expect(throws: StoreError.targetIsDirectory) { try lease.publish(.testing(name("fifo"))) }
+            #expect(throws: StoreError.targetIsSpecial) { try lease.publish(.testing(name("link"))) }
+            #expect(throws: StoreError.targetIsSpecial) { try lease.publish(.testing(name("fifo"))) }
             #expect(try FileManager.default.contentsOfDirectory(atPath: outside) == ["secret"])
             lease.release()
             store.close()

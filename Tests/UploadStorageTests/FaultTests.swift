@@ -46,6 +46,71 @@ import Testing
         #expect(throws: StoreError.superseded) { try lease.append("def") }
     }
 
+    @Test("the same with the last bytes: nobody waits for a target that never begins")
+    func failedBackgroundSynchronisationAtTheEnd() throws {
+        for _ in 0..<200 {
+            let fixture = try StoreFixture(.memory)
+            let lease = try fixture.store.create(.testing())
+            let id = try #require(lease.id)
+            try lease.append("abc")
+            #expect(try lease.acknowledge() == 3)
+            try lease.append("d")
+            fixture.plan.fail(.synchronize, with: .inputOutput)
+            lease.startAcknowledging()
+            // Before, while or after the background finds out.
+            #expect(throws: StoreError.self) {
+                try Array("ef".utf8).withUnsafeBytes { try lease.append($0, completes: true) }
+                try lease.beginProcessing(marksDurably: true)
+            }
+            fixture.plan.fail(.synchronize, with: nil)
+            lease.release()
+            let next = try fixture.store.lease(id)
+            #expect(next.received == 3)
+            next.release()
+        }
+    }
+
+    @Test("a length that could not be recorded costs no quota")
+    func failedLength() throws {
+        let fixture = try StoreFixture(.memory) { $0.quotaPerPrincipal = 1000 }
+        let first = try fixture.store.create(.testing())
+        let id = try #require(first.id)
+        try first.append("abc")
+        first.release()
+        for _ in 0..<10 {
+            let lease = try fixture.store.lease(id)
+            try lease.setLength(300)
+            fixture.plan.fail(.commit, with: .noSpace)
+            lease.release()
+            fixture.plan.fail(.commit, with: nil)
+            #expect(fixture.store.usage(of: "alice").reservedBytes == 3)
+        }
+        try fixture.store.cancel(id, principal: "alice")
+        #expect(fixture.store.usage(of: "alice") == Usage())
+    }
+
+    @Test("a publication that cannot be carried out does not keep the store from starting, and is tried again")
+    func stuckPublication() throws {
+        let fixture = try StoreFixture(.memory)
+        let lease = try fixture.store.create(.testing())
+        try lease.append("abc")
+        fixture.plan.fail(.rename, with: .crossDevice)
+        #expect(throws: StoreError.self) { try lease.publish(.testing(name("x"))) }
+        lease.release()
+        try fixture.reopen()
+        #expect(!fixture.store.sweepPart().failures.isEmpty)
+        // What was decided first happens first.
+        let other = try fixture.store.create(.testing())
+        try other.append("other")
+        #expect(throws: StoreError.self) { try other.publish(.testing(name("x"))) }
+        fixture.plan.fail(.rename, with: nil)
+        #expect(fixture.store.sweepPart().settled == 1)
+        #expect(try fixture.store.publishedFile(name("x")).readAll() == Array("abc".utf8))
+        _ = try other.publish(.testing(name("x")))
+        #expect(try fixture.store.publishedFile(name("x")).readAll() == Array("other".utf8))
+        other.release()
+    }
+
     @Test("a row that could not be written costs no bytes")
     func failedCommit() throws {
         let fixture = try StoreFixture(.memory)

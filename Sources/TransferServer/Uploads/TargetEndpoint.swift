@@ -99,11 +99,13 @@ struct TargetEndpoint {
                     principal: upload.principal, length: upload.length, digests: upload.digests)
             let location = lease.id.map { UploadEndpoint.path(of: $0) }
             let connection = request.connection
-            lease.onRevocation { connection.abandon() }
+            lease.onRevocation { connection.abandon(.takenOver) }
             if let location, responses.allowsInterimResponses {
                 let head = responses.announcement(location: location, limits: limits)
                 if request.interim.send(head, patience: 1000) == .broken {
+                    // Nobody can know of it.
                     lease.release()
+                    if let id = lease.id { _ = try? service.store.cancel(id, principal: principal) }
                     return .dropped
                 }
             }
@@ -116,6 +118,7 @@ struct TargetEndpoint {
         } catch .superseded {
             return .dropped
         } catch {
+            service.report(error, request: request.id)
             return Served(Reply(responses.failed(ProblemDetails(error), offset: nil), code: error.code))
         }
     }

@@ -7,6 +7,8 @@ struct UploadCompletion {
     private let context: UploadExchange.Context
     private let lease: UploadLease
     private let length: Int64
+    /// Whether the target was told of the upload.
+    private(set) var targetHasRun = false
 
     init(_ context: UploadExchange.Context, lease: UploadLease, length: Int64) {
         self.context = context
@@ -16,7 +18,7 @@ struct UploadCompletion {
 
     /// - Returns: the target's answer, free of any dialect.
     /// - Throws: `StoreError` where the store failed; the upload then stays as it was, and its client may try again.
-    func run() throws(StoreError) -> FinalResponse {
+    mutating func run() throws(StoreError) -> FinalResponse {
         let digests = RepresentationDigests(fields: context.upload.fields)
         for (algorithm, expected) in digests.expected?.values ?? [] {
             guard try lease.representationDigest(algorithm) != expected else { continue }
@@ -29,6 +31,7 @@ struct UploadCompletion {
         }
         let upload = ReceivedUpload(target: context.target, upload: context.upload, length: length, lease: lease)
         let outcome: TargetOutcome
+        targetHasRun = true
         do {
             outcome = try context.handler.complete(upload)
         } catch {
@@ -57,6 +60,8 @@ struct UploadCompletion {
             return try lease.publish(publication)
         } catch .targetIsDirectory {
             return try store(FinalResponse(ProblemDetails(StoreError.targetIsDirectory)))
+        } catch .targetIsSpecial {
+            return try store(FinalResponse(ProblemDetails(StoreError.targetIsSpecial)))
         } catch .parentIsFile {
             return try store(FinalResponse(ProblemDetails(StoreError.parentIsFile)))
         } catch .noFreeName {

@@ -133,6 +133,7 @@ final class UploadExchange: Exchange {
     // MARK: The end
 
     func finish() -> NextStep {
+        var completion: UploadCompletion?
         // Before the answer goes out: whoever takes the upload over then must not end this connection any more.
         defer { lease.release() }
         do {
@@ -148,11 +149,13 @@ final class UploadExchange: Exchange {
             case .whole(let length):
                 try lease.setLength(length)
                 try beginProcessing()
-                let completion = UploadCompletion(context, lease: lease, length: length)
-                return .reply(finished(try completion.run(), length: length))
+                completion = UploadCompletion(context, lease: lease, length: length)
+                return .reply(finished(try completion?.run() ?? FinalResponse(status: 500), length: length))
             }
         } catch {
-            if isProcessing { lease.endProcessing() }
+            // A target that must not run twice and has run: the release stores that it was interrupted.
+            let hasRunForGood = completion?.targetHasRun == true && !context.handler.completionIsRepeatable
+            if isProcessing && !hasRunForGood { lease.endProcessing() }
             return step(for: error)
         }
     }
@@ -221,8 +224,7 @@ final class UploadExchange: Exchange {
 
     private func step(for error: StoreError) -> NextStep {
         if case .superseded = error { return .drop }
-        context.service.log.error(
-            "\(error.code): \(error)", request: context.request.id)
+        context.service.report(error, request: context.request.id)
         acknowledgeForRefusal()
         return .reply(failed(error))
     }

@@ -13,11 +13,14 @@ package protocol BlobArea: Sendable {
     /// Writes something, makes it durable and removes it.
     func probe() throws(Errno)
 
-    /// Throws `notFound`, `targetIsDirectory`, `parentIsFile`, or `invalidState` where the name is something else.
+    /// Throws `notFound`, `targetIsDirectory`, `parentIsFile`, or `targetIsSpecial` where the name is something else.
     func openPublished(_ name: PublishedName) throws(StoreError) -> PublishedBlob
     /// Makes the directories that a name needs. `durably`: they, and those that others have just made, are on stable
     /// storage on return. Throws as ``openPublished(_:)``.
     func makeDirectories(for name: PublishedName, durably: Bool) throws(StoreError)
+    /// Throws where bytes cannot be moved to this name whatever is tried: it lies in another file system, or in a
+    /// directory that cannot be written.
+    func requirePublishable(_ name: PublishedName) throws(StoreError)
     /// Moves bytes to their published name in one step, into a directory that exists. Nothing is durable yet.
     /// Throws `preconditionFailed` where the name exists and may not be replaced, else as ``openPublished(_:)``.
     func publish(_ name: String, as published: PublishedName, replacing: Bool) throws(StoreError)

@@ -6,7 +6,8 @@ package struct FileRecord: Sendable, Hashable {
     package var principal: String
     /// Bytes.
     package var size: Int64
-    /// As ``Blob/identity()``; with size and time it tells whether the file is still the one that was published.
+    /// The exact time of its publication, which no other has; with the size it tells whether the file is still the one that
+    /// was published, also in a copy of the data directory.
     package var identity: String
     /// Seconds since 1970 of the last change.
     package var modifiedSeconds: Int64
@@ -28,12 +29,17 @@ package struct FileRecord: Sendable, Hashable {
     /// The record of a publication that has taken place.
     init(_ intent: PublicationIntent, principal: String, attributes: PublishedFile.Attributes) {
         self.init(
-            name: intent.name.path, principal: principal, size: attributes.size, identity: intent.identity,
+            name: intent.name.path, principal: principal, size: attributes.size, identity: attributes.publicationTime,
             modifiedSeconds: attributes.modifiedSeconds, fields: intent.fields)
     }
 
+    /// Whether it speaks of this file.
     func describes(_ file: PublishedBlob) -> Bool {
-        identity == file.identity && size == file.file.attributes.size
+        identity == file.file.attributes.publicationTime && size == file.file.attributes.size
             && modifiedSeconds == file.file.attributes.modifiedSeconds
     }
+}
+
+extension PublishedFile.Attributes {
+    fileprivate var publicationTime: String { "\(modifiedSeconds).\(modifiedNanoseconds)" }
 }

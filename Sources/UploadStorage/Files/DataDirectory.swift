@@ -7,11 +7,14 @@ final class DataDirectory: Sendable {
     let root: FileDescriptor
     let files: FileDescriptor
     let uploads: FileDescriptor
+    private let path: String
     private let lock: Monitor<FileDescriptor?>
 
     /// Makes what is missing, the directories above it included.
     init(path: String) throws(StoreError) {
+        self.path = path
         root = try Self.openRoot(path)
+        let isNew = try Self.requireOwn(root, path)
         let lock = try Self.translating(path) { [root] () throws(Errno) in
             try root.open(at: "lock", [.readWrite, .create, .noFollow])
         }
@@ -26,12 +29,20 @@ final class DataDirectory: Sendable {
         guard isOneFileSystem else {
             throw .unusableRoot("\(path), files and uploads in it must lie in one file system")
         }
+        if isNew { try requireNoOrphans(path) }
         // SQLite gives its other files the permissions of the database.
         try Self.translating(path) { [root] () throws(Errno) in
-            let database = try root.open(at: Self.catalogueName, [.readWrite, .create, .noFollow])
-            try database.setPermissions(0o600)
-            try root.setPermissions(0o700)
+            _ = try root.open(at: Self.catalogueName, [.readWrite, .create, .noFollow])
             try root.synchronize()
+        }
+    }
+
+    /// Keeps other users out, once it is known that the directory is ours.
+    func secure() throws(StoreError) {
+        try Self.translating(path) { [root] () throws(Errno) in
+            try root.open(at: Self.catalogueName, [.readWrite, .noFollow]).setPermissions(0o600)
+            // That of somebody else is only usable by the system's administrator, who set it up like that.
+            if try root.status().owner == ProcessControl.effectiveUser { try root.setPermissions(0o700) }
         }
     }
 
@@ -60,6 +71,38 @@ final class DataDirectory: Sendable {
             guard error == .noSuchFile, !parent.isEmpty else { throw error }
             try makeDirectories((path.hasPrefix("/") ? "/" : "") + parent)
             try FileDescriptor.makeDirectory(path)
+        }
+        try FileDescriptor.open(path + "/..", [.readOnly, .directory]).synchronize()
+    }
+
+    /// Refuses a directory that holds other things: nobody else would be let in any more.
+    /// - Returns: whether there is no catalogue in it as yet.
+    private static func requireOwn(_ root: FileDescriptor, _ path: String) throws(StoreError) -> Bool {
+        let (owner, names) = try translating(path) { () throws(Errno) in
+            (try root.status().owner, try root.entryNames())
+        }
+        let user = ProcessControl.effectiveUser
+        guard owner == user || user == 0 else {
+            throw .unusableRoot("it belongs to the user with the number \(owner), and the server runs as \(user)")
+        }
+        if names.contains(catalogueName) { return false }
+        if let other = names.sorted().first(where: { !["files", "uploads", "lock", "lost+found"].contains($0) }) {
+            throw .unusableRoot(
+                "it is no data directory of onward and holds other things, such as \(other); name an empty or a new one"
+            )
+        }
+        return true
+    }
+
+    /// Unfinished bytes of which nobody knows what they are would be taken for refuse.
+    private func requireNoOrphans(_ path: String) throws(StoreError) {
+        let names = try Self.translating(path) { [uploads] () throws(Errno) in try uploads.entryNames() }
+        guard names.isEmpty else {
+            throw .unusableRoot(
+                """
+                \(Self.catalogueName) is missing, and uploads/ holds bytes of unfinished uploads. Bring it back, or empty \
+                uploads/ to give them up
+                """)
         }
     }
 

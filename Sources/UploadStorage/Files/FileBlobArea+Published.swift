@@ -25,13 +25,12 @@ extension FileBlobArea {
         } catch {
             switch error {
             case .noSuchFile: throw .notFound
-            case .tooManySymbolicLinks: throw .invalidState("the name is a symbolic link")
-            case .noSuchDevice: throw .invalidState("the name is a socket")
+            case .tooManySymbolicLinks, .noSuchDevice: throw .targetIsSpecial
             default: throw .failure(error, during: "open a published file")
             }
         }
         if status.isDirectory { throw .targetIsDirectory }
-        guard status.isRegular else { throw .invalidState("the name is no regular file") }
+        guard status.isRegular else { throw .targetIsSpecial }
         let file = PublishedFile(attributes: attributes, content: Content(descriptor: descriptor))
         return PublishedBlob(identity: status.identity, file: file)
     }
@@ -42,6 +41,25 @@ extension FileBlobArea {
         try translating("synchronize directories") { () throws(Errno) in
             // All that hold one of them: somebody else may have made it, and not come to synchronise it.
             for directory in chain.dropFirst().reversed() { try directory.synchronize() }
+        }
+    }
+
+    func requirePublishable(_ name: PublishedName) throws(StoreError) {
+        // As far down as there are directories.
+        var parent = directory.files
+        for segment in name.directory.segments {
+            do throws(Errno) {
+                parent = try parent.open(at: segment, [.readOnly, .directory, .noFollow])
+            } catch {
+                if error == .noSuchFile { break }
+                if error == .notDirectory || error == .tooManySymbolicLinks { throw .parentIsFile }
+                throw .failure(error, during: "open a directory below files/")
+            }
+        }
+        let uploads = directory.uploads
+        try translating("publish in \(name.directory.segments.joined(separator: "/")), in files/") { () throws(Errno) in
+            if try parent.status().device != uploads.status().device { throw .crossDevice }
+            try parent.requireWritableDirectory()
         }
     }
 

@@ -12,7 +12,8 @@ extension FileStatus {
         ]
         let opaque = parts.map { String($0, radix: 16) }.joined(separator: "-")
         guard let tag = EntityTag(opaque: opaque) else { throw .invalidArgument }
-        return PublishedFile.Attributes(size: size, modifiedSeconds: modified.seconds, entityTag: tag)
+        return PublishedFile.Attributes(
+            size: size, modifiedSeconds: modified.seconds, modifiedNanoseconds: modified.nanoseconds, entityTag: tag)
     }
 
     /// What tells one file of a file system from all others.

@@ -10,6 +10,7 @@ extension UploadStore {
         let directory = try DataDirectory(path: root)
         let catalogue = try SQLiteCatalogue(
             path: root + "/" + DataDirectory.catalogueName, durability: configuration.durability)
+        try directory.secure()
         let area = try translating("start a thread") { () throws(Errno) in try FileBlobArea(directory) }
         return try UploadStore(catalogue: catalogue, area: area, configuration: configuration)
     }

@@ -49,6 +49,8 @@ extension MemoryBlobArea {
         }
     }
 
+    package func requirePublishable(_ name: PublishedName) throws(StoreError) {}
+
     package func publish(_ name: String, as published: PublishedName, replacing: Bool) throws(StoreError) {
         try step(.rename)
         try state.withLock { (state) throws(StoreError) in

@@ -123,7 +123,8 @@ extension MemoryBlobArea.State {
             let tag = EntityTag(opaque: "\(number)-\(inode.content.count)-\(inode.modified)-\(inode.changed)")
         else { throw .noSuchFile }
         return PublishedFile.Attributes(
-            size: Int64(inode.content.count), modifiedSeconds: inode.modified / 1_000_000_000, entityTag: tag)
+            size: Int64(inode.content.count), modifiedSeconds: inode.modified / 1_000_000_000,
+            modifiedNanoseconds: inode.modified % 1_000_000_000, entityTag: tag)
     }
 
     func read(_ number: Int, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int {

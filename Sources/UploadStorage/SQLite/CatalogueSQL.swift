@@ -82,7 +82,7 @@ enum CatalogueSQL {
         """
     static let selectUpload = "SELECT \(columns) FROM uploads WHERE id = ?"
     static let selectUnfinished = "SELECT \(columns) FROM uploads WHERE phase < 2"
-    static let selectProcessing = "SELECT id FROM uploads WHERE phase = 1"
+    static let selectProcessing = "SELECT id FROM uploads WHERE phase = 1 AND phase < 2"
     static let selectExpired = "SELECT id FROM uploads WHERE expires_at <= ? ORDER BY expires_at LIMIT ?"
     static let selectBlob = "SELECT 1 FROM uploads WHERE blob = ? AND phase < 2"
 

@@ -56,7 +56,12 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
             let answer = try connection.rows(CatalogueSQL.quickCheck).first?[0].text
             if answer != "ok" { throw StoreError.damaged(answer ?? "quick_check gave no answer") }
         }
-        try connection.run(CatalogueSQL.setMark, [.text(Self.cleanMark), .integer(0)])
+        do throws(SQLiteFailure) {
+            try connection.run(CatalogueSQL.setMark, [.text(Self.cleanMark), .integer(0)])
+        } catch {
+            // On a full disk files can still be served, and removed.
+            guard error.primaryCode == SQLITE_FULL else { throw error }
+        }
     }
 
     // MARK: Committing

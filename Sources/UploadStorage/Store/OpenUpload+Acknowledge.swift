@@ -133,6 +133,8 @@ extension OpenUpload {
             state.blob = nil
             state.received = state.durable
             state.written = state.durable
+            // The last bytes may have come, and their holder runs into the end of its lease before it does anything.
+            if state.activity == .processing && state.unsettled == nil { state.activity = .idle }
             let revoked = state.revoke()
             return holderKnows ? nil : revoked
         }

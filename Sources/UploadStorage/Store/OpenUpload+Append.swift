@@ -3,6 +3,9 @@ import SystemCalls
 extension OpenUpload {
     private static let reservationStep: Int64 = 1 << 20
     private static let writeBackStep: Int64 = 4 << 20
+    /// Bytes that are left to the catalogue, whatever has begun.
+    private static let catalogueRoom: Int64 = 64 << 20
+    private static let spaceStep: Int64 = 4 << 20
     private static let digestStep: Int64 = 1 << 20
     private static let digestBudget: Int64 = 8 << 20
 
@@ -21,6 +24,7 @@ extension OpenUpload {
             } else {
                 try reserve(upTo: end, &state)
             }
+            try requireSpace(upTo: end, &state)
             defer { receivedMirror.store(state.received, ordering: .releasing) }
             var rest = bytes
             while !rest.isEmpty {
@@ -55,6 +59,17 @@ extension OpenUpload {
             try store.ledger.reserve(exact, for: state.principal)
             state.reserved += exact
         }
+    }
+
+    /// The catalogue lies on the same disk: before bytes take its room, they are refused.
+    private func requireSpace(upTo end: Int64, _ state: inout State) throws(StoreError) {
+        guard end > state.spaceCheckedUpTo else { return }
+        let space = try translating("ask for free space") { () throws(Errno) in try store.area.space() }
+        let floor = min(store.configuration.effectiveMinFree(total: space.total) / 2, Self.catalogueRoom)
+        guard space.free >= floor else {
+            throw .insufficientSpace
+        }
+        state.spaceCheckedUpTo = end + Self.spaceStep
     }
 
     private func needsBackgroundWork(_ state: State) -> Bool {

@@ -71,6 +71,7 @@ extension OpenUpload {
         let expiresAt = store.expiryOfFinished
         let replaced: FileRecord?
         if let file { replaced = try store.catalogue.file(file.name) } else { replaced = nil }
+        var isRecorded = true
         if !isTransient {
             try store.catalogue.commit(
                 .complete(
@@ -80,10 +81,10 @@ extension OpenUpload {
             ) { $0?.phase == .complete(response) }
         } else if let file {
             // The file is in its place. That it is not counted is no reason to call it a failure.
-            _ = try? store.catalogue.commit(.recordFile(file))
+            isRecorded = (try? store.catalogue.commit(.recordFile(file))) != nil
         }
-        if let replaced { store.ledger.addPublished(-replaced.size, for: replaced.principal) }
-        if let file { store.ledger.addPublished(file.size, for: file.principal) }
+        if isRecorded, let replaced { store.ledger.addPublished(-replaced.size, for: replaced.principal) }
+        if isRecorded, let file { store.ledger.addPublished(file.size, for: file.principal) }
         close(as: .complete(response), expiresAt: expiresAt, keepsBytes: file != nil)
     }
 

@@ -61,7 +61,8 @@ extension OpenUpload {
     func returnSurplus() {
         let surplus = update { state -> (String, Int64)? in
             guard let row = state.row, row.isUnfinished, !isTransient else { return nil }
-            let needed = state.length ?? state.durable
+            // What the catalogue has confirmed, and so the next object for this upload begins with.
+            let needed = row.reservedBytes
             defer { state.reserved = needed }
             return (row.upload.principal, state.reserved - needed)
         }

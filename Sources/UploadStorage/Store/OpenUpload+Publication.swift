@@ -67,7 +67,7 @@ extension OpenUpload {
             do throws(StoreError) {
                 current = try store.lookUp(name)
             } catch {
-                if error == .targetIsDirectory && !publication.replaces { return nil }
+                if [.targetIsDirectory, .targetIsSpecial].contains(error) && !publication.replaces { return nil }
                 return try giveUp(publication, because: error)
             }
             if current != nil && !publication.replaces { return nil }
@@ -79,6 +79,7 @@ extension OpenUpload {
                 name: name, replaced: current?.file.attributes.entityTag.opaque, identity: identity,
                 fields: publication.fields,
                 response: publication.response(current == nil, name), refused: publication.refused)
+            try store.area.requirePublishable(name)
             if !isTransient {
                 try decide(intent, publication.validated, as: epoch)
             }

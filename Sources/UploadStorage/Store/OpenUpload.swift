@@ -71,6 +71,8 @@ final class OpenUpload: Sendable {
         var reserved: Int64 = 0
         var digests = DigestTracker([])
         var stagedDigests: DigestTracker?
+        /// Up to where bytes may come before the free space is looked at again.
+        var spaceCheckedUpTo: Int64 = 0
         var writeBackStarted: Int64 = 0
         var writeBackAwaited: Int64 = 0
 

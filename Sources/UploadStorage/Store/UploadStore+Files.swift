@@ -1,20 +1,12 @@
 extension UploadStore {
     /// Opens a published file. `notFound` where there is none, `targetIsDirectory` where the name is a directory,
-    /// `parentIsFile` where it is below a file.
+    /// `targetIsSpecial` where it is a link or another thing that is no file, `parentIsFile` where it is below a file.
     public func publishedFile(_ name: PublishedName) throws(StoreError) -> PublishedFile {
-        do throws(StoreError) {
-            let found = try area.openPublished(name)
-            guard let record = try catalogue.file(name.path), record.describes(found), !record.fields.isEmpty else {
-                return found.file
-            }
-            return found.file.described(by: record.fields)
-        } catch {
-            switch error {
-            // Links and special files do not exist for us.
-            case .invalidState: throw .notFound
-            default: throw error
-            }
+        let found = try area.openPublished(name)
+        guard let record = try catalogue.file(name.path), record.describes(found), !record.fields.isEmpty else {
+            return found.file
         }
+        return found.file.described(by: record.fields)
     }
 
     /// The files and directories in a directory, in the order of their names.

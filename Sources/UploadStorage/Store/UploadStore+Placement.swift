@@ -10,16 +10,14 @@ extension UploadStore {
         case lost
     }
 
-    /// The file of a name; nil where there is none. Throws `targetIsDirectory` for anything else that has the name.
+    /// The file of a name; nil where there is none. Throws `targetIsDirectory` or `targetIsSpecial` for anything else
+    /// that has the name.
     func lookUp(_ name: PublishedName) throws(StoreError) -> PublishedBlob? {
         do throws(StoreError) {
             return try area.openPublished(name)
         } catch {
-            switch error {
-            case .notFound: return nil
-            case .invalidState: throw .targetIsDirectory
-            default: throw error
-            }
+            guard error == .notFound else { throw error }
+            return nil
         }
     }
 
@@ -75,7 +73,7 @@ extension UploadStore {
             return .published(attributes)
         } catch {
             switch error {
-            case .preconditionFailed, .targetIsDirectory, .parentIsFile: return .occupied
+            case .preconditionFailed, .targetIsDirectory, .targetIsSpecial, .parentIsFile: return .occupied
             default: throw error
             }
         }

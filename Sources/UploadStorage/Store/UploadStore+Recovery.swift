@@ -11,7 +11,12 @@ extension UploadStore {
             if row.phase == .receiving && isWhole { continue }
             let upload = try registry.retain(row.id) { OpenUpload(row.id, store: self) }
             defer { registry.drop(upload) }
-            _ = try upload.claim(principal: nil, until: deadline(in: .seconds(60))) { _ in () }
+            do throws(StoreError) {
+                _ = try upload.claim(principal: nil, until: deadline(in: .seconds(60))) { _ in () }
+            } catch {
+                // One upload that cannot be brought to its end is no reason to serve nobody: the sweep goes on trying.
+                if let intent = row.intent { pathLocks.setUnsettled(intent.name, row.id) }
+            }
         }
         let needed = Set(rows.map(\.blob))
         for name in sizes.keys where !needed.contains(name) { discard(name) }

@@ -98,18 +98,24 @@ extension UploadStore {
     ///
     /// - Returns: the name of the last file looked at; nil after the last one of all.
     private func sweepFiles(after last: String, _ report: inout SweepReport) -> String? {
+        let page: [FileRecord]
         do throws(StoreError) {
-            let page = try catalogue.files(after: last, limit: Self.pageSize)
-            for record in page {
-                let segments = record.name.split(separator: "/").map(String.init)
-                guard let name = PublishedName(segments: segments) else { continue }
-                if try forgetIfVanished(name) { report.vanishedFiles += 1 }
-            }
-            return page.last?.name
+            page = try catalogue.files(after: last, limit: Self.pageSize)
         } catch {
             report.failures.append(error)
             return nil
         }
+        for record in page {
+            guard let name = PublishedName(segments: record.name.split(separator: "/").map(String.init)) else {
+                continue
+            }
+            do throws(StoreError) {
+                if try forgetIfVanished(name) { report.vanishedFiles += 1 }
+            } catch {
+                report.failures.append(error)
+            }
+        }
+        return page.last?.name
     }
 
     private func forgetIfVanished(_ name: PublishedName) throws(StoreError) -> Bool {
@@ -118,7 +124,8 @@ extension UploadStore {
                 _ = try area.openPublished(name)
                 return false
             } catch {
-                guard error == .notFound || error == .parentIsFile || error == .targetIsDirectory else { throw error }
+                let isAbsent = [.notFound, .parentIsFile, .targetIsDirectory, .targetIsSpecial].contains(error)
+                guard isAbsent else { throw error }
             }
             return try forgetFile(name)
         }

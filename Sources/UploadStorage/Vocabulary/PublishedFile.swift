@@ -9,12 +9,15 @@ public final class PublishedFile: Sendable {
         public var size: Int64
         /// Seconds since 1970 of the last change.
         public var modifiedSeconds: Int64
+        /// The nanoseconds of that second. No two publications have the same time.
+        public var modifiedNanoseconds: Int64
         /// Strong: differs for every publication and every change of the file.
         public var entityTag: EntityTag
 
-        public init(size: Int64, modifiedSeconds: Int64, entityTag: EntityTag) {
+        public init(size: Int64, modifiedSeconds: Int64, modifiedNanoseconds: Int64 = 0, entityTag: EntityTag) {
             self.size = size
             self.modifiedSeconds = modifiedSeconds
+            self.modifiedNanoseconds = modifiedNanoseconds
             self.entityTag = entityTag
         }
     }

@@ -26,6 +26,8 @@ public enum StoreError: Error, Sendable, Hashable {
     /// A condition did not hold.
     case preconditionFailed
     case targetIsDirectory
+    /// The name is that of a symbolic link, a socket or another thing that is no regular file.
+    case targetIsSpecial
     /// A component of the path is a file.
     case parentIsFile
     /// None of the alternative names was free.
@@ -57,6 +59,7 @@ public enum StoreError: Error, Sendable, Hashable {
         case .stateLost: "state-lost"
         case .preconditionFailed: "precondition-failed"
         case .targetIsDirectory: "target-is-directory"
+        case .targetIsSpecial: "target-is-no-file"
         case .parentIsFile: "parent-is-file"
         case .noFreeName: "no-free-name"
         case .inUse: "data-directory-in-use"
@@ -64,6 +67,32 @@ public enum StoreError: Error, Sendable, Hashable {
         case .foreignData: "foreign-data"
         case .damaged: "damaged-catalogue"
         case .unusableRoot: "unusable-data-directory"
+        }
+    }
+}
+
+extension StoreError: CustomStringConvertible {
+    /// For the operator's log.
+    public var description: String {
+        switch self {
+        case .io(let error, let operation): "cannot \(operation): \(error)"
+        case .insufficientSpace: "the disk is full, or has less free space than is to be kept free"
+        case .gone(let reason), .invalidState(let reason), .foreignData(let reason), .damaged(let reason),
+            .unusableRoot(let reason):
+            "\(code): \(reason)"
+        case .stateLost: "bytes that had been acknowledged are missing"
+        default: code
+        }
+    }
+
+    /// Whether the server itself is in trouble, not its client.
+    public var concernsOperator: Bool {
+        switch self {
+        case .io, .insufficientSpace, .stateLost, .damaged, .foreignData, .newerSchema, .unusableRoot, .invalidState:
+            true
+        case .notFound, .superseded, .gone, .completed, .lengthExceeded, .processing, .tooManyUploads, .quotaExceeded,
+            .preconditionFailed, .targetIsDirectory, .targetIsSpecial, .parentIsFile, .noFreeName, .inUse:
+            false
         }
     }
 }

@@ -127,6 +127,44 @@ struct FullDiskTests {
         }
     }
 
+    @Test("SEC-17: a server starts on a full disk, serves what is there, and what is removed makes room")
+    func startOnFullDisk() throws {
+        try withSmallDisk { server in
+            let bytes = BytePool.repeated(0..<2_000_000)
+            #expect(try server.exchange(Request("PUT", "/files/a", [], .bytes(bytes))).status == 201)
+            #expect(try server.stop() == .exited(0))
+            _ = try fill(server)
+            try server.restart()
+            #expect(try server.exchange(.get("/files/a")).body == bytes)
+            #expect(try server.exchange(.get("/readyz")).status == 503)
+            #expect(try server.exchange(Request("DELETE", "/files/a")).status == 204)
+            let isReady = try Deadline.poll(within: .seconds(10)) {
+                try server.exchange(.get("/readyz")).status == 200 ? true : nil
+            }
+            #expect(isReady == true)
+        }
+    }
+
+    @Test("a file system mounted below files/ takes no uploads; nothing is decided, and nothing hangs on it")
+    func otherFileSystem() throws {
+        try withServer { server in
+            let volume = server.root + "/files/volume"
+            try FileManager.default.createDirectory(atPath: volume, withIntermediateDirectories: false)
+            guard mount("tmpfs", volume, "tmpfs", 0, "size=1m") == 0 else { throw WireFailure.system(.current) }
+            defer { umount2(volume, Int32(MNT_DETACH)) }
+            let location = try server.begin(.v8, "/files/volume/a", [1])
+            let refusal = try server.exchange(.append(.v8, location, at: 1, complete: true, .bytes([2])))
+            #expect(refusal.status == 500)
+            #expect(refusal.complete == false)
+            #expect(server.log.contains("cannot publish in volume, in files/: EXDEV"))
+            try server.restart()
+            #expect(try server.exchange(.retrieval(.v8, location)).offset == 2)
+            umount2(volume, Int32(MNT_DETACH))
+            #expect(try server.exchange(.append(.v8, location, at: 2, complete: true, .bytes([]))).status == 201)
+            #expect(server.published("volume/a") == [1, 2])
+        }
+    }
+
     @Test("SEC-17: a server that is not ready says so while its disk is full, and is ready again afterwards")
     func readiness() throws {
         try withSmallDisk { server in

@@ -13,16 +13,17 @@ final class EmbeddedServer {
 
     init(
         limits: UploadLimits = UploadLimits(maxAge: 604_800), announcesWithoutVersion: Bool = false,
-        targets: [(prefix: String, handler: any TargetHandler)]
+        store: UploadStore? = nil, targets: [(prefix: String, handler: any TargetHandler)]
     ) throws {
         directory = try TemporaryDirectory()
-        store = try UploadStore.open(root: directory.path + "/data", configuration: StoreConfiguration(minFree: 0))
+        self.store =
+            try store ?? UploadStore.open(root: directory.path + "/data", configuration: StoreConfiguration(minFree: 0))
         let configuration = ServerConfiguration(
             listeners: [.tcp(host: "127.0.0.1", port: 0)], limits: limits,
             announcesWithoutVersion: announcesWithoutVersion, logLevel: .error)
         server = Server(
-            configuration: configuration, store: store,
-            handlers: [("files", FilesHandler(store: store))] + targets)
+            configuration: configuration, store: self.store,
+            handlers: [("files", FilesHandler(store: self.store))] + targets)
         try server.start()
         guard case .tcp(_, let port)? = server.addresses.first else { throw WireFailure.server("no address") }
         self.port = port

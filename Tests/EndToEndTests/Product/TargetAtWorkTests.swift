@@ -1,6 +1,7 @@
 import HTTPSemantics
 import ResumableUpload
 import Testing
+import UploadStorage
 
 /// What others see while a target works on an upload, and how often it works.
 @Suite("A target at work", .timeLimit(.minutes(15)), .blocking)
@@ -30,6 +31,28 @@ struct TargetAtWorkTests {
             #expect(state.complete == true)
             #expect(target.calls.count == 1)
         }
+    }
+
+    @Test("APP-28: a target that has worked does not work again where its answer could not be stored")
+    func unstoredAnswer() throws {
+        let plan = FaultPlan()
+        let store = try UploadStore(
+            catalogue: MemoryCatalogue(plan: plan), area: MemoryBlobArea(plan: plan),
+            configuration: StoreConfiguration(minFree: 0))
+        let target = RecordingTarget { call in
+            plan.fail(.commit, with: .noSpace)
+            return RecordingTarget.summary(call)
+        }
+        let host = try EmbeddedServer(store: store, targets: [("inbox", target)])
+        let location = try host.begin([1, 2, 3])
+        let first = try host.exchange(.append(.v8, location, at: 3, complete: true, .bytes([4])))
+        #expect(first.status == 507)
+        #expect(first.complete == false)
+        plan.fail(.commit, with: nil)
+        let second = try host.exchange(.append(.v8, location, at: 4, complete: true, .bytes([])))
+        #expect(second.status == 500)
+        #expect(second.complete == true)
+        #expect(target.calls.count == 1)
     }
 
     @Test("OFF-14: the same for a creation that is whole in one request, from the announcement on")
