@@ -88,6 +88,12 @@ struct OptionParser<Settings> {
         }
     }
 
+    /// Variables that look as if they were options of Onward, and are none.
+    func unknownVariables(of environment: [String: String]) -> [String] {
+        let known = Set(options.map(\.variable))
+        return environment.keys.filter { $0.hasPrefix("ONWARD_") && !known.contains($0) }.sorted()
+    }
+
     private func set(
         _ option: CommandOption<Settings>, _ value: String, as name: String, in settings: inout Settings
     ) throws(OptionError) {

@@ -6,12 +6,15 @@ enum Quantity {
             "": 1, "K": 1000, "M": 1_000_000, "G": 1_000_000_000, "T": 1_000_000_000_000, "KIB": 1 << 10,
             "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40,
         ]
-        return try value(text, units: units, what: "a size such as 500M or 2GiB")
+        return try value(text, units: units, what: "a size such as 500M (powers of 1000) or 2GiB (of 1024)")
     }
 
-    /// Seconds: a whole number, alone or with s, m, h or d.
+    /// Seconds: a whole number, alone or with s, m, h or d; a hundred years at most.
     static func seconds(_ text: String) throws(OptionError) -> Int64 {
-        try value(text, units: ["": 1, "S": 1, "M": 60, "H": 3600, "D": 86_400], what: "a duration such as 30s or 7d")
+        let units: [String: Int64] = ["": 1, "S": 1, "M": 60, "H": 3600, "D": 86_400]
+        let seconds = try value(text, units: units, what: "a duration such as 30s or 7d")
+        guard seconds <= 36_525 * 86_400 else { throw OptionError("'\(text)' is too large") }
+        return seconds
     }
 
     static func count(_ text: String, _ range: ClosedRange<Int>) throws(OptionError) -> Int {

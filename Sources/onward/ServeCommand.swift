@@ -21,7 +21,12 @@ enum ServeCommand {
         }
         var settings = ServeSettings()
         do {
-            try parser.parse(arguments, environment: environment(), into: &settings)
+            let environment = environment()
+            try parser.parse(arguments, environment: environment, into: &settings)
+            try settings.check()
+            for name in parser.unknownVariables(of: environment) {
+                Console.error("onward serve: warning: \(name) in the environment is not the name of any option")
+            }
         } catch {
             Console.error("onward serve: \(error.message)\nSee 'onward serve --help'.")
             return .usage
@@ -50,6 +55,11 @@ enum ServeCommand {
         do { try server.start() } catch { return report(error) }
         explain(server, root: settings.root)
         ProcessControl.waitForEnd()
+        // Whoever asks twice does not want to wait for answers under way.
+        _ = try? WorkerThread(name: "second-signal") {
+            ProcessControl.waitForEnd()
+            server.stopNow()
+        }
         server.stop()
         return .done
     }
@@ -68,7 +78,7 @@ enum ServeCommand {
                 The first response, 104, names the upload's own URL. After a cut ask it for the offset:
                   curl -I http://\(name):\(port)/uploads/…
                 and send the rest from there:
-                  tail -c +$((OFFSET + 1)) big.bin | curl -X PATCH --data-binary @- -H 'Upload-Offset: OFFSET' \\
+                  tail -c +$((OFFSET + 1)) big.bin | curl -X PATCH -T - -H 'Upload-Offset: OFFSET' \\
                     -H 'Upload-Complete: ?1' -H 'Content-Type: application/partial-upload' http://\(name):\(port)/uploads/…
                 Download it, and go on after a cut:
                   curl -C - -O \(url)
@@ -82,8 +92,15 @@ enum ServeCommand {
         case .inUse:
             Console.error("onward serve: another server uses \(root). Stop it, or choose another --root.")
             return .dataInUse
-        case .unusableRoot(let reason), .foreignData(let reason), .damaged(let reason):
+        case .unusableRoot(let reason), .foreignData(let reason):
             Console.error("onward serve: \(root) cannot be used: \(reason)")
+        case .damaged(let reason):
+            Console.error(
+                """
+                onward serve: \(root) cannot be used: \(reason).
+                Bring back a copy of onward.sqlite, or move it and uploads/ away to begin without unfinished uploads. The
+                files in files/ are not concerned.
+                """)
         case .newerSchema(let version):
             Console.error(
                 "onward serve: \(root) was written by a newer version of onward (schema \(version)). Nothing was changed."
@@ -97,7 +114,7 @@ enum ServeCommand {
     private static func report(_ error: Server.StartError) -> ExitStatus {
         switch error {
         case .cannotListen(let address, let reason):
-            Console.error("onward serve: cannot listen on \(address): \(reason)")
+            Console.error("onward serve: cannot listen on \(address): \(explanation(of: reason, address))")
             return .addressBusy
         case .anonymousBeyondLoopback(let address):
             Console.error(
@@ -108,6 +125,15 @@ enum ServeCommand {
             return .usage
         case .alreadyStarted:
             return .usage
+        }
+    }
+
+    private static func explanation(of reason: Errno, _ address: SocketAddress) -> String {
+        switch (reason, address) {
+        case (.addressInUse, .tcp): "\(reason). Choose another address with --listen HOST:PORT or ONWARD_LISTEN."
+        case (.addressInUse, .unix): "something else has this name, or a server listens there already"
+        case (.invalidArgument, .tcp(let host, _)): "there is no host \(host)"
+        default: "\(reason)"
         }
     }
 

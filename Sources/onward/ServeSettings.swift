@@ -37,7 +37,7 @@ struct ServeSettings {
         // Limits
         size("max-size", "largest representation", \.server.limits.maxSize),
         size("min-size", "smallest representation that is made resumable", \.server.limits.minSize),
-        size("max-append-size", "most content in one request", \.server.limits.maxAppendSize),
+        size("max-append-size", "most content in one request of a resumable upload", \.server.limits.maxAppendSize),
         size(
             "min-append-size", "least content in a request that does not complete\nits upload",
             \.server.limits.minAppendSize),
@@ -87,7 +87,9 @@ struct ServeSettings {
             "cors-origin", "ORIGIN", group: "Access", repeatable: true,
             "origin whose pages may use the server, such as\nhttps://app.example; * is any; repeatable"
         ) { settings, value throws(OptionError) in
-            guard value == "*" || (value.contains("://") && !value.hasSuffix("/")) else {
+            let parts = value.split(separator: "/", omittingEmptySubsequences: false)
+            let isOrigin = parts.count == 3 && parts[0].hasSuffix(":") && parts[1].isEmpty && !parts[2].isEmpty
+            guard value == "*" || isOrigin else {
                 throw OptionError("'\(value)' is not an origin such as https://app.example")
             }
             settings.server.corsOrigins.append(value)
@@ -121,6 +123,18 @@ struct ServeSettings {
             settings.server.logLevel = level
         },
     ]
+
+    /// Refuses limits that nothing could keep.
+    func check() throws(OptionError) {
+        let limits = server.limits
+        func require(_ low: Int64?, _ lowName: String, atMost high: Int64?, _ highName: String) throws(OptionError) {
+            guard let low, let high, low > high else { return }
+            throw OptionError("--\(lowName) is larger than --\(highName): nothing could be uploaded")
+        }
+        try require(limits.minSize, "min-size", atMost: limits.maxSize, "max-size")
+        try require(limits.minAppendSize, "min-append-size", atMost: limits.maxAppendSize, "max-append-size")
+        try require(limits.minSize, "min-size", atMost: store.quotaPerPrincipal, "quota")
+    }
 
     private static let limits = "Limits (off where no default is named)"
 

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Glibc
 import Testing
 
 /// Paths and file names from strangers.
@@ -137,6 +138,17 @@ struct NameTests {
         }
     }
 
+    @Test("a browser's form is refused: what it sends is not the file")
+    func form() throws {
+        try withServer { server in
+            let response = try server.exchange(
+                Request("POST", "/files/", [("Content-Type", "multipart/form-data; boundary=x")], .bytes([1, 2])))
+            #expect(response.status == 415)
+            #expect(response.problem?.code == "unsupported-media-type")
+            #expect(server.publishedNames().isEmpty)
+        }
+    }
+
     @Test("SEC-04: symbolic links in the data directory lead nowhere", arguments: ["GET", "HEAD", "PUT", "DELETE"])
     func symbolicLinks(method: String) throws {
         try withServer { server in
@@ -150,6 +162,12 @@ struct NameTests {
             for target in ["/files/dir/f", "/files/dir/new", "/files/file", "/files/dir/"] {
                 let response = try server.exchange(Request(method, target, [], method == "PUT" ? .bytes([9]) : .none))
                 #expect(response.body != [7], "\(method) \(target)")
+            }
+            mkfifo(server.root + "/files/fifo", 0o600)
+            for target in ["/files/file", "/files/fifo"] {
+                let response = try server.exchange(Request(method, target, [], method == "PUT" ? .bytes([9]) : .none))
+                #expect(response.status == (method == "PUT" ? 409 : 404))
+                if method == "PUT" { #expect(response.problem?.code == "target-is-no-file") }
             }
             let posted = try server.exchange(
                 Request("POST", "/files/dir/", [("Content-Disposition", "inline; filename=posted")], .bytes([9])))

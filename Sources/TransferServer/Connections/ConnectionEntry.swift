@@ -19,21 +19,36 @@ final class ConnectionEntry: Sendable {
         case discarding
     }
 
+    /// Who ended the connection, if it was not the client.
+    enum Ending: String, Sendable {
+        /// Another request has the upload now, or took it away.
+        case takenOver = "taken-over"
+        /// Its client let it wait for too long.
+        case timeout
+        /// The server stops.
+        case stopping
+        /// There were too many.
+        case tooMany = "too-many-connections"
+    }
+
     struct Standing: Sendable {
         var phase: Phase = .head(first: true)
         /// Monotonic nanoseconds of the last sign of life.
         var since: Int64
         var isOpen = true
-        var isAbandoned = false
+        var ending: Ending?
         /// Of the response, where the kernel tells no time of the last sending.
         var untaken: Int32 = 0
     }
 
     let output: SocketOutput
+    /// The client's address, or that of the proxy that it came through; `nil` on a Unix socket.
+    let peer: String?
     private let standing: Monitor<Standing>
 
     init(output: SocketOutput, now: Int64) {
         self.output = output
+        peer = output.peerAddress
         standing = Monitor(Standing(since: now))
     }
 
@@ -45,10 +60,10 @@ final class ConnectionEntry: Sendable {
     }
 
     /// Ends the connection from any thread. Its own thread notices, and ends the request as interrupted.
-    func abandon() {
+    func abandon(_ ending: Ending) {
         standing.withLock {
             guard $0.isOpen else { return }
-            $0.isAbandoned = true
+            $0.ending = $0.ending ?? ending
             output.endConnection()
         }
     }
@@ -60,17 +75,17 @@ final class ConnectionEntry: Sendable {
             case .server, .response: return
             case .head, .content, .discarding: break
             }
-            guard $0.isOpen, !$0.isAbandoned else { return }
-            $0.isAbandoned = true
+            guard $0.isOpen, $0.ending == nil else { return }
+            $0.ending = .stopping
             output.endConnection()
         }
     }
 
-    /// Whether somebody ended the connection.
-    var isAbandoned: Bool { standing.withLock { $0.isAbandoned } }
+    /// Who ended the connection; `nil`: it is open, or its client did.
+    var ending: Ending? { standing.withLock { $0.ending } }
 
     /// Whether its client still waits for an answer.
-    var isAwaited: Bool { standing.withLock { $0.isOpen && !$0.isAbandoned && !output.isEndedByPeer } }
+    var isAwaited: Bool { standing.withLock { $0.isOpen && $0.ending == nil && !output.isEndedByPeer } }
 
     /// The descriptor is about to be closed.
     func close() { standing.withLock { $0.isOpen = false } }
@@ -78,7 +93,7 @@ final class ConnectionEntry: Sendable {
     /// Ends the connection when it waits longer than `timeouts` allow.
     func abandon(ifOverdue timeouts: ConnectionTimeouts, now: Int64) {
         standing.withLock {
-            guard $0.isOpen, !$0.isAbandoned, let limit = timeouts.limit(for: $0.phase) else { return }
+            guard $0.isOpen, $0.ending == nil, let limit = timeouts.limit(for: $0.phase) else { return }
             var idle = now > $0.since ? now - $0.since : 0
             if case .response = $0.phase {
                 // Content goes out without our help; what counts is when something last did.
@@ -91,7 +106,7 @@ final class ConnectionEntry: Sendable {
                 }
             }
             guard idle > limit else { return }
-            $0.isAbandoned = true
+            $0.ending = .timeout
             output.endConnection()
         }
     }

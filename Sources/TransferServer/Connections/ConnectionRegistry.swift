@@ -8,6 +8,8 @@ final class ConnectionRegistry: Sendable {
         var open: [ObjectIdentifier: ConnectionEntry] = [:]
         var isDraining = false
         var isStopped = false
+        /// Nobody waits for answers any more.
+        var isHurried = false
     }
 
     private let timeouts: ConnectionTimeouts
@@ -42,9 +44,15 @@ final class ConnectionRegistry: Sendable {
         repeat {
             for entry in snapshot() { entry.abandonUnlessAnswering() }
         } while !isEmpty(by: min(deadline, SystemClock.monotonicNanoseconds() + 50_000_000))
-            && SystemClock.monotonicNanoseconds() < deadline
-        for entry in snapshot() { entry.abandon() }
+            && SystemClock.monotonicNanoseconds() < deadline && !entries.withLock { $0.isHurried }
+        for entry in snapshot() { entry.abandon(.stopping) }
     }
+
+    /// Makes ``drain(until:)`` end at once.
+    func hurry() { entries.withLock { $0.isHurried = true } }
+
+    /// Connections that are open.
+    var count: Int { entries.withLock { $0.open.count } }
 
     /// Whether the server drains: connections that become idle are not kept.
     var isDraining: Bool { entries.withLock { $0.isDraining } }

@@ -9,6 +9,8 @@ protocol RequestService: Sendable {
     func begin(_ request: IncomingRequest) -> (served: Served, fields: Fields)
     /// A request ended, however it did.
     func record(_ summary: RequestSummary)
+    /// There were too many connections for one more.
+    func refusedConnection(from peer: String?)
 }
 
 /// One listening socket served by libmicrohttpd, with a thread for each connection.
@@ -46,7 +48,8 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         var items = [
             option(.LISTEN_SOCKET, Int(socket.release())),
             option(.CONNECTION_MEMORY_LIMIT, options.connectionMemory),
-            option(.CONNECTION_LIMIT, Int(options.maximumConnections)),
+            // Those above our own limit are ended by us, and told.
+            option(.CONNECTION_LIMIT, Int(options.maximumConnections) + 64),
             option(.CONNECTION_TIMEOUT, 0),
             option(.THREAD_STACK_SIZE, options.threadStack),
             // What its strict mode refuses we refuse ourselves: its own answer sends the head twice.
@@ -233,7 +236,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         if case .discarding = state.stage { end = .answered } else { end = isWhole ? .answered : .interrupted }
         state.exchange?.end(end)
         state.exchange = nil
-        service.record(state.summary(end))
+        service.record(state.summary(end, of: connection.entry))
         if state.lingers {
             // Unread content would make the kernel destroy the answer with a reset.
             connection.entry.output.endOutput()
@@ -248,7 +251,10 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         let entry = ConnectionEntry(
             output: SocketOutput(descriptor: descriptor), now: SystemClock.monotonicNanoseconds())
         // libmicrohttpd counts the connections of one listener only.
-        if !registry.add(entry) { entry.abandon() }
+        if !registry.add(entry) {
+            entry.abandon(.tooMany)
+            service.refusedConnection(from: entry.peer)
+        }
         return entry
     }
 

@@ -57,12 +57,12 @@ final class RequestState {
         return reply
     }
 
-    func summary(_ end: RequestEnd) -> RequestSummary {
+    func summary(_ end: RequestEnd, of connection: ConnectionEntry) -> RequestSummary {
         RequestSummary(
             id: id, method: head?.method.rawValue ?? "-", target: rawTarget, status: isAnswered ? status : nil,
             code: code, received: received, sent: isAnswered ? sent : 0,
             nanoseconds: SystemClock.monotonicNanoseconds() - startedAt,
-            isInterrupted: end == .interrupted)
+            interruption: end == .interrupted ? connection.ending?.rawValue ?? "client" : nil, peer: connection.peer)
     }
 }
 
@@ -78,5 +78,7 @@ struct RequestSummary: Sendable {
     let received: Int64
     let sent: Int64
     let nanoseconds: Int64
-    let isInterrupted: Bool
+    /// Who ended the request before its end; `nil`: nobody.
+    let interruption: String?
+    let peer: String?
 }

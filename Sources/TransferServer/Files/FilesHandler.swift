@@ -20,7 +20,11 @@ public struct FilesHandler: TargetHandler {
     // MARK: Uploads
 
     public func accept(_ proposal: UploadProposal) -> Acceptance {
-        guard !proposal.target.isCollection else { return .accept }
+        if proposal.target.isCollection {
+            // A browser's form wraps the file, and what was published would be the wrapping.
+            let type = proposal.fields["Content-Type"].flatMap { MediaType(parsing: $0) }
+            return type?.essence == "multipart/form-data" ? .refuse(FinalResponse(ProblemDetails.form)) : .accept
+        }
         do {
             let name = try Self.existing(PublishedName(segments: proposal.target.segments))
             let current = try attributes(of: name)
@@ -123,7 +127,7 @@ public struct FilesHandler: TargetHandler {
         } catch .targetIsDirectory where request.method != .delete {
             return .response(
                 FinalResponse(status: 308, fields: ["Location": request.target.path + "/"]))
-        } catch  where error == .notFound || error == .parentIsFile {
+        } catch  where [.notFound, .parentIsFile, .targetIsSpecial].contains(error) {
             return .response(FinalResponse(ProblemDetails.noSuchFile))
         } catch {
             return .response(FinalResponse(ProblemDetails(error)))
@@ -141,6 +145,10 @@ public struct FilesHandler: TargetHandler {
 }
 
 extension ProblemDetails {
+    static let form = ProblemDetails(
+        status: 415,
+        detail: "Forms are not taken. Send the file itself as the content, its name in Content-Disposition.",
+        code: "unsupported-media-type")
     static let noSuchFile = ProblemDetails(
         status: 404, detail: "There is no such file. It appears when its upload is complete.", code: "no-such-file")
 }

@@ -27,7 +27,8 @@ final class ServerLog: Sendable {
             method: LoggedMethod(summary.method).text,
             target: LoggedTarget(summary.target).text, status: summary.status?.rawValue, code: summary.code,
             received: summary.received, sent: summary.sent, milliseconds: Double(summary.nanoseconds / 1000) / 1000,
-            end: summary.isInterrupted ? "interrupted" : "answered")
+            end: summary.interruption == nil ? "answered" : "interrupted", by: summary.interruption,
+            peer: summary.peer)
         switch format {
         case .json: write(json: line)
         case .text:
@@ -35,7 +36,8 @@ final class ServerLog: Sendable {
             let code = line.code.map { " " + $0 } ?? ""
             write(
                 text: "\(line.time) \(line.request) \(line.method) \(line.target) \(status)\(code) in=\(line.received)"
-                    + " out=\(line.sent) ms=\(line.milliseconds)\(summary.isInterrupted ? " interrupted" : "")")
+                    + " out=\(line.sent) ms=\(line.milliseconds)\(line.peer.map { " peer=" + $0 } ?? "")"
+                    + (line.by.map { " by=\($0) interrupted" } ?? ""))
         }
     }
 
@@ -74,6 +76,7 @@ private struct RequestLine: Encodable {
     let received, sent: Int64
     let milliseconds: Double
     let end: String
+    let by, peer: String?
 }
 
 private struct MessageLine: Encodable {

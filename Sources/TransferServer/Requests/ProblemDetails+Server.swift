@@ -52,6 +52,7 @@ extension ProblemDetails {
             case .quotaExceeded(let limit): (507, "The quota of \(limit) bytes would be exceeded.")
             case .insufficientSpace: (507, "The server has not enough free space. Try again later.")
             case .targetIsDirectory: (409, "The target is a directory. Name a file in it.")
+            case .targetIsSpecial: (409, "The name is taken by something that is no file. Choose another one.")
             case .parentIsFile: (409, "A part of the target's path is a file.")
             case .preconditionFailed: (412, "The file is not in the state that the request's conditions demand.")
             case .noFreeName: (409, "No free name was found for the file.")

@@ -91,11 +91,16 @@ public final class Server: Sendable {
         }
         service.beginDraining()
         for daemon in daemons { daemon.stopListening() }
+        log.info(
+            "stopping; \(registry.count) connections are open, answers under way have \(configuration.drainTimeout) s")
         registry.drain(until: SystemClock.monotonicNanoseconds() + Int64(configuration.drainTimeout) * 1_000_000_000)
         for daemon in daemons { daemon.stop() }
         registry.stop()
         log.info("stopped")
     }
+
+    /// Ends the answers that ``stop()`` waits for.
+    public func stopNow() { registry.hurry() }
 
     private func startThreads() {
         do {
@@ -109,10 +114,16 @@ public final class Server: Sendable {
     /// Removes what has expired, once a second while the server runs, and once in a quarter of an hour what nobody knows.
     private func sweep() {
         var seconds = 0
+        var told: [String: Int] = [:]
         while registry.waitUnlessStopped(nanoseconds: 1_000_000_000) {
             seconds += 1
             let report = seconds % 900 == 0 ? store.sweep() : store.sweepPart()
-            for failure in report.failures { log.warning("sweeping: \(failure.code): \(failure)") }
+            // What lasts is told once in a quarter of an hour.
+            for failure in Set(report.failures.map { "\($0)" }).sorted() where told[failure, default: 0] <= seconds {
+                log.warning("sweeping: \(failure)")
+                told[failure] = seconds + 900
+            }
+            if told.count > 100 { told = [:] }
             if report.expired + report.orphans > 0 {
                 log.info("removed \(report.expired) expired uploads and \(report.orphans) orphans")
             }

@@ -14,6 +14,8 @@ final class TransferService: RequestService {
     let crossOrigin: CrossOrigin
     let digests = FileDigests()
     private let draining = Atomic<Bool>(false)
+    /// Connections that were refused since that was last logged, in monotonic nanoseconds.
+    private let refusals = Monitor((count: 0, nextReport: Int64(0)))
 
     init(configuration: ServerConfiguration, store: UploadStore, routes: Routes, log: ServerLog) {
         self.configuration = configuration
@@ -27,6 +29,26 @@ final class TransferService: RequestService {
     func beginDraining() { draining.store(true, ordering: .relaxed) }
 
     func record(_ summary: RequestSummary) { log.record(summary) }
+
+    func refusedConnection(from peer: String?) {
+        let now = SystemClock.monotonicNanoseconds()
+        let isDue = refusals.withLock { refusals in
+            refusals.count += 1
+            guard now >= refusals.nextReport else { return 0 }
+            refusals.nextReport = now + 60_000_000_000
+            defer { refusals.count = 0 }
+            return refusals.count
+        }
+        guard isDue > 0 else { return }
+        log.warning(
+            "\(isDue) connections were closed, the last one from \(peer ?? "a Unix socket"): "
+                + "there are \(configuration.maximumConnections) already (--max-connections)")
+    }
+
+    /// Logs what the operator has to know of.
+    func report(_ error: StoreError, request: RequestID) {
+        if error.concernsOperator { log.error("\(error)", request: request) }
+    }
 
     func begin(_ request: IncomingRequest) -> (served: Served, fields: Fields) {
         let fields = crossOrigin.responseFields(for: request.fields)

@@ -178,7 +178,7 @@ struct UploadEndpoint {
             }
             if append.contentLength != 0 {
                 let connection = request.connection
-                lease.onRevocation { connection.abandon() }
+                lease.onRevocation { connection.abandon(.takenOver) }
             }
             isHandedOn = true
             let context = UploadExchange.Context(
@@ -213,7 +213,8 @@ struct UploadEndpoint {
     }
 
     private func failed(_ error: StoreError, _ responses: UploadResponses) -> Reply {
-        switch error {
+        service.report(error, request: request.id)
+        return switch error {
         case .notFound: refused(.notFound, responses)
         case .gone(let reason): refused(.deactivated(reason: reason), responses)
         case .stateLost: refused(.deactivated(reason: "bytes of it are missing"), responses)

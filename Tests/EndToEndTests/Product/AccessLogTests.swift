@@ -115,6 +115,44 @@ struct AccessLogTests {
         }
     }
 
+    @Test("Who ended a request is told: another request, a time limit")
+    func reasons() throws {
+        try withServer("--idle-timeout", "1") { server in
+            let location = try server.begin(.v8, "/files/f", [1])
+            let stuck = try server.connect()
+            try stuck.send(Request.append(.v8, location, at: 1, complete: true, .declared(10)))
+            try stuck.send([1, 2])
+            let silent = try server.connect()
+            try silent.send(Request("PUT", "/files/silent", [], .declared(10)))
+            _ = try server.process.awaitErrorOutput { _ in
+                (try? server.exchange(.retrieval(.v8, location)).offset) == 3 ? true : nil
+            }
+            #expect(try lines(server, 1, containing: "PATCH ")[0].hasSuffix("by=taken-over interrupted"))
+            #expect(try lines(server, 1, containing: "/silent")[0].hasSuffix("by=timeout interrupted"))
+        }
+    }
+
+    @Test("Connections beyond the limit are told, once a minute")
+    func tooMany() throws {
+        try withServer("--max-connections", "1") { server in
+            let kept = try server.connect()
+            #expect(try kept.exchange(.get("/healthz")).status == 200)
+            for _ in 0..<3 { try server.connect().expectClosed() }
+            let found = try lines(
+                server, 1, containing: "warning: 1 connections were closed, the last one from 127.0.0.1")
+            #expect(found.count == 1)
+        }
+    }
+
+    @Test("A failure of the store is told with its cause")
+    func causes() throws {
+        try withServer { server in
+            try FileManager.default.removeItem(atPath: server.root + "/uploads")
+            #expect(try server.exchange(Request("PUT", "/files/f", [], .bytes([1]))).status == 500)
+            _ = try lines(server, 1, containing: "cannot create the bytes of an upload: ENOENT")
+        }
+    }
+
     @Test("A request whose client went away is logged as interrupted")
     func interrupted() throws {
         try withServer { server in
@@ -124,7 +162,7 @@ struct AccessLogTests {
             connection.close()
             let line = try lines(server, 1, containing: "PUT /files/f.bin - ")[0]
             #expect(line.contains("in=400"))
-            #expect(line.hasSuffix("interrupted"))
+            #expect(line.hasSuffix("peer=127.0.0.1 by=client interrupted"))
             #expect(server.fileContent("f.bin") == nil)
         }
     }

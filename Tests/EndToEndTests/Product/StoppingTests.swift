@@ -52,6 +52,23 @@ struct StoppingTests {
         }
     }
 
+    @Test("A download under way is waited for, unless somebody asks again")
+    func askedTwice() throws {
+        try withServer { server in
+            #expect(
+                try server.exchange(Request("PUT", "/files/large", [], .bytes(Payload.bytes(40 << 20)))).status == 201)
+            let slow = try server.connect()
+            try slow.send(Request.get("/files/large"))
+            _ = try server.process.awaitErrorOutput { $0.contains("PUT /files/large 201") ? true : nil }
+            server.process.kill(SIGINT)
+            _ = try server.process.awaitErrorOutput { $0.contains("stopping; 1 connections are open") ? true : nil }
+            #expect(server.process.ending == nil)
+            server.process.kill(SIGINT)
+            #expect(try server.process.awaitEnding(within: .seconds(5)) == .exited(0))
+            withExtendedLifetime(slow) {}
+        }
+    }
+
     @Test("H11-25: an append and a plain upload under way are ended, too; the plain one leaves nothing")
     func appendAndPlain() throws {
         try withServer { server in

@@ -42,6 +42,13 @@ struct UsageTests {
         #expect(unknown.output.contains("'sevre'"))
     }
 
+    @Test("A variable that names no option is told, and changes nothing")
+    func misspelt() throws {
+        try withServer(environment: ["ONWARD_ALOW_ANONYMOUS": "1"]) { server in
+            #expect(server.log.contains("ONWARD_ALOW_ANONYMOUS"))
+        }
+    }
+
     @Test("A wrong command line ends with 64 and a message that names what is wrong; nothing is made")
     func wrong() throws {
         let directory = try TemporaryDirectory()
@@ -59,6 +66,12 @@ struct UsageTests {
             (["--log-format", "xml"], ["'xml'"]), (["--log-level", "loud"], ["'loud'"]), (["--root", ""], ["--root"]),
             (["--cors-origin", "app.example"], ["'app.example'"]),
             (["--cors-origin", "https://app.example/"], ["--cors-origin"]),
+            (["--cors-origin", "https://app.example/x"], ["--cors-origin"]),
+            (["--idle-timeout", "9999999999"], ["--idle-timeout", "too large"]),
+            (["--header-timeout", "999999999999d"], ["--header-timeout", "too large"]),
+            (["--max-size", "10MB"], ["10MB", "500M"]),
+            (["--max-size", "5", "--min-size", "6"], ["--min-size", "--max-size"]),
+            (["--max-append-size", "5", "--min-append-size", "6"], ["--min-append-size"]),
         ]
         for (arguments, words) in cases {
             let run = try ServeRun(["serve", "--root", root].filter { _ in !arguments.contains("--root") } + arguments)
