@@ -33,7 +33,8 @@ struct SystemCallTrace {
         for (number, line) in text.split(separator: "\n").enumerated() {
             let parts = line.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: true)
             guard parts.count == 2 else { continue }
-            let (process, rest) = (parts[0], parts[1])
+            // Short numbers of processes are padded.
+            let (process, rest) = (parts[0], parts[1].drop { $0 == " " })
             if rest.hasPrefix("<... ") {
                 guard let begun = open.removeValue(forKey: process) else { continue }
                 calls.append(Call(name: begun.name, text: begun.text + rest, begin: begun.begin, end: number))
