@@ -6,7 +6,7 @@ import StructuredFields
 /// Interop versions 3 to 8 are the drafts -01 to -11 and the editor's copy after them; `rfc` is the protocol of version 8
 /// without the draft's version field. An upload's state is neutral: each request may use another dialect.
 /// Every difference between the versions stands in this file.
-public enum Dialect: Int, Sendable, Hashable, CaseIterable {
+public enum Dialect: Int, Sendable, Hashable, CaseIterable, Codable {
     case interop3 = 3
     case interop4 = 4
     case interop5 = 5
@@ -111,6 +111,23 @@ extension Dialect {
 
     /// Whether the lifetime has the old key `expires` beside `max-age`.
     public var namesLifetimeExpires: Bool { self == .interop6 }
+}
+
+// MARK: - What clients send and understand
+
+extension Dialect {
+    /// Whether a client tells `Upload-Length` with an append, too; until version 6 it belongs to the creation.
+    public var tellsLengthOnAppend: Bool { self >= .interop7 }
+
+    /// Whether a repeat of the completing append gets the stored final response.
+    public var replaysFinalResponse: Bool { self >= .interop8 }
+
+    /// Whether a 104 speaks of an upload: one of another version, or of none, is ignored by clients of a draft.
+    /// Clients of the published protocol do not look at the version.
+    public func understands(_ interim: Fields) -> Bool {
+        guard let interopVersion else { return true }
+        return interim.uploadInteger(UploadFieldName.interopVersion) == Int64(interopVersion)
+    }
 }
 
 extension Dialect: Comparable {

@@ -4,7 +4,7 @@ import StructuredFields
 /// The limits of an upload as `Upload-Limit` announces them (draft section 4.1.4).
 ///
 /// Sizes are bytes of the representation, ages are seconds. `nil` means that there is no such limit.
-public struct UploadLimits: Sendable, Hashable {
+public struct UploadLimits: Sendable, Hashable, Codable {
     /// The largest value that an Integer of RFC 9651 can carry, and so the largest offset, length or limit.
     public static let largestInteger: Int64 = 999_999_999_999_999
 

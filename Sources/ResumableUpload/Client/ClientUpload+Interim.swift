@@ -1,0 +1,52 @@
+import HTTPSemantics
+
+extension ClientUpload {
+    /// Takes an interim response to the request that is being sent; all but a 104 that speaks of the upload mean
+    /// nothing to it.
+    /// - Parameter now: seconds since 1970.
+    public mutating func interim(_ head: UploadResponseHead, now: Int64) -> InterimReaction {
+        guard case .sending(let request) = phase, head.status == .uploadResumptionSupported, abort == nil,
+            intent.style != .plain, intent.dialect.understands(head.fields)
+        else { return .goOn }
+        var reaction = InterimReaction.goOn
+        if request.kind == .create, let location = head.location {
+            if let known = resumption, known.uri != location.uri { return end(.giveUp(.locationChanged)) }
+            // One that cannot be used is as good as none: the upload can still end well, without interruption.
+            if isUsable(location) { adopt(location, now: now) }
+            reaction = .openGate
+        }
+        note(limitsOf: head.fields, now: now)
+        guard resumption != nil else { return reaction }
+        if let exceededSize { return end(.giveUp(.tooLarge(limit: exceededSize))) }
+        if let most = limits.maxAppendSize, request.content.exceeds(most) { return end(.goOnInParts) }
+        if request.kind == .create || request.kind == .append,
+            let offset = head.fields.uploadInteger(UploadFieldName.offset)
+        {
+            if let problem = problem(with: offset) { return end(.giveUp(problem)) }
+            note(offset: offset)
+        }
+        return reaction
+    }
+
+    private mutating func end(_ plan: AbortPlan) -> InterimReaction {
+        abort = plan
+        return .abort
+    }
+
+    func isUsable(_ location: ResolvedLocation) -> Bool {
+        switch location.relation {
+        case .sameOrigin: true
+        case .otherOrigin: intent.allowsOtherOrigin
+        case .insecure: false
+        }
+    }
+
+    /// From now on there is something to resume.
+    mutating func adopt(_ location: ResolvedLocation, now: Int64) {
+        isOwnCreation = true
+        isUploadForeign = location.relation == .otherOrigin
+        resumption = UploadResumption(
+            uri: location.uri, dialect: intent.dialect, acknowledged: acknowledged, length: intent.length,
+            limits: limits, expires: nil)
+    }
+}

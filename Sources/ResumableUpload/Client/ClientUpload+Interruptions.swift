@@ -1,0 +1,46 @@
+import HTTPSemantics
+
+extension ClientUpload {
+    /// The request that was being sent ended without a final response.
+    /// - Parameters:
+    ///   - sent: bytes of its content that went out.
+    ///   - sourceEnded: whether the source ended with them.
+    public mutating func interrupted(_ reason: UploadInterruption, sent: Int64, sourceEnded: Bool) {
+        guard case .sending(let request) = phase else { return }
+        if sourceEnded, intent.length == nil, case .rest(let start, _) = request.content {
+            intent.length = start + sent
+            resumption?.length = intent.length
+        }
+        if let plan = abort {
+            abort = nil
+            switch plan {
+            case .giveUp(let failure): return giveUp(failure)
+            case .goOnInParts:
+                // Where nothing was sent, the server cannot have taken anything.
+                phase = sent == 0 && request.kind == .create ? .append : .retrieve
+                return
+            }
+        }
+        switch request.kind {
+        case .cancel: return endCancellation(isConfirmed: false)
+        case .discover: return endDiscovery()
+        case .create, .append, .retrieve: break
+        }
+        if let completed { return endWithoutAnswer(completed) }
+        guard reason != .unusableConnection else { return stop(.exhausted(lastReason: reason)) }
+        if resumption != nil { return tryAgain(.retrieve, because: reason) }
+        if isRepeatable(request, reason, sent: sent) {
+            tryAgain(.create, because: reason)
+        } else {
+            fail(.notResumable(reason))
+        }
+    }
+
+    /// Whether a creation may be sent again of which nothing is known.
+    private func isRepeatable(_ request: ClientRequest, _ reason: UploadInterruption, sent: Int64) -> Bool {
+        if reason == .unreachable || intent.method == .put { return true }
+        if intent.style != .plain, intent.dialect.completeness(of: request.fields) == false { return true }
+        // Content of which nothing went out cannot have been acted upon.
+        return sent == 0 && request.content.exceeds(0)
+    }
+}

@@ -1,0 +1,96 @@
+import HTTPSemantics
+
+extension ClientUpload {
+    var bound: ContentBound { ContentBound(own: intent.maximumContent, learned: learnedBound, limits: limits) }
+
+    // MARK: Requests
+
+    func creation() -> ClientRequest {
+        var fields = intent.fields
+        guard intent.style != .plain else { return creation(fields, wholeContent, awaitsInterim: false) }
+        for field in versionFields { fields.append(field.name, field.value) }
+        let isTooMuch = bound.most.map { wholeContent.exceeds($0) } ?? false
+        let isWhole = intent.length == 0 || (intent.style == .optimistic && !isTooMuch)
+        append(completeness: isWhole, to: &fields)
+        if let length = intent.length, intent.dialect.readsUploadLength {
+            fields.append(UploadFieldName.length, "\(length)")
+        }
+        return creation(fields, isWhole ? wholeContent : .empty, awaitsInterim: isWhole && intent.length != 0)
+    }
+
+    private func creation(
+        _ fields: Fields, _ content: ClientRequest.Content, awaitsInterim: Bool
+    ) -> ClientRequest {
+        ClientRequest(
+            kind: .create, resource: target, method: intent.method, fields: fields, content: content,
+            awaitsInterim: awaitsInterim, carriesCredentials: !isTargetForeign)
+    }
+
+    /// At `acknowledged`: everything that is left, if that is not too much.
+    func append() -> ClientRequest {
+        guard let length = intent.length else {
+            let most = bound.most
+            return append(.rest(from: acknowledged, atMost: most), isLast: most == nil)
+        }
+        let count = bound.share(of: length - acknowledged)
+        return append(
+            count == 0 ? .empty : .range(from: acknowledged, count: count), isLast: acknowledged + count == length)
+    }
+
+    /// The completing append without content, which may be repeated.
+    func completion() -> ClientRequest { append(.empty, isLast: true) }
+
+    private func append(_ content: ClientRequest.Content, isLast: Bool) -> ClientRequest {
+        var fields = versionFields
+        if intent.dialect.requiresPartialUploadMediaType { fields.append("Content-Type", partialUploadMediaType) }
+        fields.append(UploadFieldName.offset, "\(acknowledged)")
+        append(completeness: isLast, to: &fields)
+        if let length = intent.length, intent.dialect.tellsLengthOnAppend {
+            fields.append(UploadFieldName.length, "\(length)")
+        }
+        return uploadRequest(.append, .patch, fields, content)
+    }
+
+    func retrieval() -> ClientRequest { uploadRequest(.retrieve, .head, versionFields, .none) }
+
+    func cancellation(of uri: String) -> ClientRequest {
+        var request = uploadRequest(.cancel, .delete, versionFields, .none)
+        request.resource = .upload(uri)
+        return request
+    }
+
+    func discovery() -> ClientRequest {
+        ClientRequest(
+            kind: .discover, resource: target, method: .options, fields: versionFields, content: .none,
+            carriesCredentials: !isTargetForeign)
+    }
+
+    private func uploadRequest(
+        _ kind: ClientRequest.Kind, _ method: Method, _ fields: Fields, _ content: ClientRequest.Content
+    ) -> ClientRequest {
+        ClientRequest(
+            kind: kind, resource: .upload(temporaryURI ?? resumption?.uri ?? ""), method: method, fields: fields,
+            content: content, carriesCredentials: !isTargetForeign && !isUploadForeign)
+    }
+
+    // MARK: Their parts
+
+    private var wholeContent: ClientRequest.Content {
+        switch intent.length {
+        case 0: .empty
+        case let length?: .range(from: 0, count: length)
+        case nil: .rest(from: 0, atMost: nil)
+        }
+    }
+
+    private var versionFields: Fields {
+        var fields = Fields()
+        if let version = intent.dialect.interopVersion { fields.append(UploadFieldName.interopVersion, "\(version)") }
+        return fields
+    }
+
+    private func append(completeness isComplete: Bool, to fields: inout Fields) {
+        let field = intent.dialect.completenessField(isComplete)
+        fields.append(field.name, field.value)
+    }
+}

@@ -1,0 +1,180 @@
+import HTTPSemantics
+
+extension ClientUpload {
+    /// Takes the final response to the request that was being sent.
+    /// - Parameters:
+    ///   - sent: bytes of its content that went out.
+    ///   - sourceEnded: whether the source ended with them; it matters where its length is not known.
+    ///   - problem: of the response's content.
+    ///   - now: seconds since 1970.
+    public mutating func responded(
+        _ head: UploadResponseHead, sent: Int64, sourceEnded: Bool, problem: ProblemType?, now: Int64
+    ) {
+        guard case .sending(let request) = phase else { return }
+        guard abort == nil else { return interrupted(.connection, sent: sent, sourceEnded: sourceEnded) }
+        if intent.style != .plain { note(limitsOf: head.fields, now: now) }
+        if head.status == .temporaryRedirect || head.status == .permanentRedirect, request.kind != .cancel {
+            return follow(head, of: request)
+        }
+        redirections = 0
+        let answer = Answer(head: head, sent: sent, sourceEnded: sourceEnded, problem: problem, now: now)
+        switch request.kind {
+        case .cancel: endCancellation(isConfirmed: head.status.isSuccessful || head.status.isGone)
+        case .discover: endDiscovery()
+        case .retrieve: takeRetrieval(answer)
+        case .create, .append:
+            if let completed {
+                endReplay(of: completed, answer)
+            } else if isFinal(answer, to: request) {
+                finish(head)
+            } else if head.status.isSuccessful {
+                takeProgress(answer, to: request)
+            } else {
+                takeRefusal(answer, to: request)
+            }
+        }
+    }
+
+    /// A final response with what is known besides its head.
+    struct Answer {
+        let head: UploadResponseHead
+        let sent: Int64
+        let sourceEnded: Bool
+        let problem: ProblemType?
+        let now: Int64
+
+        var status: Status { head.status }
+
+        var offset: Int64? { head.fields.uploadInteger(UploadFieldName.offset) }
+    }
+
+    // MARK: Answers of the target
+
+    /// Whether this is what the target itself says, so that there is nothing to resume (draft section 4.1.2).
+    private func isFinal(_ answer: Answer, to request: ClientRequest) -> Bool {
+        if intent.style == .plain { return answer.status.isSuccessful }
+        // Some servers copy the flag that they store into a refusal of the offset.
+        if answer.status == .conflict, request.kind == .append, let told = answer.offset, told != request.offset {
+            return false
+        }
+        if let told = intent.dialect.completeness(of: answer.head.fields) { return told }
+        // Servers that leave the field away, or send another version's, do so when they are done; an offset before the
+        // end tells that they are not.
+        guard answer.status.isSuccessful, intent.dialect.completeness(of: request.fields) == true else { return false }
+        guard request.kind == .append, let told = answer.offset, let length = intent.length else { return true }
+        return told >= length
+    }
+
+    // MARK: Progress
+
+    private mutating func takeProgress(_ answer: Answer, to request: ClientRequest) {
+        if let exceededSize { return giveUp(.tooLarge(limit: exceededSize)) }
+        if request.kind == .create, !takeLocation(answer) { return }
+        guard intent.dialect.completeness(of: request.fields) == false else {
+            // It ended before the end of the representation. Where it stands is not known.
+            if let told = answer.offset, told > acknowledged {
+                if accepts(offset: told) { phase = .append }
+                return
+            }
+            return tryAgain(.retrieve, because: .offsetConflict)
+        }
+        let end = request.content.end(sent: answer.sent) ?? acknowledged
+        if answer.sourceEnded, intent.length == nil, case .rest = request.content {
+            intent.length = end
+            resumption?.length = end
+        }
+        let told = request.kind == .append ? answer.offset ?? end : answer.offset ?? 0
+        let before = acknowledged
+        guard accepts(offset: told) else { return }
+        if acknowledged == before, request.content.start != nil, end > before {
+            return tryAgain(.append, because: .offsetConflict)
+        }
+        phase = .append
+    }
+
+    /// Takes the upload resource of a final response; false: there is none to go on with.
+    private mutating func takeLocation(_ answer: Answer) -> Bool {
+        guard let location = answer.head.location else {
+            if resumption == nil { fail(.notResumable(.status(answer.status))) }
+            return resumption != nil
+        }
+        if let known = resumption {
+            if known.uri != location.uri { giveUp(.locationChanged) }
+            return known.uri == location.uri
+        }
+        guard isUsable(location) else {
+            fail(.locationUnusable(location.relation))
+            return false
+        }
+        adopt(location, now: answer.now)
+        note(limitsOf: answer.head.fields, now: answer.now)
+        return true
+    }
+
+    // MARK: Retrieval
+
+    private mutating func takeRetrieval(_ answer: Answer) {
+        let status = answer.status
+        guard status.isSuccessful else {
+            if status.isGone { return fail(.gone(status)) }
+            if status.isUnauthorized { return stop(.unauthorized(status)) }
+            return status.isTransient ? tryLater(.retrieve, answer) : stop(.refused(status))
+        }
+        guard let told = answer.offset else { return stop(.offsetUnknown(status)) }
+        let toldLength = answer.head.fields.uploadInteger(UploadFieldName.length)
+        if let toldLength, let length = intent.length, toldLength != length { return stop(.sourceChanged) }
+        guard accepts(offset: told) else { return }
+        if intent.dialect.completeness(of: answer.head.fields) == true { return takeCompletion(answer) }
+        if let exceededSize { return giveUp(.tooLarge(limit: exceededSize)) }
+        phase = .append
+    }
+
+    private mutating func takeCompletion(_ answer: Answer) {
+        if intent.dialect.replaysFinalResponse {
+            phase = .replay(answer.head)
+        } else {
+            endWithoutAnswer(answer.head)
+        }
+    }
+
+    /// The server has ended the upload, and its answer cannot be had.
+    mutating func endWithoutAnswer(_ head: UploadResponseHead) {
+        completed = nil
+        if let length = intent.length, acknowledged < length { return fail(.answerLost) }
+        finish(head, isResponseLost: true)
+    }
+
+    private mutating func endReplay(of head: UploadResponseHead, _ answer: Answer) {
+        let completeness = intent.dialect.completeness(of: answer.head.fields)
+        guard completeness ?? answer.status.isSuccessful else { return endWithoutAnswer(head) }
+        completed = nil
+        finish(answer.head)
+    }
+
+    // MARK: The limits of the target, and cancellation
+
+    mutating func endDiscovery() {
+        if let exceededSize { return giveUp(.tooLarge(limit: exceededSize)) }
+        phase = resumption == nil ? .create : .retrieve
+    }
+
+    mutating func endCancellation(isConfirmed: Bool) {
+        let failure = failure ?? .cancelled
+        // What shall be deleted and was not can be deleted later; other failures have nothing to go on with.
+        if isConfirmed || failure != .cancelled { resumption = nil }
+        phase = .failed(failure)
+    }
+}
+
+extension ClientRequest {
+    /// `Upload-Offset`
+    var offset: Int64? { fields.uploadInteger(UploadFieldName.offset) }
+}
+
+extension Status {
+    /// 404 or 410
+    var isGone: Bool { self == .notFound || self == .gone }
+
+    /// 401, 403 or 407
+    var isUnauthorized: Bool { [401, 403, 407].contains(rawValue) }
+}

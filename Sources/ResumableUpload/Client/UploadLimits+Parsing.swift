@@ -1,0 +1,31 @@
+import HTTPSemantics
+import StructuredFields
+
+extension UploadLimits {
+    /// The limits that a response announces; `nil` where it has no `Upload-Limit` or a void one.
+    ///
+    /// Unknown keys are ignored; a known key whose value is no Integer voids the whole field (draft section 4.1.4), a
+    /// negative one, too.
+    public init?(parsing fields: Fields, dialect: Dialect) {
+        let lines = fields.values(UploadFieldName.limit)
+        guard !lines.isEmpty, let members = try? OrderedDictionary(parsing: lines) else { return nil }
+        self.init()
+        var expires: Int64?
+        for (key, member) in members {
+            let isLifetimeOfOld = dialect.namesLifetimeExpires && key == "expires"
+            guard isLifetimeOfOld || Self.keys.contains(key) else { continue }
+            guard case .item(let item) = member, case .integer(let value) = item.value, value >= 0 else { return nil }
+            switch key {
+            case "max-size": maxSize = Int64(value)
+            case "min-size": minSize = Int64(value)
+            case "max-append-size": maxAppendSize = Int64(value)
+            case "min-append-size": minAppendSize = Int64(value)
+            case "max-age": maxAge = Int64(value)
+            default: expires = Int64(value)
+            }
+        }
+        maxAge = maxAge ?? expires
+    }
+
+    private static let keys: Set<String> = ["max-size", "min-size", "max-append-size", "min-append-size", "max-age"]
+}

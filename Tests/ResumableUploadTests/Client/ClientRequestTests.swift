@@ -1,0 +1,156 @@
+import HTTPSemantics
+import ResumableUpload
+import Testing
+
+/// What the client's side of an upload sends.
+@Suite struct ClientRequestTests {
+    @Test(
+        "CLI-01: every request of a draft's client names the version, those of the published protocol name none",
+        arguments: Dialect.allCases)
+    func version(dialect: Dialect) throws {
+        var upload = ClientUpload.fresh(dialect, style: .careful)
+        var requests = [try upload.request()]
+        upload.answer(201, dialect.head(complete: false), location: "/u/1")
+        requests.append(try upload.request())
+        upload.answer(413)
+        requests.append(try upload.request())
+        upload.answer(204)
+        requests.append(try upload.request())
+        upload.answer(204, dialect.head(complete: false, offset: 0))
+        upload.cancel()
+        requests.append(try upload.request())
+        #expect(requests.map(\.kind) == [.create, .append, .discover, .retrieve, .cancel])
+        #expect(requests.map(\.method) == [.post, .patch, .options, .head, .delete])
+        for request in requests {
+            #expect(request.fields["Upload-Draft-Interop-Version"] == dialect.interopVersion.map { "\($0)" })
+        }
+    }
+
+    @Test("a plain upload has the caller's fields and nothing else")
+    func plain() throws {
+        var upload = ClientUpload.fresh(style: .plain, fields: ["Content-Type": "text/plain"])
+        let request = try upload.request()
+        #expect(request.fields == ["Content-Type": "text/plain"])
+        #expect(request.content == .range(from: 0, count: 100))
+        #expect(!request.awaitsInterim)
+    }
+
+    @Test("CLI-04: a known length goes with the creation, from version 5 on", arguments: Dialect.allCases)
+    func creation(dialect: Dialect) throws {
+        var upload = ClientUpload.fresh(dialect, method: .put, fields: ["Content-Type": "text/plain"])
+        let request = try upload.request()
+        #expect(request.method == .put)
+        #expect(request.resource == .target)
+        #expect(request.content == .range(from: 0, count: 100))
+        #expect(request.awaitsInterim)
+        #expect(request.fields["Upload-Length"] == (dialect >= .interop5 ? "100" : nil))
+        #expect(dialect.completeness(of: request.fields) == true)
+        #expect(request.fields["Content-Type"] == "text/plain")
+        #expect(!request.fields.contains("Upload-Offset"))
+    }
+
+    @Test(
+        "CLI-03 CLI-28: an append has its media type, offset and completeness, and nothing of the representation",
+        arguments: Dialect.allCases)
+    func append(dialect: Dialect) throws {
+        var upload = ClientUpload.fresh(
+            dialect, style: .careful, fields: ["Content-Encoding": "gzip", "Content-Type": "text/plain"])
+        let creation = try upload.request()
+        #expect(creation.content == .empty)
+        #expect(dialect.completeness(of: creation.fields) == false)
+        #expect(creation.fields["Content-Encoding"] == "gzip")
+        upload.answer(201, dialect.head(complete: false), location: "/u/1")
+        let request = try upload.request()
+        #expect(request.resource == .upload("/u/1"))
+        #expect(request.content == .range(from: 0, count: 100))
+        #expect(request.fields["Upload-Offset"] == "0")
+        #expect(dialect.completeness(of: request.fields) == true)
+        #expect(request.fields["Content-Type"] == (dialect >= .interop6 ? "application/partial-upload" : nil))
+        #expect(!request.fields.contains("Content-Encoding"))
+        #expect(request.fields.contains("Upload-Incomplete") == (dialect == .interop3))
+    }
+
+    @Test("CLI-26: an empty representation is one request that completes", arguments: CreationStyle.allCases)
+    func empty(style: CreationStyle) throws {
+        var upload = ClientUpload.fresh(style: style, length: 0)
+        let request = try upload.request()
+        #expect(request.content == .empty)
+        #expect(!request.awaitsInterim)
+        if style != .plain { #expect(request.fields["Upload-Complete"] == "?1") }
+        upload.answer(200)
+        #expect(upload.outcome()?.isResponseLost == false)
+    }
+
+    @Test("CLI-04 CLI-27: a source that ends at the edge of an append is completed without content")
+    func streamEnds() throws {
+        var upload = try ClientUpload.appending(length: nil, maximumContent: 50)
+        let first = try upload.request()
+        #expect(first.content == .rest(from: 0, atMost: 50))
+        #expect(first.fields["Upload-Complete"] == "?0")
+        #expect(!first.fields.contains("Upload-Length"))
+        upload.answer(204, Dialect.interop8.head(complete: false), sent: 50)
+        #expect(try upload.request().content == .rest(from: 50, atMost: 50))
+        upload.answer(204, Dialect.interop8.head(complete: false), sent: 0, sourceEnded: true)
+        let last = try upload.request()
+        #expect(last.content == .empty)
+        #expect(last.fields["Upload-Offset"] == "50")
+        #expect(last.fields["Upload-Complete"] == "?1")
+        #expect(last.fields["Upload-Length"] == "50")
+    }
+
+    @Test("CLI-27: what was sent in incomplete parts up to the end is completed without content")
+    func allSent() throws {
+        var upload = ClientUpload.resumed()
+        _ = try upload.request()
+        upload.answer(204, Dialect.interop8.head(complete: false, offset: 100))
+        let request = try upload.request()
+        #expect(request.content == .empty)
+        #expect(request.fields["Upload-Offset"] == "100")
+        #expect(request.fields["Upload-Complete"] == "?1")
+    }
+
+    @Test("CLI-05: the parts add up to the length, and every one that tells it tells the same", arguments: 1...30)
+    func parts(bound: Int64) throws {
+        var upload = try ClientUpload.appending(maximumContent: bound)
+        var end: Int64 = 0
+        while end < 100 {
+            let request = try upload.request()
+            guard case .range(let start, let count) = request.content else { throw Unexpected() }
+            #expect(start == end && count <= bound)
+            end += count
+            #expect(request.fields["Upload-Complete"] == (end == 100 ? "?1" : "?0"))
+            #expect(request.fields["Upload-Length"] == "100")
+            upload.answer(204, Dialect.interop8.head(complete: end == 100), sent: count)
+        }
+        #expect(end == 100)
+        #expect(upload.outcome()?.response?.status == 204)
+    }
+
+    @Test("CLI-16: parts keep to the server's bounds, and what is left may be less")
+    func bounds() throws {
+        var upload = try ClientUpload.appending(
+            length: 33, maximumContent: 2, limit: "min-append-size=5, max-append-size=10")
+        // The server's minimum is a demand, the caller's bound a wish.
+        for start in stride(from: Int64(0), to: 30, by: 5) {
+            #expect(try upload.request().content == .range(from: start, count: 5))
+            upload.answer(204, Dialect.interop8.head(complete: false), sent: 5)
+        }
+        #expect(try upload.request().content == .range(from: 30, count: 3))
+    }
+
+    @Test("CLI-16: after a cut within a part every incomplete one is again not below the minimum")
+    func afterCut() throws {
+        var upload = ClientUpload.resumed(length: 33, limits: UploadLimits(maxAppendSize: 10, minAppendSize: 5))
+        _ = try upload.request()
+        upload.answer(204, Dialect.interop8.head(complete: false, offset: 7))
+        #expect(try upload.request().content == .range(from: 7, count: 10))
+    }
+
+    @Test("a bound of the caller's makes the creation careful")
+    func ownBound() throws {
+        var upload = ClientUpload.fresh(maximumContent: 99)
+        let request = try upload.request()
+        #expect(request.content == .empty)
+        #expect(request.fields["Upload-Complete"] == "?0")
+    }
+}

@@ -1,0 +1,325 @@
+import HTTPSemantics
+import ResumableUpload
+import Testing
+
+/// How the client's side of an upload takes final responses.
+@Suite struct ClientResponseTests {
+    private let v8 = Dialect.interop8
+
+    // MARK: The target's answer
+
+    @Test("CLI-11: a response that completes is the end, whatever its status", arguments: [200, 400, 409, 500, 503])
+    func final(status: Int) throws {
+        var upload = ClientUpload.fresh()
+        _ = try upload.request()
+        _ = upload.announce()
+        upload.answer(Status(rawValue: status), v8.head(complete: true), sent: 10)
+        #expect(upload.outcome()?.response?.status.rawValue == status)
+        #expect(upload.outcome()?.isResponseLost == false)
+    }
+
+    @Test("CLI-20: the final response's Location is the application's own")
+    func ownLocation() throws {
+        var upload = ClientUpload.fresh()
+        _ = try upload.request()
+        _ = upload.announce()
+        upload.answer(201, v8.head(complete: true), location: "/doc/1", sent: 100)
+        #expect(upload.outcome()?.response?.location?.uri == "/doc/1")
+    }
+
+    @Test("CLI-34 CLI-23: success without the field, or with another version's, completes", arguments: Dialect.allCases)
+    func bare(dialect: Dialect) throws {
+        for fields: Fields in [
+            [:], dialect == .interop3 ? ["Upload-Complete": "?1"] : ["Upload-Incomplete": "?0"],
+            [dialect.completenessField(true).name: "true"],
+        ] {
+            var upload = ClientUpload.fresh(dialect)
+            _ = try upload.request()
+            upload.answer(200, fields, sent: 100)
+            #expect(upload.outcome() != nil)
+            var append = try ClientUpload.appending(dialect)
+            _ = try append.request()
+            append.answer(204, fields, sent: 100)
+            #expect(append.outcome() != nil)
+        }
+    }
+
+    @Test("success that says it is incomplete, or tells an earlier offset, does not complete")
+    func incomplete() throws {
+        for fields in [v8.head(complete: false), v8.head(complete: false, offset: 40), v8.head(offset: 40)] {
+            var upload = try ClientUpload.appending()
+            _ = try upload.request()
+            upload.answer(204, fields, sent: 100)
+            #expect(upload.outcome() == nil)
+            #expect(try upload.request().kind == (fields.contains("Upload-Offset") ? .append : .retrieve))
+        }
+    }
+
+    @Test("CLI-23: without an upload resource an error is the end", arguments: [400, 404, 500, 502, 504])
+    func plainServer(status: Int) throws {
+        var upload = ClientUpload.fresh()
+        _ = try upload.request()
+        upload.answer(Status(rawValue: status), sent: 100)
+        #expect(upload.failed() == .refused(Status(rawValue: status)))
+        #expect(upload.resumption == nil)
+    }
+
+    @Test("a creation that made no upload resource cannot go on")
+    func noResource() throws {
+        var upload = ClientUpload.fresh(style: .careful)
+        _ = try upload.request()
+        upload.answer(201, v8.head(complete: false))
+        #expect(upload.failed() == .notResumable(.status(201)))
+    }
+
+    @Test("an upload resource that must not be used ends a careful creation", arguments: [false, true])
+    func unusable(isInsecure: Bool) throws {
+        let relation = isInsecure ? ResolvedLocation.Relation.insecure : .otherOrigin
+        var upload = ClientUpload.fresh(style: .careful)
+        _ = try upload.request()
+        upload.answer(201, v8.head(complete: false), location: "http://h/u", relation)
+        #expect(upload.failed() == .locationUnusable(relation))
+    }
+
+    @Test("CLI-19: another Location in an incomplete final response ends the upload, and the first is deleted")
+    func changed() throws {
+        var upload = ClientUpload.fresh()
+        _ = try upload.request()
+        _ = upload.announce("/u/a")
+        upload.answer(201, v8.head(complete: false), location: "/u/b", sent: 100)
+        #expect(try upload.request().resource == .upload("/u/a"))
+        upload.answer(204)
+        #expect(upload.failed() == .locationChanged)
+    }
+
+    // MARK: Interruptions
+
+    @Test(
+        "CLI-12: what another try may change is asked about first, then appended to",
+        arguments: [408, 423, 425, 429, 500, 502, 503, 504])
+    func transient(status: Int) throws {
+        var upload = ClientUpload.fresh()
+        _ = try upload.request()
+        _ = upload.announce()
+        upload.answer(Status(rawValue: status), sent: 60)
+        let retrieval = try upload.request()
+        #expect(retrieval.kind == .retrieve && retrieval.content == .none)
+        upload.answer(204, v8.head(complete: false, offset: 40, length: 100))
+        let append = try upload.request()
+        #expect(append.content == .range(from: 40, count: 60))
+        #expect(append.fields["Upload-Offset"] == "40")
+    }
+
+    @Test("CLI-08 CLI-10: the offset is the server's, be it less or more than what was sent", arguments: [40, 50, 60])
+    func offset(told: Int64) throws {
+        var upload = ClientUpload.fresh()
+        _ = try upload.request()
+        _ = upload.announce()
+        upload.cut(sent: 50)
+        _ = try upload.request()
+        upload.answer(204, v8.head(complete: false, offset: told))
+        #expect(try upload.request().content == .range(from: told, count: 100 - told))
+    }
+
+    @Test("CLI-13: other refusals are not tried again", arguments: [400, 402, 405, 412, 415, 422, 501, 505])
+    func refused(status: Int) throws {
+        var upload = try ClientUpload.appending()
+        _ = try upload.request()
+        upload.answer(Status(rawValue: status), v8.head(complete: false), sent: 10)
+        #expect(upload.failed() == .refused(Status(rawValue: status)))
+    }
+
+    @Test("refusals for want of rights leave the upload to be resumed", arguments: [401, 403, 407])
+    func unauthorized(status: Int) throws {
+        for kind in [ClientRequest.Kind.append, .retrieve] {
+            var upload = kind == .append ? try ClientUpload.appending() : ClientUpload.resumed()
+            #expect(try upload.request().kind == kind)
+            upload.answer(Status(rawValue: status))
+            #expect(upload.failed() == .unauthorized(Status(rawValue: status)))
+            #expect(upload.resumption != nil)
+        }
+    }
+
+    @Test("an upload that is gone leaves nothing to resume", arguments: [404, 410])
+    func gone(status: Int) throws {
+        for kind in [ClientRequest.Kind.append, .retrieve] {
+            var upload = kind == .append ? try ClientUpload.appending() : ClientUpload.resumed()
+            _ = try upload.request()
+            upload.answer(Status(rawValue: status))
+            #expect(upload.failed() == .gone(Status(rawValue: status)))
+            #expect(upload.resumption == nil)
+        }
+    }
+
+    @Test("CLI-13: Retry-After is waited for in place of the policy's wait")
+    func retryAfter() throws {
+        var upload = ClientUpload.resumed()
+        _ = try upload.request()
+        upload.answer(429, ["Retry-After": "7"])
+        #expect(try upload.wait() == 7)
+        _ = try upload.request()
+        upload.answer(503)
+        #expect(try upload.wait() == 1)
+    }
+
+    @Test("CLI-35: so many further tries without progress and no more; progress starts the count anew")
+    func attempts() throws {
+        var retry = RetryPolicy()
+        retry.triesWithoutProgress = 2
+        var upload = ClientUpload.fresh(retry: retry)
+        _ = try upload.request()
+        _ = upload.announce()
+        upload.cut()
+        for _ in 0..<1 {
+            _ = try upload.request()
+            upload.cut(.stall)
+        }
+        _ = try upload.request()
+        upload.answer(204, v8.head(complete: false, offset: 1))
+        _ = try upload.request()
+        for _ in 0..<2 {
+            upload.cut()
+            _ = try upload.request()
+        }
+        upload.cut(.stall)
+        #expect(upload.failed() == .exhausted(lastReason: .stall))
+        #expect(upload.resumption?.acknowledged == 1)
+    }
+
+    @Test("a creation of which nothing is known is repeated only if it had no effect")
+    func repeated() throws {
+        for (method, reason, sent, isRepeated) in [
+            (Method.post, UploadInterruption.connection, Int64(10), false), (.post, .connection, 0, true),
+            (.post, .unreachable, 0, true), (.put, .connection, 10, true), (.put, .unusableConnection, 0, false),
+        ] {
+            var upload = ClientUpload.fresh(method: method)
+            _ = try upload.request()
+            upload.cut(reason, sent: sent)
+            if isRepeated {
+                #expect(try upload.request().kind == .create)
+            } else {
+                #expect(upload.failed() != nil)
+            }
+        }
+        var empty = ClientUpload.fresh(length: 0)
+        _ = try empty.request()
+        empty.cut()
+        #expect(empty.failed() == .notResumable(.connection))
+        var careful = ClientUpload.fresh(style: .careful)
+        _ = try careful.request()
+        careful.cut()
+        #expect(try careful.request().kind == .create)
+    }
+
+    // MARK: Retrieval
+
+    @Test("STF-13: a retrieval without a usable offset is nothing to go on from", arguments: ["5.0", "-1", "x", ""])
+    func voidOffset(value: String) throws {
+        var upload = ClientUpload.resumed()
+        _ = try upload.request()
+        upload.answer(200, ["Upload-Offset": value, "Upload-Complete": "?0"])
+        #expect(upload.failed() == .offsetUnknown(200))
+        #expect(upload.resumption != nil)
+    }
+
+    @Test("CLI-33: an offset below one told before ends the upload, and it is deleted")
+    func lost() throws {
+        var upload = ClientUpload.resumed(acknowledged: 60)
+        _ = try upload.request()
+        upload.answer(204, v8.head(complete: false, offset: 59))
+        #expect(try upload.request().kind == .cancel)
+        upload.cut()
+        #expect(upload.failed() == .offsetLost(acknowledged: 60, told: 59))
+        #expect(upload.resumption == nil)
+    }
+
+    @Test("CLI-05: another length than the source's is another source")
+    func otherLength() throws {
+        var upload = ClientUpload.resumed()
+        _ = try upload.request()
+        upload.answer(204, v8.head(complete: false, offset: 0, length: 101))
+        #expect(upload.failed() == .sourceChanged)
+    }
+
+    @Test("CLI-38: a lost final response is asked for once, by the completing append without content")
+    func replay() throws {
+        for dialect in [Dialect.interop8, .rfc] {
+            var upload = ClientUpload.resumed(dialect)
+            _ = try upload.request()
+            upload.answer(204, dialect.head(complete: true, offset: 100, length: 100))
+            let request = try upload.request()
+            #expect(request.kind == .append && request.content == .empty)
+            #expect(request.fields["Upload-Offset"] == "100" && request.fields["Upload-Complete"] == "?1")
+            var refused = upload
+            upload.answer(201, dialect.head(complete: true))
+            #expect(upload.outcome()?.response?.status == 201 && upload.outcome()?.isResponseLost == false)
+            refused.answer(400, dialect.head(complete: false))
+            #expect(refused.outcome()?.isResponseLost == true)
+        }
+    }
+
+    @Test("CLI-38: versions before 8 have no such thing; the answer is lost", arguments: Dialect.allCases)
+    func lostAnswer(dialect: Dialect) throws {
+        guard dialect < .interop8 else { return }
+        var upload = ClientUpload.resumed(dialect)
+        _ = try upload.request()
+        upload.answer(204, dialect.head(complete: true, offset: 100))
+        #expect(upload.outcome()?.isResponseLost == true)
+    }
+
+    @Test("an upload that ended before its end, with a lost answer, is no success")
+    func endedEarly() throws {
+        var upload = ClientUpload.resumed()
+        _ = try upload.request()
+        upload.answer(204, v8.head(complete: true, offset: 40))
+        var replayed = upload
+        #expect(try replayed.request().fields["Upload-Offset"] == "40")
+        replayed.answer(400, v8.head(complete: true))
+        #expect(replayed.outcome()?.response?.status == 400)
+        _ = try upload.request()
+        upload.answer(404)
+        #expect(upload.failed() == .answerLost)
+    }
+
+    @Test("CLI-09: bytes that cannot be had any more end the upload, and it is deleted")
+    func sourceFailed() throws {
+        var upload = ClientUpload.resumed()
+        _ = try upload.request()
+        upload.answer(204, v8.head(complete: false, offset: 40))
+        _ = try upload.request()
+        upload.sourceFailed(at: 40)
+        #expect(try upload.request().kind == .cancel)
+        upload.answer(204)
+        #expect(upload.failed() == .sourceUnavailable(at: 40))
+    }
+
+    @Test("a deletion that was not confirmed leaves the upload to be deleted later")
+    func cancelled() throws {
+        for isConfirmed in [true, false] {
+            var upload = ClientUpload.resumed()
+            upload.cancel()
+            #expect(try upload.request().method == .delete)
+            if isConfirmed { upload.answer(204) } else { upload.cut() }
+            #expect(upload.failed() == .cancelled)
+            #expect((upload.resumption == nil) == isConfirmed)
+        }
+        var nothing = ClientUpload.fresh()
+        nothing.cancel()
+        #expect(nothing.failed() == .cancelled)
+    }
+
+    @Test("CLI-18: after its lifetime an upload is not asked for any more; one of this run is created anew")
+    func expiry() throws {
+        var old = ClientUpload.resumed(expires: 99)
+        #expect(old.failed(now: 100) == .expired)
+        var upload = ClientUpload.fresh()
+        _ = try upload.request(now: 0)
+        _ = upload.announce("/u/1", .sameOrigin, v8.interim(limit: "max-age=10"), now: 0)
+        #expect(upload.resumption?.expires == 10)
+        upload.cut(sent: 10)
+        var later = upload
+        #expect(try upload.request(now: 10).kind == .retrieve)
+        #expect(try later.request(now: 11).kind == .create)
+        #expect(later.resumption == nil)
+    }
+}

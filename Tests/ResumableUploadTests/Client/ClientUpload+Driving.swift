@@ -1,0 +1,132 @@
+import HTTPSemantics
+import ResumableUpload
+import Testing
+
+extension ClientUpload {
+    /// An upload whose waits are as long as the policy allows.
+    static func fresh(
+        _ dialect: Dialect = .interop8, style: CreationStyle = .optimistic, method: Method = .post,
+        length: Int64? = 100, maximumContent: Int64? = nil, fields: Fields = Fields(), allowsOtherOrigin: Bool = false,
+        retry: RetryPolicy = RetryPolicy()
+    ) -> ClientUpload {
+        ClientUpload(
+            UploadIntent(
+                dialect: dialect, style: style, method: method, length: length, maximumContent: maximumContent,
+                fields: fields, allowsOtherOrigin: allowsOtherOrigin), retry: retry, random: { 1 })
+    }
+
+    /// The rest of an upload whose resource is `/u/1`.
+    static func resumed(
+        _ dialect: Dialect = .interop8, acknowledged: Int64 = 0, length: Int64? = 100, expires: Int64? = nil,
+        limits: UploadLimits = UploadLimits()
+    ) -> ClientUpload {
+        ClientUpload(
+            resuming: UploadResumption(
+                uri: "/u/1", dialect: dialect, acknowledged: acknowledged, length: length, limits: limits,
+                expires: expires), intent: UploadIntent(length: length), retry: RetryPolicy(), random: { 1 })
+    }
+
+    /// One that has been created carefully and is about to append from the beginning.
+    static func appending(
+        _ dialect: Dialect = .interop8, length: Int64? = 100, maximumContent: Int64? = nil, limit: String? = nil
+    ) throws -> ClientUpload {
+        var upload = fresh(dialect, style: .careful, length: length, maximumContent: maximumContent)
+        _ = try upload.request()
+        upload.answer(201, dialect.head(complete: false, limit: limit), location: "/u/1")
+        return upload
+    }
+
+    /// The request that comes next, after waits.
+    mutating func request(
+        now: Int64 = 0, sourceLocation: SourceLocation = #_sourceLocation
+    ) throws -> ClientRequest {
+        while true {
+            switch next(now: now) {
+            case .wait: continue
+            case .send(let request): return request
+            case let step:
+                Issue.record("no request, but \(step)", sourceLocation: sourceLocation)
+                throw Unexpected()
+            }
+        }
+    }
+
+    /// The wait that comes next, in seconds.
+    mutating func wait(sourceLocation: SourceLocation = #_sourceLocation) throws -> Double {
+        guard case .wait(let duration, _) = next(now: 0) else {
+            Issue.record("no wait", sourceLocation: sourceLocation)
+            throw Unexpected()
+        }
+        return Double(duration.components.seconds) + Double(duration.components.attoseconds) / 1e18
+    }
+
+    /// Why it failed; waits are passed over. `nil`: it did not.
+    mutating func failed(now: Int64 = 0) -> UploadFailure? {
+        while true {
+            switch next(now: now) {
+            case .wait: continue
+            case .failed(let failure): return failure
+            case .send, .finished: return nil
+            }
+        }
+    }
+
+    /// How it ended; `nil`: it did not.
+    mutating func outcome() -> UploadOutcome? {
+        if case .finished(let outcome) = next(now: 0) { outcome } else { nil }
+    }
+
+    mutating func announce(
+        _ location: String? = "/u/1", _ relation: ResolvedLocation.Relation = .sameOrigin, _ fields: Fields? = nil,
+        now: Int64 = 0
+    ) -> InterimReaction {
+        interim(
+            UploadResponseHead(
+                status: 104, fields: fields ?? Dialect.interop8.interim(),
+                location: location.map { ResolvedLocation(uri: $0, relation: relation) }), now: now)
+    }
+
+    mutating func answer(
+        _ status: Status, _ fields: Fields = Fields(), location: String? = nil,
+        _ relation: ResolvedLocation.Relation = .sameOrigin, sent: Int64 = 0, sourceEnded: Bool = false,
+        problem: ProblemType? = nil, now: Int64 = 0
+    ) {
+        responded(
+            UploadResponseHead(
+                status: status, fields: fields,
+                location: location.map { ResolvedLocation(uri: $0, relation: relation) }), sent: sent,
+            sourceEnded: sourceEnded, problem: problem, now: now)
+    }
+
+    mutating func cut(_ reason: UploadInterruption = .connection, sent: Int64 = 0) {
+        interrupted(reason, sent: sent, sourceEnded: false)
+    }
+}
+
+struct Unexpected: Error {}
+
+extension Dialect {
+    /// Fields of a 104.
+    func interim(offset: Int64? = nil, limit: String? = nil) -> Fields {
+        var fields = Fields()
+        if let interopVersion { fields.append("Upload-Draft-Interop-Version", "\(interopVersion)") }
+        if let offset { fields.append("Upload-Offset", "\(offset)") }
+        if let limit { fields.append("Upload-Limit", limit) }
+        return fields
+    }
+
+    /// Fields of a final response.
+    func head(
+        complete: Bool? = nil, offset: Int64? = nil, length: Int64? = nil, limit: String? = nil
+    ) -> Fields {
+        var fields = Fields()
+        if let complete {
+            let field = completenessField(complete)
+            fields.append(field.name, field.value)
+        }
+        if let offset { fields.append("Upload-Offset", "\(offset)") }
+        if let length { fields.append("Upload-Length", "\(length)") }
+        if let limit { fields.append("Upload-Limit", limit) }
+        return fields
+    }
+}

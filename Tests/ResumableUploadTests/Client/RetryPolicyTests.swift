@@ -1,0 +1,33 @@
+import HTTPSemantics
+import ResumableUpload
+import Testing
+
+@Suite struct RetryPolicyTests {
+    @Test("CLI-35: waits grow, a random part of each is taken, and the last one stays")
+    func delays() {
+        let policy = RetryPolicy()
+        #expect(
+            (1...9).map { policy.delay(before: $0, random: 1) } == [0, 1, 2, 4, 8, 15, 30, 30, 30].map { .seconds($0) })
+        #expect(policy.delay(before: 4, random: 0.5) == .seconds(2))
+        #expect(policy.delay(before: 4, random: 0) == .zero)
+    }
+
+    @Test("no waits at all are no waits")
+    func none() {
+        var policy = RetryPolicy()
+        policy.delays = []
+        #expect(policy.delay(before: 3, random: 1) == .zero)
+    }
+
+    @Test(
+        "Retry-After is seconds or a date, and bounded",
+        arguments: [
+            ("5", 5), ("0", 0), ("100000", 600), ("99999999999999999999", 600), ("-1", nil), ("1.5", nil), ("", nil),
+            ("soon", nil), ("Sun, 06 Nov 1994 08:49:37 GMT", 37), ("Sun, 06 Nov 1994 08:48:37 GMT", 0),
+        ])
+    func retryAfter(value: String, expected: Double?) {
+        // 1994-11-06 08:49:00
+        let told = RetryPolicy().retryAfter(["Retry-After": value], now: 784_111_740)
+        #expect(told == expected.map { .seconds($0) })
+    }
+}
