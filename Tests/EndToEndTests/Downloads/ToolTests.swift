@@ -40,7 +40,7 @@ struct ToolTests {
                 #expect(content(of: copy) == Array(Self.content[expected]))
             }
             #expect(unlink(copy) == 0)
-            let cut = try Tool.curl.start(["-f", "--limit-rate", "1M", "-o", copy, server.url("/files/f.bin")])
+            let cut = try Tool.curl.start(["-f", "--limit-rate", "100K", "-o", copy, server.url("/files/f.bin")])
             try awaitPart(copy)
             cut.kill(SIGKILL)
             _ = try cut.awaitEnding()

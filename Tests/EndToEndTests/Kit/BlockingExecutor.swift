@@ -2,7 +2,8 @@ import SystemCalls
 
 /// Threads for work that blocks.
 final class BlockingExecutor: TaskExecutor {
-    static let shared = BlockingExecutor(threads: 4)
+    static let threads = 4
+    static let shared = BlockingExecutor(threads: threads)
 
     private let jobs = Monitor<[UnownedJob]>([])
 

@@ -1,18 +1,65 @@
-import Synchronization
+import SystemCalls
 import Testing
 
-/// Runs a test's body, which blocks in system calls, on threads of its own instead of the cooperative pool.
+/// Runs a test's body, which blocks in system calls, on threads of its own instead of the cooperative pool, and no more
+/// bodies at a time than there are threads: one that waits for something is gone on with at once when it comes.
 ///
 /// The number of these threads bounds how many servers run at the same time, whatever the width of the test run.
 struct BlockingTrait: SuiteTrait, TestTrait, TestScoping {
+    /// Whether the body that runs has its place already.
+    @TaskLocal private static var isAdmitted = false
+
     var isRecursive: Bool { true }
 
     func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
         // A suite has no body of its own: its scope would hold a thread while its tests wait for one.
-        guard testCase != nil else { return try await function() }
-        try await withTaskExecutorPreference(BlockingExecutor.shared) { try await function() }
+        guard testCase != nil, !Self.isAdmitted else { return try await function() }
+        await Admission.shared.enter()
+        defer { Admission.shared.leave() }
+        try await Self.$isAdmitted.withValue(true) {
+            try await withTaskExecutorPreference(BlockingExecutor.shared) { try await function() }
+        }
+    }
+}
+
+/// Places for test bodies, as many as there are threads for them.
+private final class Admission: Sendable {
+    static let shared = Admission(places: BlockingExecutor.threads)
+
+    private struct State {
+        var free: Int
+        var waiting: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let state: Monitor<State>
+
+    init(places: Int) { state = Monitor(State(free: places)) }
+
+    func enter() async {
+        await withCheckedContinuation { continuation in
+            let isAdmitted = state.withLock { state in
+                guard state.free > 0 else {
+                    state.waiting.append(continuation)
+                    return false
+                }
+                state.free -= 1
+                return true
+            }
+            if isAdmitted { continuation.resume() }
+        }
+    }
+
+    func leave() {
+        let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            if state.waiting.isEmpty {
+                state.free += 1
+                return nil
+            }
+            return state.waiting.removeFirst()
+        }
+        next?.resume()
     }
 }
 
