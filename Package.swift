@@ -8,6 +8,8 @@ let package = Package(
     products: [
         .library(
             name: "TransferServer", targets: ["TransferServer", "UploadStorage", "ResumableUpload", "HTTPSemantics"]),
+        .library(
+            name: "ResumableTransfer", targets: ["ResumableTransfer", "ResumableUpload", "HTTPSemantics"]),
         .executable(name: "onward", targets: ["onward"]),
     ],
     targets: [
@@ -16,6 +18,7 @@ let package = Package(
             name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CNettle", pkgConfig: "nettle", providers: [.apt(["nettle-dev"])]),
+        .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CLinux"),
         .target(name: "SystemCalls", dependencies: ["CLinux"], swiftSettings: strict),
         .target(name: "Digests", dependencies: ["CNettle"], swiftSettings: strict),
@@ -30,6 +33,10 @@ let package = Package(
         .target(
             name: "TransferServer",
             dependencies: ["UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls", "CMicroHTTPD"],
+            swiftSettings: strict),
+        .target(
+            name: "ResumableTransfer",
+            dependencies: ["ResumableUpload", "HTTPSemantics", "SystemCalls", "Digests", "CCurl"],
             swiftSettings: strict),
         .executableTarget(
             name: "onward",
@@ -50,9 +57,13 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(name: "TransferServerTests", dependencies: ["TransferServer"], swiftSettings: strict),
         .testTarget(
+            name: "ResumableTransferTests", dependencies: ["ResumableTransfer", "SystemCalls"], swiftSettings: strict),
+        .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "onward", "TransferServer", "UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls",
+                "onward", "ResumableTransfer", "TransferServer", "UploadStorage",
+                "ResumableUpload", "HTTPSemantics",
+                "SystemCalls",
                 "Digests",
             ],
             swiftSettings: strict),

@@ -30,4 +30,10 @@ struct Deadline: Sendable {
             nanosleep(&pause, nil)
         }
     }
+
+    /// Lets time pass, where a test is about time.
+    static func pause(_ time: Duration) {
+        let deadline = Deadline(time)
+        while !deadline.isOver { Glibc.poll(nil, 0, deadline.milliseconds) }
+    }
 }

@@ -1,0 +1,99 @@
+#ifndef ONWARD_CCURL_SHIM_H
+#define ONWARD_CCURL_SHIM_H
+
+#include <stdint.h>
+#include <curl/curl.h>
+
+/* libcurl's variadic functions with fixed arguments: Swift cannot call variadics. The parentheses leave out the macros
+   that check the types of the arguments. */
+
+static inline CURLcode
+onward_easy_set_long(CURL *easy, CURLoption option, long value)
+{
+    return (curl_easy_setopt)(easy, option, value);
+}
+
+static inline CURLcode
+onward_easy_set_offset(CURL *easy, CURLoption option, int64_t value)
+{
+    return (curl_easy_setopt)(easy, option, (curl_off_t)value);
+}
+
+static inline CURLcode
+onward_easy_set_string(CURL *easy, CURLoption option, const char *value)
+{
+    return (curl_easy_setopt)(easy, option, value);
+}
+
+static inline CURLcode
+onward_easy_set_pointer(CURL *easy, CURLoption option, void *value)
+{
+    return (curl_easy_setopt)(easy, option, value);
+}
+
+static inline CURLcode
+onward_easy_set_list(CURL *easy, CURLoption option, struct curl_slist *value)
+{
+    return (curl_easy_setopt)(easy, option, value);
+}
+
+/* CURLOPT_READFUNCTION, CURLOPT_WRITEFUNCTION, CURLOPT_HEADERFUNCTION */
+static inline CURLcode
+onward_easy_set_data_function(CURL *easy, CURLoption option, size_t (*value)(char *, size_t, size_t, void *))
+{
+    return (curl_easy_setopt)(easy, option, value);
+}
+
+static inline CURLcode
+onward_easy_set_seek_function(CURL *easy, int (*value)(void *, curl_off_t, int))
+{
+    return (curl_easy_setopt)(easy, CURLOPT_SEEKFUNCTION, value);
+}
+
+static inline CURLcode
+onward_easy_set_prereq_function(CURL *easy, int (*value)(void *, char *, char *, int, int))
+{
+    return (curl_easy_setopt)(easy, CURLOPT_PREREQFUNCTION, value);
+}
+
+static inline int64_t
+onward_easy_offset(CURL *easy, CURLINFO info)
+{
+    curl_off_t value = 0;
+    (curl_easy_getinfo)(easy, info, &value);
+    return value;
+}
+
+static inline long
+onward_easy_long(CURL *easy, CURLINFO info)
+{
+    long value = 0;
+    (curl_easy_getinfo)(easy, info, &value);
+    return value;
+}
+
+static inline CURLcode
+onward_easy_set_socket_functions(CURL *easy, int (*opened)(void *, curl_socket_t, curlsocktype),
+                                 int (*close)(void *, curl_socket_t))
+{
+    CURLcode code = (curl_easy_setopt)(easy, CURLOPT_SOCKOPTFUNCTION, opened);
+    if(code == CURLE_OK)
+        code = (curl_easy_setopt)(easy, CURLOPT_CLOSESOCKETFUNCTION, close);
+    return code;
+}
+
+/* The next handle that has ended, with how; NULL where there is none. */
+static inline CURL *
+onward_multi_done(CURLM *multi, CURLcode *code)
+{
+    int left;
+    CURLMsg *message;
+    while((message = curl_multi_info_read(multi, &left)))
+        if(message->msg == CURLMSG_DONE) {
+            *code = message->data.result;
+            return message->easy_handle;
+        }
+    return NULL;
+}
+
+#endif

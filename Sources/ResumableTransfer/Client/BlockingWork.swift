@@ -1,0 +1,15 @@
+import SystemCalls
+
+/// Work that blocks or takes long, kept off the threads that Swift's tasks share.
+enum BlockingWork {
+    /// Runs `work` on a thread of its own and waits for it; in place where the system gives no thread.
+    static func run<Result: Sendable>(_ work: @escaping @Sendable () -> Result) async -> Result {
+        await withCheckedContinuation { continuation in
+            do throws(Errno) {
+                _ = try WorkerThread(name: "transfer-work") { continuation.resume(returning: work()) }
+            } catch {
+                continuation.resume(returning: work())
+            }
+        }
+    }
+}

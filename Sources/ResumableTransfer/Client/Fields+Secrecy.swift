@@ -1,0 +1,58 @@
+import HTTPSemantics
+
+extension Fields {
+    /// Whether a field of this name may authorise whoever knows its value.
+    ///
+    /// Besides the registered ones these are, by the custom of their names, tokens, keys and signatures.
+    static func isSecret(_ name: String) -> Bool {
+        let name = name.lowercased()
+        let registered: Set<String> = [
+            "authorization", "proxy-authorization", "authentication-info", "proxy-authentication-info", "cookie",
+            "cookie2", "set-cookie", "set-cookie2", "dpop", "signature", "signature-input",
+        ]
+        let words = ["token", "secret", "password", "passwd", "credential", "session", "csrf", "xsrf"]
+        return registered.contains(name) || name.hasSuffix("-key") || name.hasSuffix("apikey")
+            || name.hasSuffix("-signature") || name.split(separator: "-").contains("auth")
+            || words.contains { name.contains($0) }
+    }
+
+    /// The same without what may authorise somebody.
+    var withoutSecrets: Fields {
+        Fields(filter { !Fields.isSecret($0.name) }.map { ($0.name, $0.value) })
+    }
+
+    /// The same with the values of secrets hidden, and of those named.
+    func hidingSecrets(_ names: Set<String> = []) -> Fields {
+        Fields(
+            map { field in
+                let isHidden = Fields.isSecret(field.name) || names.contains(field.name.lowercased())
+                return (field.name, isHidden ? TransferRecord.hidden : field.value)
+            })
+    }
+
+    /// The same followed by `others`, which replace fields of the same name.
+    func merging(_ others: Fields) -> Fields {
+        var result = self
+        for field in others { result.remove(field.name) }
+        for field in others { result.append(field.name, field.value) }
+        return result
+    }
+
+    /// Whether a caller's field of this name belongs to the creation of an upload alone: it describes the
+    /// representation or is a condition on the target.
+    static func belongsToCreation(_ name: String) -> Bool {
+        let name = name.lowercased()
+        return name.hasPrefix("content-") || name.hasPrefix("if-")
+            || ["repr-digest", "want-repr-digest", "want-content-digest", "last-modified"].contains(name)
+    }
+
+    /// Whether a field of this name is none of the caller's: framing, connections and the upload protocol.
+    static func belongsToTransfer(_ name: String) -> Bool {
+        let name = name.lowercased()
+        let framing: Set<String> = [
+            "content-length", "content-range", "transfer-encoding", "te", "trailer", "connection", "keep-alive",
+            "upgrade", "expect",
+        ]
+        return framing.contains(name) || name.hasPrefix("upload-")
+    }
+}

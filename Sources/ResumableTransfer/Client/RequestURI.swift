@@ -1,0 +1,77 @@
+import Foundation
+import ResumableUpload
+
+/// An absolute http or https URI, without userinfo and fragment, against which others are resolved (RFC 3986 section 5).
+struct RequestURI: Sendable, Hashable {
+    /// Absolute, without userinfo and fragment.
+    let text: String
+    /// Lower case.
+    let scheme: String
+    /// Lower case.
+    let host: String
+    let port: Int
+    /// `user:password` as they were meant, where the text that was parsed had any.
+    let userinfo: String?
+
+    /// `nil` for anything but an absolute http or https URI with a host.
+    init?(_ text: String) {
+        guard let components = URLComponents(string: text) else { return nil }
+        self.init(components)
+    }
+
+    private init?(_ given: URLComponents) {
+        var components = given
+        guard let scheme = components.scheme?.lowercased(), scheme == "http" || scheme == "https",
+            let host = components.host?.lowercased(), !host.isEmpty
+        else { return nil }
+        userinfo = components.user.map { "\($0):\(components.password ?? "")" }
+        components.user = nil
+        components.password = nil
+        components.fragment = nil
+        guard let text = components.string else { return nil }
+        self.text = text
+        self.scheme = scheme
+        self.host = host
+        port = components.port ?? (scheme == "https" ? 443 : 80)
+    }
+
+    /// The resource that `reference` in a response to a request of this URI names; `nil` where it names none that can
+    /// be asked over HTTP.
+    func resolving(_ reference: String) -> RequestURI? {
+        guard !reference.isEmpty, let base = URL(string: text),
+            let url = URL(string: reference, relativeTo: base)?.absoluteURL
+        else { return nil }
+        return RequestURI(url.absoluteString)
+    }
+
+    /// The same, with how it stands to this URI.
+    func location(_ reference: String) -> ResolvedLocation? {
+        resolving(reference).map { ResolvedLocation(uri: $0.text, relation: relation(of: $0)) }
+    }
+
+    /// Whether both belong to one origin (RFC 6454).
+    func hasSameOrigin(as other: RequestURI) -> Bool {
+        scheme == other.scheme && host == other.host && port == other.port
+    }
+
+    private func relation(of other: RequestURI) -> ResolvedLocation.Relation {
+        if scheme == "https" && other.scheme == "http" { return .insecure }
+        return hasSameOrigin(as: other) ? .sameOrigin : .otherOrigin
+    }
+
+    /// The value of `Authorization` that the userinfo asks for (RFC 7617).
+    var basicCredentials: String? {
+        userinfo.map { "Basic " + Data($0.utf8).base64EncodedString() }
+    }
+
+    /// Scheme, host and path without query, for people; `hidingPath` leaves only the origin.
+    func description(hidingPath: Bool) -> String {
+        guard var components = URLComponents(string: text) else { return scheme + "://" + host }
+        let hasQuery = components.percentEncodedQuery != nil
+        components.percentEncodedQuery = nil
+        if hidingPath { components.percentEncodedPath = "/" }
+        let shown = components.string ?? scheme + "://" + host
+        if hidingPath { return shown + TransferRecord.hidden }
+        return hasQuery ? shown + "?" + TransferRecord.hidden : shown
+    }
+}

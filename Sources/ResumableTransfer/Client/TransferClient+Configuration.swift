@@ -1,0 +1,54 @@
+import Foundation
+import Glibc
+import HTTPSemantics
+import ResumableUpload
+
+extension TransferClient {
+    /// How a client's transfers behave.
+    public struct Configuration: Sendable {
+        /// Sent with every request. Those that may authorise somebody never go to another origin.
+        public var fields = Fields()
+        /// Called before every request, so that credentials can be renewed. What it adds is never stored, and it is not
+        /// called for requests to another origin than that of the caller's URI. What it throws ends the transfer.
+        public var authorize: (@Sendable (inout TransferRequest) async throws -> Void)?
+        /// How uploads are begun.
+        public var creation: CreationStyle = .optimistic
+        /// How long the content of an optimistic creation waits for the server's 104.
+        public var gate: Duration = .seconds(1)
+        /// The version of the protocol that uploads speak.
+        public var dialect: Dialect = .interop8
+        /// Bytes that the content of one upload request has at most, the creation's included.
+        public var maximumContent: Int64?
+        public var retry = RetryPolicy()
+        /// After how long without a byte in either direction a request counts as interrupted; `nil`: never.
+        public var stallTimeout: Duration? = .seconds(60)
+        public var httpVersion: HTTPVersion = .automatic
+        /// A file of PEM certificates that are trusted in place of the system's.
+        public var caFile: String?
+        /// The URI of a proxy; `nil` leaves it to the environment (`http_proxy`, `https_proxy`, `no_proxy`).
+        public var proxy: String?
+        /// Bytes per second that a transfer moves at most.
+        public var rateLimit: Int64?
+        /// Whether an upload resource of another origin is used. Credentials never go there.
+        public var allowsOtherOrigin = false
+        /// Whether an upload sends `Repr-Digest` (RFC 9530) with the SHA-256 of the whole source, which is read once
+        /// more for it. Sources of unknown length go without.
+        public var sendsDigest = false
+        /// An absolute path: the directory for tickets and for partial files without a destination, made with mode 0700
+        /// when it is needed first. It must belong to the user and be writable by nobody else.
+        public var storageDirectory: String = Self.defaultStorageDirectory
+        /// Told the head of every message sent and received, interim responses included, on some thread, in order for
+        /// each transfer.
+        public var observer: (@Sendable (TransferRecord) -> Void)?
+
+        public init() {}
+
+        /// `$XDG_STATE_HOME/onward/transfers`, or `~/.local/state/onward/transfers`.
+        public static var defaultStorageDirectory: String {
+            let environment = ProcessInfo.processInfo.environment
+            if let state = environment["XDG_STATE_HOME"], state.hasPrefix("/") { return state + "/onward/transfers" }
+            if let home = environment["HOME"], home.hasPrefix("/") { return home + "/.local/state/onward/transfers" }
+            return "/var/tmp/onward-\(geteuid())/transfers"
+        }
+    }
+}

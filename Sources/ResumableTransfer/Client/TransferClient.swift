@@ -1,0 +1,62 @@
+import HTTPSemantics
+import ResumableUpload
+import SystemCalls
+
+/// Uploads and downloads that go on where they were interrupted.
+///
+/// All transfers of a client share one thread for their connections. A transfer holds on to what it needs of its client.
+public final class TransferClient: Sendable {
+    public let configuration: Configuration
+    let core: ClientCore
+
+    public init(_ configuration: Configuration = .init()) {
+        self.configuration = configuration
+        core = ClientCore(configuration)
+    }
+
+    /// Pauses all transfers, waits until nothing of them is running any more, and closes all connections. Transfers
+    /// that are started later fail.
+    public func shutDown() async {
+        await core.shutDown()
+    }
+
+    /// Prepares an upload of everything that `source` has.
+    public func upload(_ request: TransferRequest, from source: any UploadSource) -> Upload {
+        Upload(core: core, plan: UploadPlan(request: request, source: source))
+    }
+
+    /// Prepares the rest of an upload. The data is used up by it.
+    /// - Parameters:
+    ///   - data: of an upload.
+    ///   - source: with the same bytes as before; `nil` takes the file that the data names, if it belongs to the user or
+    ///     to root.
+    ///   - request: in place of the request that the data names; its fields go with every request to come.
+    /// - Throws: `resumeDataInvalid`, `resumeDataUsed`, `noSuchSource`, `sourceChanged`. But for `resumeDataUsed` the
+    ///   data can still be used.
+    public func resumeUpload(
+        _ data: ResumeData, from source: (any UploadSource)? = nil, request: TransferRequest? = nil
+    ) throws(TransferError) -> Upload {
+        try core.storage.examine(data)
+        let plan = try UploadPlan(resuming: data, source: source, request: request)
+        try core.storage.redeem(data)
+        return Upload(core: core, plan: plan)
+    }
+
+    /// Forgets what `data` stands for: deletes the upload resource from the server, or the partial file of a download
+    /// from the disk. One that is gone already is no error.
+    /// - Throws: where it could not be done; the data can be used then as before.
+    public func discard(_ data: ResumeData) async throws(TransferError) {
+        try core.storage.redeem(data)
+        do throws(TransferError) {
+            switch data.record.content {
+            case .upload:
+                try await Upload(core: core, plan: UploadPlan(discarding: data)).discard()
+            case .download(let record):
+                try core.storage.discard(record)
+            }
+        } catch {
+            core.storage.restore(data)
+            throw error
+        }
+    }
+}

@@ -1,0 +1,20 @@
+import HTTPSemantics
+
+/// What the caller asks for: where, how, and with which fields.
+public struct TransferRequest: Sendable, Hashable {
+    /// An absolute URI with the scheme `http` or `https`. A user and password in it become a Basic `Authorization`
+    /// field for its origin (RFC 7617) and are never stored.
+    public var uri: String
+    /// The method of a download, or of the request that creates an upload. For an upload GET, which has no content,
+    /// stands for POST.
+    public var method: Method
+    /// Fields of the request. Those that describe the representation (`Content-Type`, `Content-Disposition`,
+    /// `Repr-Digest`, …) and conditions go with the creation of an upload alone, all others with every request.
+    public var fields: Fields
+
+    public init(_ uri: String, method: Method = .get, fields: Fields = [:]) {
+        self.uri = uri
+        self.method = method
+        self.fields = fields
+    }
+}

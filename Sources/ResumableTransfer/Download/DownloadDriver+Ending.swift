@@ -1,0 +1,118 @@
+import Digests
+import Foundation
+import HTTPSemantics
+import Synchronization
+import SystemCalls
+
+extension DownloadDriver {
+    /// Everything is there: the digest is checked, and the file gets its name.
+    func finish(_ head: DownloadResponseHead) async throws(TransferError) -> DownloadResult {
+        guard let partial, let size = machine.representation?.total else {
+            throw TransferError(.internalFailure, "A download ended without its file.")
+        }
+        representation = machine.representation
+        try await checkDigest(of: partial, size: size)
+        let path = try await BlockingWork.run {
+            Result { () throws(TransferError) in
+                do throws(Errno) {
+                    return try partial.publish()
+                } catch {
+                    throw DownloadDriver.destinationError(error)
+                }
+            }
+        }.get()
+        tellProgress()
+        return DownloadResult(
+            status: head.status, fields: head.fields, path: path, size: size, received: received, requests: requests)
+    }
+
+    private func checkDigest(of partial: PartialFile, size: Int64) async throws(TransferError) {
+        guard let text = representation?.digest, let told = DigestField(fieldLines: [text]) else { return }
+        let flag = StopFlag()
+        let result = await control.interruptible(
+            by: { flag.raise() },
+            while: {
+                await BlockingWork.run {
+                    Result { () throws(Errno) in try partial.matches(told, size: size, until: flag) }
+                }
+            })
+        switch result {
+        case .success(true?): return
+        case .success(false?):
+            throw TransferError(.digestMismatch, "The bytes that came are not those of the server's digest.")
+        case .success(nil): throw error(of: control.stop ?? .pause)
+        case .failure(let failure): throw DownloadDriver.destinationError(failure)
+        }
+    }
+
+    /// The error with data that can be used once, where there is something to resume; else the partial file is removed.
+    func concluding(_ error: TransferError) async -> TransferError {
+        var error = error
+        guard let partial else { return withUntouchedData(error) }
+        let isWanted = error.code != .digestMismatch && control.stop != .cancel(deleting: true)
+        if isWanted {
+            await BlockingWork.run {
+                if partial.synchronize() != nil { partial.dropUnsynchronized() }
+            }
+        }
+        guard isWanted, let record = downloadRecord() else {
+            partial.remove()
+            control.keep(nil, isNews: false)
+            return error
+        }
+        if error.code == .cancelled {
+            control.keep(nil, isNews: false)
+        } else {
+            error.resumeData = issue(record)
+        }
+        return error
+    }
+
+    /// After an error that came before the partial file was opened.
+    private func withUntouchedData(_ error: TransferError) -> TransferError {
+        var error = error
+        let isForgotten = error.code == .cancelled || error.code == .resumeDataUsed
+        if isForgotten { control.keep(nil, isNews: false) }
+        if !isForgotten, let resumed = plan.resumed { error.resumeData = issue(resumed) }
+        return error
+    }
+
+    private func issue(_ record: DownloadRecord) -> ResumeData? {
+        let ticket = core.storage.issueTicket(for: plan.id, generation: plan.generation + 1)
+        return try? ResumeData(
+            plan.record(
+                of: record, generation: ticket?.generation ?? plan.generation, hasTicket: ticket != nil))
+    }
+}
+
+extension PartialFile {
+    /// Whether the first `size` bytes have the digests that the server told; `nil` where `flag` was raised.
+    fileprivate func matches(_ told: DigestField, size: Int64, until flag: StopFlag) throws(Errno) -> Bool? {
+        var digests: [(RunningDigest, expected: [UInt8])] = told.values.compactMap { value in
+            Algorithm(rawValue: value.algorithm.rawValue).map { (RunningDigest($0), value.bytes) }
+        }
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 1)
+        defer { buffer.deallocate() }
+        var offset: Int64 = 0
+        while offset < size {
+            if flag.isRaised { return nil }
+            let wanted = Int(min(Int64(buffer.count), size - offset))
+            let count = try read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: offset)
+            guard count > 0 else { throw .inputOutput }
+            for index in digests.indices {
+                digests[index].0.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            }
+            offset += Int64(count)
+        }
+        return digests.allSatisfy { $0.0.finalized() == $0.expected }
+    }
+}
+
+/// Tells work on another thread to stop.
+private final class StopFlag: Sendable {
+    private let flag = Atomic(false)
+
+    var isRaised: Bool { flag.load(ordering: .relaxed) }
+
+    func raise() { flag.store(true, ordering: .relaxed) }
+}

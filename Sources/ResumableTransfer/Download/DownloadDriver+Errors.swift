@@ -1,0 +1,50 @@
+import HTTPSemantics
+import ResumableUpload
+import SystemCalls
+
+extension DownloadDriver {
+    static func destinationError(_ error: Errno) -> TransferError {
+        TransferError(.destinationUnusable, "The file cannot be written.", underlying: "\(error)")
+    }
+
+    /// What somebody wanted.
+    func error(of stop: Control.Stop) -> TransferError {
+        switch stop {
+        case .pause: TransferError(.paused, "The download was paused.")
+        case .cancel: TransferError(.cancelled, "The download was cancelled.")
+        }
+    }
+
+    /// Why the download stands still for a while.
+    func error(of reason: DownloadInterruption) -> TransferError {
+        switch reason {
+        case .connection, .unreachable, .unusableConnection:
+            lastFailure ?? TransferError(.connectionLost, "The content ended before its end.")
+        case .stall: TransferError(.timedOut, "Nothing moved for the stall timeout.")
+        case .status(let status):
+            TransferError(
+                .serverUnavailable, "The server cannot go on now (\(status)).", status: status, response: response)
+        case .unfit:
+            TransferError(.protocolViolation, "What the server sends does not fit together.", response: response)
+        }
+    }
+
+    /// Why the download ended for good.
+    func error(of failure: DownloadFailure) -> TransferError {
+        switch failure {
+        case .refused(let status):
+            TransferError(.refused, "The server refused the download (\(status)).", status: status, response: response)
+        case .unauthorized(let status):
+            TransferError(
+                .unauthorized, "The server does not allow the download (\(status)).", status: status,
+                response: response)
+        case .tooManyRedirects:
+            TransferError(.tooManyRedirects, "There were too many redirections.", response: response)
+        case .insecureRedirect:
+            TransferError(.insecureRedirect, "The server named a place that is less secure.", response: response)
+        case .violation(let text):
+            TransferError(.protocolViolation, "The server's answer could not be understood.", underlying: text)
+        case .exhausted(let reason): error(of: reason)
+        }
+    }
+}

@@ -1,0 +1,208 @@
+import Foundation
+import HTTPSemantics
+import ResumableUpload
+import SystemCalls
+
+extension DownloadDriver {
+    /// Bytes kept of a response that is none of the representation.
+    private static let keptContent = 1 << 20
+
+    /// Sends one request, lets the file take in what comes, and tells the machine how it ended.
+    func perform(_ request: DownloadRequest) async throws(TransferError) {
+        guard let partial else { return }
+        let outgoing = try await outgoingRequest(for: request)
+        guard let base = RequestURI(outgoing.uri) else {
+            throw TransferError(.invalidRequest, "The URI of the request is no absolute one of http or https.")
+        }
+        if let field = outgoing.fields.firstInvalid {
+            throw TransferError(.invalidRequest, "The field \(field.name) cannot be sent.")
+        }
+        requests += 1
+        observe(outgoing)
+        let kept = BoundedContent(limit: Self.keptContent)
+        let exchange = core.engine.start(
+            transportRequest(for: request, outgoing, base: base, partial: partial, kept: kept))
+        let result = await control.interruptible(
+            by: { exchange.cancel() },
+            while: {
+                await follow(exchange, of: request, partial: partial, from: base)
+                return await exchange.result()
+            })
+        await synchronization?.value
+        synchronization = nil
+        take(result, partial: partial, kept: kept, from: base)
+        representation = machine.representation
+        // What went wrong with the file is decided here: to the machine it is a cut.
+        if let failure = partial.failure { throw DownloadDriver.destinationError(failure) }
+        keepCheckpoint()
+        tellProgress()
+    }
+
+    private func transportRequest(
+        for request: DownloadRequest, _ outgoing: TransferRequest, base: RequestURI, partial: PartialFile,
+        kept: BoundedContent
+    ) -> TransportRequest {
+        let configuration = core.configuration
+        let machine = machine
+        return TransportRequest(
+            method: outgoing.method.rawValue, uri: base.text, fields: outgoing.fields, content: nil, gate: nil,
+            stallTimeout: configuration.stallTimeout, rateLimit: configuration.rateLimit,
+            settings: TransportSettings(configuration),
+            receive: { head in
+                switch machine.reception(of: DownloadDriver.responseHead(head, base)) {
+                case .resume(_, let end):
+                    partial.goOn(at: request.start, end: end)
+                    return .write(partial)
+                case .replace:
+                    guard (try? partial.begin()) != nil else { return .abort }
+                    return .write(partial)
+                case .complete, .doubtful, .redirection, .refusal: return .write(kept)
+                case .unfit, .violation: return .abort
+                }
+            })
+    }
+
+    private static func responseHead(_ head: TransportHead, _ base: RequestURI) -> DownloadResponseHead {
+        let locations = head.fields.values("Location")
+        return DownloadResponseHead(
+            status: head.status, fields: head.fields,
+            location: locations.count == 1 ? base.location(locations[0]) : nil)
+    }
+
+    /// Tells what comes while the exchange goes on.
+    private func follow(
+        _ exchange: TransportExchange, of request: DownloadRequest, partial: PartialFile, from base: RequestURI
+    ) async {
+        for await event in exchange.events {
+            switch event {
+            case .interim(let head):
+                observe(head, from: base)
+                control.events.send(.informational(head.status, head.fields))
+            case .head(let head):
+                observe(head, from: base)
+                begin(machine.reception(of: DownloadDriver.responseHead(head, base)), of: request)
+            case .sent: break
+            case .received:
+                guard representation != nil else { break }
+                tellProgress()
+                if partial.needsSynchronization() {
+                    synchronization = Task { await BlockingWork.run { _ = partial.synchronize() } }
+                }
+                if partial.failure != nil { exchange.cancel() }
+                keepCheckpoint()
+            }
+        }
+    }
+
+    /// Content of the representation begins to come.
+    private func begin(_ reception: DownloadReception, of request: DownloadRequest) {
+        let start: Int64
+        switch reception {
+        case .resume(let known, _), .complete(let known):
+            representation = known
+            start = request.start
+        case .replace(let known):
+            representation = known
+            start = 0
+        case .doubtful, .unfit, .redirection, .refusal, .violation: return
+        }
+        if isResuming { control.events.send(.resumed(at: start)) }
+        isResuming = false
+        keepCheckpoint()
+        tellProgress()
+    }
+
+    /// Tells the machine how the exchange ended.
+    private func take(
+        _ result: TransportResult, partial: PartialFile, kept: BoundedContent, from base: RequestURI
+    ) {
+        guard let head = result.head else {
+            let failure = result.failure ?? .connectionLost(code: 0, message: "no response")
+            lastFailure = TransferError(failure)
+            return machine.interrupted(DownloadInterruption(failure))
+        }
+        let parsed = DownloadDriver.responseHead(head, base)
+        var ending = ContentEnding.whole
+        switch machine.reception(of: parsed) {
+        case .resume, .replace:
+            received += result.received
+            response = TransferResponse(status: head.status, fields: head.fields)
+            if partial.isOverrun {
+                ending = .overrun
+            } else if let failure = result.failure {
+                lastFailure = TransferError(failure)
+                ending = .cut(DownloadInterruption(failure))
+            } else {
+                lastFailure = nil
+            }
+        case .unfit:
+            isResuming = true
+            lastFailure = nil
+        case .complete, .doubtful, .redirection, .refusal, .violation:
+            response = TransferResponse(status: head.status, fields: head.fields, content: kept.bytes)
+            lastFailure = nil
+        }
+        machine.responded(
+            parsed, position: partial.position, ending: ending, now: SystemClock.realtimeSeconds())
+        if ending == .overrun { isResuming = true }
+    }
+
+    // MARK: Requests
+
+    private func outgoingRequest(for request: DownloadRequest) async throws(TransferError) -> TransferRequest {
+        let configuration = core.configuration
+        let uri =
+            switch request.resource {
+            case .target: plan.request.uri
+            case .other(let uri): uri
+            }
+        let own = Fields(
+            plan.request.fields.filter { !Fields.belongsToTransfer($0.name) }.map { ($0.name, $0.value) })
+        var fields = configuration.fields.merging(own).merging(request.fields)
+        guard request.carriesCredentials, let target = RequestURI(plan.request.uri),
+            RequestURI(uri)?.hasSameOrigin(as: target) == true
+        else {
+            fields.remove("Host")
+            return TransferRequest(uri, fields: fields.withoutSecrets)
+        }
+        if let credentials = target.basicCredentials, !fields.contains("Authorization") {
+            fields.append("Authorization", credentials)
+        }
+        let outgoing = TransferRequest(uri, fields: fields)
+        guard let authorize = configuration.authorize else { return outgoing }
+        let task = Task {
+            var authorized = outgoing
+            try await authorize(&authorized)
+            return authorized
+        }
+        let result = await control.interruptible(by: { task.cancel() }, while: { await task.result })
+        switch result {
+        case .success(var authorized):
+            authorized.method = .get
+            for name in ["Range", "If-Range"] { authorized.fields.remove(name) }
+            authorized.fields = authorized.fields.merging(request.fields)
+            return authorized
+        case .failure(let failure):
+            throw control.stop.map { error(of: $0) }
+                ?? TransferError(
+                    .authorizationFailed, "The request could not be authorised.", underlying: "\(failure)")
+        }
+    }
+
+    // MARK: The observer
+
+    private func observe(_ outgoing: TransferRequest) {
+        guard let observer = core.configuration.observer else { return }
+        let shown = RequestURI(outgoing.uri)?.description(hidingPath: false) ?? ""
+        observer(TransferRecord(.request(.get, uri: shown), fields: outgoing.fields.hidingSecrets()))
+    }
+
+    private func observe(_ head: TransportHead, from base: RequestURI) {
+        guard let observer = core.configuration.observer else { return }
+        var fields = head.fields.hidingSecrets()
+        // Where a redirection leads, the query is often a signature.
+        let locations = head.fields.values("Location").compactMap { base.resolving($0) }
+        if let location = locations.first { fields.set("Location", location.description(hidingPath: false)) }
+        observer(TransferRecord(.response(head.status, version: head.httpVersion), fields: fields))
+    }
+}

@@ -1,0 +1,177 @@
+import Foundation
+import HTTPSemantics
+import ResumableUpload
+import SystemCalls
+
+/// Carries messages between the state machine of a download, the engine and the partial file, and tells what happens.
+/// All decisions about the protocol are the machine's.
+///
+/// One task owns it from beginning to end.
+final class DownloadDriver {
+    typealias Control = TransferControl<DownloadResult>
+
+    let core: ClientCore
+    let plan: DownloadPlan
+    let control: Control
+    let progress: Progress
+
+    var machine: DownloadMachine
+    /// Where the bytes go; there from before the first request on.
+    var partial: PartialFile?
+    /// Of which bytes are in the partial file, also while more of them come.
+    var representation: DownloadRepresentation?
+    /// What the last checkpoint said.
+    var told: DownloadRecord?
+    /// Whether the next content is one after an interruption.
+    var isResuming: Bool
+    /// The last final response that was none of the representation, with what was kept of its content.
+    var response: TransferResponse?
+    /// Why the machine was told of an interruption, in more words than it needs.
+    var lastFailure: TransferError?
+    /// The synchronisation that goes on beside the exchange.
+    var synchronization: Task<Void, Never>?
+    /// Bytes of content that came, over all requests.
+    var received: Int64 = 0
+    var requests = 0
+
+    init(core: ClientCore, plan: DownloadPlan, control: Control, progress: Progress) {
+        self.core = core
+        self.plan = plan
+        self.control = control
+        self.progress = progress
+        machine = DownloadDriver.machine(core.configuration)
+        isResuming = plan.resumed != nil
+    }
+
+    private static func machine(
+        _ configuration: TransferClient.Configuration, _ representation: DownloadRepresentation? = nil,
+        position: Int64 = 0
+    ) -> DownloadMachine {
+        DownloadMachine(
+            representation, position: position, retry: configuration.retry, random: { Double.random(in: 0..<1) })
+    }
+
+    func run(isAdmitted: Bool) async -> Result<DownloadResult, TransferError> {
+        // Whoever learns of the end may go on with the file at once.
+        defer { partial?.close() }
+        do throws(TransferError) {
+            guard isAdmitted else { throw TransferError(.shutDown, "The client was shut down.") }
+            if control.stop == nil { control.events.send(.started(total: plan.resumed?.total)) }
+            try checkRequest()
+            if let stop = control.stop, stop != .cancel(deleting: true) { throw error(of: stop) }
+            try await preparePartial()
+            return .success(try await transfer())
+        } catch {
+            return .failure(await concluding(error))
+        }
+    }
+
+    // MARK: Before the first request
+
+    private func checkRequest() throws(TransferError) {
+        guard RequestURI(plan.request.uri) != nil else {
+            throw TransferError(.invalidRequest, "The URI of a download has to be an absolute one of http or https.")
+        }
+        guard plan.request.method == .get else {
+            throw TransferError(.invalidRequest, "A download is a GET.")
+        }
+        let fields = core.configuration.fields.merging(plan.request.fields)
+        for name in ["Range", "If-Range"] where fields.contains(name) {
+            throw TransferError(.invalidRequest, "Which part is asked for is not the caller's choice (\(name)).")
+        }
+    }
+
+    /// Opens the partial file of an earlier run, or makes a new one.
+    private func preparePartial() async throws(TransferError) {
+        let plan = plan
+        let storage = core.storage
+        let (partial, isOld) = try await BlockingWork.run {
+            Result { () throws(TransferError) in try DownloadDriver.openPartial(plan, storage) }
+        }.get()
+        self.partial = partial
+        guard isOld, let resumed = plan.resumed else { return }
+        let known = DownloadRepresentation(resumed)
+        machine = DownloadDriver.machine(core.configuration, known, position: partial.position)
+        representation = machine.representation
+        keepCheckpoint()
+        tellProgress()
+    }
+
+    private static func openPartial(
+        _ plan: DownloadPlan, _ storage: TransferStorage
+    ) throws(TransferError) -> (PartialFile, isOld: Bool) {
+        guard let place = try PartialPlace.open(plan.destination, storage: storage) else {
+            throw TransferError(.destinationUnusable, "There is no directory for the file.")
+        }
+        var isBusy = false
+        do throws(Errno) {
+            _ = try place.existing()
+            if let resumed = plan.resumed {
+                switch try PartialFile.open(resumed, in: place) {
+                case .usable(let partial): return (partial, true)
+                case .unusable: break
+                case .busy: isBusy = true
+                }
+            }
+            if !isBusy { return (try PartialFile.create(in: place), false) }
+        } catch {
+            throw destinationError(error)
+        }
+        throw TransferError(.resumeDataUsed, "Another transfer goes on with the partial file.")
+    }
+
+    // MARK: The loop
+
+    private func transfer() async throws(TransferError) -> DownloadResult {
+        while true {
+            // What is whole already is not given up.
+            if let stop = control.stop, !machine.isFinished || stop != .pause { throw error(of: stop) }
+            switch machine.next() {
+            case .send(let request): try await perform(request)
+            case .wait(let duration, let reason):
+                isResuming = true
+                control.events.send(.interrupted(error(of: reason), retryIn: duration))
+                await control.sleep(for: duration)
+            case .finished(let head): return try await finish(head)
+            case .failed(let failure): throw error(of: failure)
+            }
+        }
+    }
+
+    // MARK: What is told
+
+    func tellProgress() {
+        guard let partial else { return }
+        let position = partial.position
+        let total = representation?.total
+        if progress.totalUnitCount != total ?? -1 { progress.totalUnitCount = total ?? -1 }
+        if progress.completedUnitCount != position { progress.completedUnitCount = position }
+        control.events.send(.received(position, total: total))
+    }
+
+    /// Keeps what could be resumed, and tells it if a later process needs to know more than before.
+    func keepCheckpoint() {
+        guard let record = downloadRecord() else {
+            told = nil
+            return control.keep(nil, isNews: false)
+        }
+        guard record != told else { return }
+        told = record
+        let data = plan.record(of: record, generation: plan.generation, hasTicket: false)
+        control.keep(try? ResumeData(data), isNews: true)
+    }
+
+    /// What has to be known to resume the download; `nil` where nothing can be resumed.
+    func downloadRecord() -> DownloadRecord? {
+        guard let partial, !partial.isSpoilt, let representation, representation.validator != nil else { return nil }
+        let mark = partial.mark
+        var destination: String?
+        if case .file(let path) = plan.destination { destination = path }
+        return DownloadRecord(
+            destination: destination, partialName: partial.name, inode: partial.inode, received: mark.position,
+            synchronized: mark.position, bootID: BootIdentity.current, tailDigest: mark.tailDigest,
+            entityTag: representation.entityTag?.serialized, lastModified: representation.lastModified,
+            date: representation.date, total: representation.total, mediaType: representation.mediaType,
+            contentCoding: representation.contentCoding, digest: representation.digest)
+    }
+}

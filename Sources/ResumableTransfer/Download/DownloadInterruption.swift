@@ -1,0 +1,29 @@
+import HTTPSemantics
+
+/// Why a download does not go on for now.
+enum DownloadInterruption: Sendable, Hashable {
+    /// The server could not be reached.
+    case unreachable
+    /// The connection was lost, or the content ended before its end.
+    case connection
+    /// Nothing moved for too long.
+    case stall
+    /// The other side cannot be trusted or understood. Another try would end the same way and is not made.
+    case unusableConnection
+    /// A response that another try may change.
+    case status(Status)
+    /// What the server sent did not go with what was at hand.
+    case unfit
+}
+
+extension DownloadInterruption {
+    init(_ failure: TransportFailure) {
+        self =
+            switch failure {
+            case .resolve, .connect, .proxy: .unreachable
+            case .stalled: .stall
+            case .connectionLost, .cancelled, .sourceFailed, .sinkFailed: .connection
+            default: .unusableConnection
+            }
+    }
+}

@@ -1,0 +1,213 @@
+import HTTPSemantics
+import ResumableUpload
+
+/// The decisions of one download: what is asked, what an answer means, when to try again. It does no I/O.
+///
+/// Order of calls: ``next()`` → (send) → ``reception(of:)`` when the head is there → exactly one of
+/// ``responded(_:position:ending:now:)`` and ``interrupted(_:)`` → ``next()`` …
+struct DownloadMachine: Sendable {
+    private enum Phase: Sendable {
+        case ask
+        case sending(DownloadRequest)
+        case finished(DownloadResponseHead)
+        case failed(DownloadFailure)
+    }
+
+    static let mostRedirections = 10
+
+    private let retry: RetryPolicy
+    private let random: @Sendable () -> Double
+    private var phase = Phase.ask
+    /// Of which bytes are at hand.
+    private(set) var representation: DownloadRepresentation?
+    /// Bytes at hand, from the beginning of the representation.
+    private(set) var position: Int64
+    /// The highest position there was: bytes that come again are no progress.
+    private var furthest: Int64
+    /// Tries without progress.
+    private var attempts = 0
+    private var pendingWait: (duration: Duration, reason: DownloadInterruption)?
+    private var redirections = 0
+    /// Where redirections have led; every try begins at the target anew, for those that lead to storage elsewhere are
+    /// often made for a moment.
+    private var place = DownloadRequest.Resource.target
+    private var isForeign = false
+    /// Whether the last byte is asked for once more, to learn of the validators.
+    private(set) var isDoubtful = false
+
+    /// - Parameters:
+    ///   - representation: of which bytes are at hand; `nil` for a new download.
+    ///   - position: how many bytes they are.
+    ///   - random: in 0..<1, for the waits between tries.
+    init(
+        _ representation: DownloadRepresentation? = nil, position: Int64 = 0, retry: RetryPolicy,
+        random: @escaping @Sendable () -> Double
+    ) {
+        self.representation = representation
+        self.position = position
+        furthest = position
+        self.retry = retry
+        self.random = random
+        dropWhatCannotBeResumed()
+    }
+
+    /// What to do now.
+    mutating func next() -> DownloadStep {
+        if let wait = pendingWait {
+            pendingWait = nil
+            return .wait(wait.duration, wait.reason)
+        }
+        switch phase {
+        case .ask:
+            let request = nextRequest()
+            phase = .sending(request)
+            return .send(request)
+        case .sending(let request): return .send(request)
+        case .finished(let head): return .finished(head)
+        case .failed(let failure): return .failed(failure)
+        }
+    }
+
+    /// The request that was asked for last.
+    var request: DownloadRequest? {
+        if case .sending(let request) = phase { request } else { nil }
+    }
+
+    var isFinished: Bool {
+        if case .finished = phase { true } else { false }
+    }
+
+    private func nextRequest() -> DownloadRequest {
+        var fields = Fields()
+        if position > 0, let validator = representation?.validator {
+            fields.append("Range", "bytes=\(position)-")
+            fields.append("If-Range", validator.value)
+        }
+        return DownloadRequest(
+            resource: place, start: fields.isEmpty ? 0 : position, fields: fields, carriesCredentials: !isForeign)
+    }
+
+    // MARK: What happened
+
+    /// The response to the request.
+    /// - Parameters:
+    ///   - position: bytes at hand after its content, where that was written.
+    ///   - ending: of the content.
+    ///   - now: seconds since 1970.
+    mutating func responded(_ head: DownloadResponseHead, position: Int64, ending: ContentEnding, now: Int64) {
+        guard case .sending = phase else { return }
+        switch reception(of: head) {
+        case .resume(let representation, let end):
+            self.representation = representation
+            note(position)
+            takeEnd(ending, isAtEnd: position == end, head)
+        case .replace(var representation):
+            let isAtEnd = representation.total.map { $0 == position } ?? true
+            if isAtEnd, ending == .whole { representation.total = position }
+            self.representation = representation
+            isDoubtful = false
+            note(position)
+            takeEnd(ending, isAtEnd: isAtEnd, head)
+        case .complete(let representation):
+            self.representation = representation
+            phase = .finished(head)
+        case .doubtful(let representation):
+            self.representation = representation
+            isDoubtful = true
+            self.position -= 1
+            askAgain()
+        case .unfit: restart()
+        case .redirection: follow(head)
+        case .refusal: takeRefusal(head, now: now)
+        case .violation(let text): phase = .failed(.violation(text))
+        }
+    }
+
+    /// The request ended without the head of a response.
+    mutating func interrupted(_ reason: DownloadInterruption) {
+        guard case .sending = phase else { return }
+        tryAgain(because: reason)
+    }
+
+    private mutating func takeEnd(_ ending: ContentEnding, isAtEnd: Bool, _ head: DownloadResponseHead) {
+        switch ending {
+        case .overrun: restart()
+        case .cut(let reason): tryAgain(because: reason)
+        case .whole where !isAtEnd: tryAgain(because: .connection)
+        case .whole where representation?.total == position: phase = .finished(head)
+        // A server may give less than it was asked for.
+        case .whole: askAgain()
+        }
+    }
+
+    private mutating func takeRefusal(_ head: DownloadResponseHead, now: Int64) {
+        let status = head.status
+        if [401, 403, 407].contains(status) {
+            phase = .failed(.unauthorized(status))
+        } else if status.isTransient {
+            tryAgain(after: retry.retryAfter(head.fields, now: now), because: .status(status))
+        } else {
+            phase = .failed(.refused(status))
+        }
+    }
+
+    private mutating func follow(_ head: DownloadResponseHead) {
+        guard let location = head.location else { return fail(.refused(head.status)) }
+        redirections += 1
+        guard redirections <= Self.mostRedirections else { return fail(.tooManyRedirects) }
+        switch location.relation {
+        case .insecure: return fail(.insecureRedirect)
+        // Nobody who is led away and back again is to be trusted with credentials.
+        case .otherOrigin: isForeign = true
+        case .sameOrigin: break
+        }
+        place = .other(location.uri)
+        phase = .ask
+    }
+
+    // MARK: Transitions
+
+    private mutating func fail(_ failure: DownloadFailure) {
+        phase = .failed(failure)
+    }
+
+    private mutating func note(_ position: Int64) {
+        self.position = position
+        guard position > furthest else { return }
+        furthest = position
+        attempts = 0
+    }
+
+    private mutating func askAgain() {
+        place = .target
+        isForeign = false
+        redirections = 0
+        phase = .ask
+    }
+
+    /// Begins anew, without what is at hand.
+    private mutating func restart() {
+        representation = nil
+        position = 0
+        isDoubtful = false
+        attempts += 1
+        guard attempts <= retry.triesWithoutProgress else { return fail(.exhausted(lastReason: .unfit)) }
+        askAgain()
+    }
+
+    private mutating func tryAgain(after duration: Duration? = nil, because reason: DownloadInterruption) {
+        dropWhatCannotBeResumed()
+        attempts += 1
+        guard reason != .unusableConnection, attempts <= retry.triesWithoutProgress else {
+            return fail(.exhausted(lastReason: reason))
+        }
+        pendingWait = (duration ?? retry.delay(before: attempts, random: random()), reason)
+        askAgain()
+    }
+
+    private mutating func dropWhatCannotBeResumed() {
+        guard representation?.validator == nil else { return }
+        representation = nil
+        position = 0
+    }
+}

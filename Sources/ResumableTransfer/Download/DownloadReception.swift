@@ -1,0 +1,17 @@
+/// What a response to a request of a download is.
+enum DownloadReception: Sendable, Hashable {
+    /// Its content goes on where the bytes at hand end, up to the offset `end`.
+    case resume(DownloadRepresentation, end: Int64)
+    /// Its content is everything from the beginning, in place of the bytes at hand.
+    case replace(DownloadRepresentation)
+    /// Everything is at hand.
+    case complete(DownloadRepresentation)
+    /// The size is right, but nothing tells whether the representation is the same; a part of it would come with that.
+    case doubtful(DownloadRepresentation)
+    /// It does not go with the bytes at hand.
+    case unfit
+    case redirection
+    case refusal
+    /// It cannot be understood.
+    case violation(String)
+}

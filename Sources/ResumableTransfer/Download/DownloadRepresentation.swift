@@ -1,0 +1,98 @@
+import HTTPSemantics
+
+/// What a server told of the representation whose bytes are at hand.
+struct DownloadRepresentation: Sendable, Hashable {
+    /// By what its bytes may be combined with others (RFC 9110 section 13.1.5).
+    enum Validator: Sendable, Hashable {
+        case entityTag(EntityTag)
+        /// As the server wrote it.
+        case lastModified(String)
+
+        /// The value of `If-Range`.
+        var value: String {
+            switch self {
+            case .entityTag(let tag): tag.serialized
+            case .lastModified(let date): date
+            }
+        }
+    }
+
+    /// Weak or strong.
+    var entityTag: EntityTag?
+    var lastModified: String?
+    /// `Date` of the response that told `lastModified`.
+    var date: String?
+    /// Bytes, in its content coding; `nil` while that is unknown.
+    var total: Int64?
+    var mediaType: String?
+    var contentCoding: String?
+    /// The value of `Repr-Digest` (RFC 9530).
+    var digest: String?
+}
+
+extension DownloadRepresentation {
+    /// What the head of a response tells. Of a partial response the total is left out: it is that of the part.
+    init(_ head: DownloadResponseHead) {
+        entityTag = head.single("ETag").flatMap { EntityTag(parsing: $0) }
+        lastModified = head.single("Last-Modified")
+        date = head.single("Date")
+        total = head.status == .partialContent ? nil : head.contentLength
+        mediaType = head.single("Content-Type")
+        contentCoding = head.fields["Content-Encoding"].flatMap { $0.isEmpty ? nil : $0 }
+        digest = DigestField(fieldLines: head.fields.values("Repr-Digest"))?.serialized
+    }
+
+    /// A date less than this many seconds before the response proves nothing: within that time the representation may
+    /// have changed again (RFC 9110 section 8.8.2.2).
+    private static let leastAge: Int64 = 60
+    /// For dates with two digits for the year, which are compared with one another alone.
+    private static let now = HTTPDate(secondsSinceEpoch: 1_800_000_000)
+
+    /// A strong one; `nil`: bytes of two responses must not be combined.
+    ///
+    /// A date says nothing about a content coding, which servers choose anew for every response.
+    var validator: Validator? {
+        if let entityTag, !entityTag.isWeak { return .entityTag(entityTag) }
+        guard contentCoding == nil, let lastModified, let date,
+            let modified = HTTPDate(parsing: lastModified, relativeTo: Self.now),
+            let told = HTTPDate(parsing: date, relativeTo: Self.now),
+            modified.secondsSinceEpoch + Self.leastAge <= told.secondsSinceEpoch
+        else { return nil }
+        return .lastModified(lastModified)
+    }
+
+    /// Whether a response of which `other` was told has the same validator; `nil` where it tells none to compare.
+    func hasSameValidator(as other: DownloadRepresentation) -> Bool? {
+        switch validator {
+        case .entityTag(let tag): return other.entityTag.map { $0.strongMatches(tag) }
+        case .lastModified(let text):
+            if let entityTag, let theirs = other.entityTag, !entityTag.weakMatches(theirs) { return false }
+            guard let theirs = other.lastModified else { return nil }
+            let dates = [text, theirs].map { HTTPDate(parsing: $0, relativeTo: Self.now) }
+            return dates[0] != nil && dates[0] == dates[1]
+        case nil: return false
+        }
+    }
+
+    /// Whether the bytes of a partial response of which `part` was told go with those at hand.
+    func isContinued(by part: DownloadRepresentation) -> Bool {
+        guard hasSameValidator(as: part) == true else { return false }
+        // Both may be left out of an answer to If-Range (RFC 9110 section 15.3.7).
+        if let coding = part.contentCoding, coding != contentCoding { return false }
+        guard let theirs = part.digest, let digest else { return true }
+        guard let ours = DigestField(fieldLines: [digest]), let told = DigestField(fieldLines: [theirs]) else {
+            return true
+        }
+        return ours.values.allSatisfy { value in told[value.algorithm].map { $0 == value.bytes } ?? true }
+    }
+}
+
+extension DownloadRepresentation {
+    /// As it was kept.
+    init(_ record: DownloadRecord) {
+        self.init(
+            entityTag: record.entityTag.flatMap { EntityTag(parsing: $0) }, lastModified: record.lastModified,
+            date: record.date, total: record.total, mediaType: record.mediaType, contentCoding: record.contentCoding,
+            digest: record.digest)
+    }
+}

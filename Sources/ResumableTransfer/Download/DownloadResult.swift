@@ -1,0 +1,26 @@
+import HTTPSemantics
+
+/// What a download ended with.
+public struct DownloadResult: Sendable, Hashable {
+    /// Of the response that brought the last bytes: 200 or another 2xx, 206 where the download was resumed, or 416 where
+    /// everything was there already.
+    public var status: Status
+    /// Of the same response.
+    public var fields: Fields
+    /// Of the whole file.
+    public var path: String
+    /// Bytes.
+    public var size: Int64
+    /// Bytes of content received in this run.
+    public var received: Int64
+    public var requests: Int
+
+    public init(status: Status, fields: Fields, path: String, size: Int64, received: Int64, requests: Int) {
+        self.status = status
+        self.fields = fields
+        self.path = path
+        self.size = size
+        self.received = received
+        self.requests = requests
+    }
+}

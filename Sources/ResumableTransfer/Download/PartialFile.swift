@@ -1,0 +1,321 @@
+import Digests
+import Glibc
+import SystemCalls
+
+/// The file that takes in the bytes of a download until it is whole, locked until it is closed.
+///
+/// Its name stands for one state of the representation: bytes of another one come under another name. So whoever
+/// remembers an older name never goes on with bytes that do not belong to it.
+final class PartialFile: BodySink {
+    /// Up to where the bytes are on stable storage.
+    struct Mark: Sendable, Hashable {
+        var position: Int64
+        /// SHA-256 of the last 64 KiB before it, in hexadecimal.
+        var tailDigest: String?
+    }
+
+    private struct State {
+        var name: String
+        /// `nil` once it is closed.
+        var descriptor: FileDescriptor?
+        /// Where the next byte goes.
+        var position: Int64 = 0
+        /// Where the content that comes now ends, if that is known.
+        var end: Int64?
+        /// Whether bytes came beyond it.
+        var isOverrun = false
+        /// Whether nothing was written under this name, nor told of it.
+        var isFresh = true
+        var mark = Mark(position: 0)
+        /// In monotonic nanoseconds.
+        var synchronizedAt = SystemClock.monotonicNanoseconds()
+        var isSynchronizing = false
+        /// After it the file takes in nothing more.
+        var failure: Errno?
+        /// Whether bytes that were written may be lost although they can be read.
+        var isUnsynchronizable = false
+        /// Whether the bytes are not those of the representation that is to come.
+        var isSpoilt = false
+    }
+
+    let place: PartialPlace
+    let inode: UInt64
+    private let state: Monitor<State>
+
+    /// - Parameter descriptor: open for reading and writing, and locked.
+    private init(_ place: PartialPlace, _ name: String, _ descriptor: FileDescriptor, inode: UInt64) {
+        self.place = place
+        self.inode = inode
+        state = Monitor(State(name: name, descriptor: descriptor))
+    }
+
+    /// Lets the file go. The engine may keep this object for a while, but not the file.
+    func close() {
+        state.withLock { $0.descriptor = nil }
+    }
+
+    private func descriptor() throws(Errno) -> FileDescriptor {
+        guard let descriptor = state.withLock({ $0.descriptor }) else { throw .badDescriptor }
+        return descriptor
+    }
+
+    /// Makes an empty one.
+    static func create(in place: PartialPlace) throws(Errno) -> PartialFile {
+        let name = PartialFile.name(for: place.destinationName)
+        // What everybody may read in the end, everybody may read before; the mask applies.
+        let descriptor = try place.directory.open(
+            at: name, [.readWrite, .create, .exclusive, .noFollow], mode: place.destinationName == nil ? 0o600 : 0o666)
+        guard try lock(descriptor) else { throw .wouldBlock }
+        return PartialFile(place, name, descriptor, inode: try descriptor.status().inode)
+    }
+
+    /// Whether no other transfer has it; a file system without locks says nothing about that.
+    private static func lock(_ descriptor: FileDescriptor) throws(Errno) -> Bool {
+        do throws(Errno) {
+            return try descriptor.tryLock()
+        } catch {
+            if error == .notSupported { return true }
+            throw error
+        }
+    }
+
+    // MARK: What is known
+
+    var name: String { state.withLock { $0.name } }
+    var position: Int64 { state.withLock { $0.position } }
+    var mark: Mark { state.withLock { $0.mark } }
+    var isOverrun: Bool { state.withLock { $0.isOverrun } }
+    var failure: Errno? { state.withLock { $0.failure } }
+    /// Whether nothing in it can be used.
+    var isSpoilt: Bool { state.withLock { $0.isSpoilt } }
+
+    // MARK: Content
+
+    /// Takes in content from `start` on, before which everything is there.
+    /// - Parameter end: where it has to end.
+    func goOn(at start: Int64, end: Int64) {
+        state.withLock { state in
+            state.position = start
+            state.end = end
+            state.isOverrun = false
+            state.isFresh = false
+        }
+    }
+
+    /// Takes in a representation from its beginning, under a new name.
+    func begin() throws(Errno) {
+        if state.withLock({ $0.isFresh }) { return state.withLock { $0.isFresh = false } }
+        let name = PartialFile.name(for: place.destinationName)
+        do throws(Errno) {
+            try place.directory.rename(from: self.name, to: place.directory, as: name)
+            state.withLock { $0.name = name }
+            try descriptor().truncate(to: 0)
+        } catch {
+            state.withLock { state in
+                state.failure = error
+                state.isSpoilt = true
+            }
+            throw error
+        }
+        state.withLock { state in
+            state.position = 0
+            state.end = nil
+            state.isOverrun = false
+            state.mark = Mark(position: 0)
+        }
+    }
+
+    /// Writes the next bytes.
+    /// - Throws: also for bytes beyond the end, of which none is written.
+    func write(_ bytes: UnsafeRawBufferPointer) throws(Errno) {
+        let (position, end, failure) = state.withLock { ($0.position, $0.end, $0.failure) }
+        if let failure { throw failure }
+        let room = end.map { Int(clamping: $0 - position) } ?? .max
+        let fitting = UnsafeRawBufferPointer(rebasing: bytes.prefix(room))
+        do throws(Errno) {
+            try descriptor().write(fitting, at: position)
+        } catch {
+            state.withLock { $0.failure = error }
+            throw error
+        }
+        let isOverrun = fitting.count < bytes.count
+        state.withLock { state in
+            state.position = position + Int64(fitting.count)
+            state.isOverrun = isOverrun
+        }
+        if isOverrun { throw .fileTooLarge }
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
+        try descriptor().read(into: buffer, at: offset)
+    }
+
+    // MARK: Durability
+
+    /// How much may be lost to a crash of the system, in bytes and in nanoseconds.
+    private static let mostUnsynchronized: Int64 = 32 << 20
+    private static let longestUnsynchronized: Int64 = 5_000_000_000
+
+    /// Whether it is time to call ``synchronize()``, which then has to be called; true once for each time.
+    func needsSynchronization() -> Bool {
+        let now = SystemClock.monotonicNanoseconds()
+        return state.withLock { state in
+            let behind = state.position - state.mark.position
+            guard !state.isSynchronizing, state.failure == nil, behind > 0,
+                behind >= Self.mostUnsynchronized || now - state.synchronizedAt >= Self.longestUnsynchronized
+            else { return false }
+            state.isSynchronizing = true
+            return true
+        }
+    }
+
+    /// Brings everything that was written to stable storage and moves the mark. It may take long.
+    ///
+    /// - Returns: what went wrong. Then what is behind the mark may be lost although it can still be read.
+    @discardableResult
+    func synchronize() -> Errno? {
+        let (name, position, isLost) = state.withLock { ($0.name, $0.position, $0.isUnsynchronizable) }
+        do throws(Errno) {
+            // After one failure the kernel has forgotten what it could not write, and another call would succeed.
+            if isLost { throw Errno.inputOutput }
+            try descriptor().synchronizeData()
+            let mark = Mark(position: position, tailDigest: try tailDigest(upTo: position))
+            state.withLock { state in
+                if state.name == name { state.mark = mark }
+                state.synchronizedAt = SystemClock.monotonicNanoseconds()
+                state.isSynchronizing = false
+            }
+            return nil
+        } catch {
+            return state.withLock { state in
+                state.isUnsynchronizable = true
+                state.isSynchronizing = false
+                state.failure = state.failure ?? error
+                return state.failure
+            }
+        }
+    }
+
+    /// Cuts off what is behind the mark, after ``synchronize()`` has failed and nobody writes any more.
+    func dropUnsynchronized() {
+        state.withLock { $0.position = min($0.position, $0.mark.position) }
+        try? descriptor().truncate(to: position)
+    }
+
+    private static let tailSize: Int64 = 64 << 10
+
+    private func tailDigest(upTo position: Int64) throws(Errno) -> String? {
+        guard position > 0 else { return nil }
+        let start = max(0, position - Self.tailSize)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(position - start), alignment: 1)
+        defer { buffer.deallocate() }
+        guard try descriptor().read(into: buffer, at: start) == buffer.count else { throw .inputOutput }
+        var digest = RunningDigest(.sha256)
+        digest.update(UnsafeRawBufferPointer(buffer))
+        return digest.finalized().hexadecimal
+    }
+
+    // MARK: The end
+
+    /// Gives the file its final name, on stable storage.
+    /// - Returns: its path.
+    func publish() throws(Errno) -> String {
+        let name = name
+        if let error = synchronize() { throw error }
+        guard try descriptor().status().size == position else { throw .inputOutput }
+        // Somebody may have put another file in its place.
+        guard try place.directory.status(at: name).inode == inode else { throw .noSuchFile }
+        let final = place.destinationName ?? String(name.dropLast(PartialFile.suffix.count))
+        if let replaced = try place.existing() { try descriptor().setPermissions(replaced.permissions & 0o777) }
+        try place.directory.rename(from: name, to: place.directory, as: final)
+        do throws(Errno) {
+            try place.directory.synchronize()
+        } catch {
+            // Not every file system can do that.
+            if error != .invalidArgument { throw error }
+        }
+        return place.path + "/" + final
+    }
+
+    /// Removes the file.
+    func remove() {
+        let name = name
+        guard (try? place.directory.status(at: name).inode) == inode else { return }
+        try? place.directory.unlink(at: name)
+    }
+}
+
+// MARK: - Going on with one
+
+extension PartialFile {
+    enum Opened {
+        /// With its position behind the bytes that can be trusted.
+        case usable(PartialFile)
+        /// There is none, or its bytes cannot be trusted.
+        case unusable
+        /// Another transfer writes it.
+        case busy
+    }
+
+    /// Opens the one that `record` tells of. A file that is not ours is not touched; one of ours that has other bytes
+    /// than those that were left there is removed.
+    static func open(_ record: DownloadRecord, in place: PartialPlace) throws(Errno) -> Opened {
+        guard let file = try openOwn(record, in: place) else { return .unusable }
+        guard try lock(file.descriptor()) else { return .busy }
+        // Its name may have been taken away before the lock was ours.
+        guard (try? place.directory.status(at: record.partialName).inode) == file.inode else { return .unusable }
+        guard let position = try file.trustedSize(record) else {
+            file.remove()
+            return .unusable
+        }
+        try file.descriptor().truncate(to: position)
+        file.state.withLock { state in
+            state.position = position
+            state.isFresh = false
+        }
+        if let error = file.synchronize() { throw error }
+        return .usable(file)
+    }
+
+    /// Removes the one that `record` tells of; one that is gone already, or in whose place something else is, is left.
+    /// - Returns: false where another transfer writes it.
+    static func discard(_ record: DownloadRecord, in place: PartialPlace) throws(Errno) -> Bool {
+        guard let file = try openOwn(record, in: place) else { return true }
+        guard try lock(file.descriptor()) else { return false }
+        file.remove()
+        return true
+    }
+
+    /// - Returns: nil where there is no such file of ours.
+    private static func openOwn(_ record: DownloadRecord, in place: PartialPlace) throws(Errno) -> PartialFile? {
+        let descriptor: FileDescriptor
+        do throws(Errno) {
+            // Not blocking: a FIFO would wait for its other end.
+            descriptor = try place.directory.open(at: record.partialName, [.readWrite, .noFollow, .nonBlocking])
+        } catch {
+            let isOther: [Errno] = [
+                .noSuchFile, .tooManySymbolicLinks, .noSuchDevice, .notDirectory, .isDirectory, .accessDenied,
+                .notPermitted,
+            ]
+            if isOther.contains(error) { return nil }
+            throw error
+        }
+        let status = try descriptor.status()
+        guard status.isRegular, status.owner == geteuid(), status.linkCount == 1,
+            status.inode == record.inode
+        else { return nil }
+        return PartialFile(place, record.partialName, descriptor, inode: status.inode)
+    }
+
+    /// How many bytes at its beginning are those that were received; `nil`: it has been changed.
+    private func trustedSize(_ record: DownloadRecord) throws(Errno) -> Int64? {
+        let size = try descriptor().status().size
+        if let total = record.total, size > total { return nil }
+        let isSameRun = !record.bootID.isEmpty && record.bootID == BootIdentity.current
+        // What was not on stable storage when the system went down may be anything, and so may its length.
+        if !isSameRun, record.synchronized < record.received { return min(size, record.synchronized) }
+        guard size >= record.received else { return nil }
+        if record.received > 0, try tailDigest(upTo: record.received) != record.tailDigest { return nil }
+        return isSameRun ? size : record.synchronized
+    }
+}

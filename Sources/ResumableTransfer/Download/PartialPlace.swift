@@ -1,0 +1,56 @@
+import Glibc
+import SystemCalls
+
+/// Where the partial file of a download lies.
+struct PartialPlace: Sendable {
+    let directory: FileDescriptor
+    /// Of the directory, without a slash at its end.
+    let path: String
+    /// Of the file beside which it lies and that it becomes; `nil` in the storage directory.
+    let destinationName: String?
+
+    /// Opens the directory of a destination.
+    /// - Returns: nil where there is no such directory.
+    /// - Throws: `destinationUnusable`, `storageUnusable`.
+    static func open(
+        _ destination: DownloadDestination, storage: TransferStorage
+    ) throws(TransferError) -> PartialPlace? {
+        guard case .file(let file) = destination else {
+            return PartialPlace(directory: try storage.open(), path: storage.path, destinationName: nil)
+        }
+        let name = PartialFile.lastComponent(file)
+        guard file.hasPrefix("/"), !file.utf8.contains(0), !["", ".", ".."].contains(name) else {
+            throw TransferError(.destinationUnusable, "\(file) cannot be the name of a file.")
+        }
+        let path = String(file.dropLast(name.count + 1))
+        do throws(Errno) {
+            let directory = try FileDescriptor.open(path.isEmpty ? "/" : path, [.readOnly, .directory])
+            return PartialPlace(directory: directory, path: path, destinationName: name)
+        } catch {
+            if error == .noSuchFile { return nil }
+            throw TransferError(.destinationUnusable, "\(file) cannot be written.", underlying: "\(error)")
+        }
+    }
+
+    /// The regular file that the download would replace; `nil` where there is none. A symbolic link is replaced itself.
+    /// - Throws: where something is there that a file must not replace: a directory, a device, a FIFO, or a link to one.
+    func existing() throws(Errno) -> FileStatus? {
+        guard let destinationName else { return nil }
+        var status: FileStatus
+        do throws(Errno) {
+            status = try directory.status(at: destinationName)
+        } catch {
+            if error == .noSuchFile { return nil }
+            throw error
+        }
+        let isLink = status.isSymbolicLink
+        if isLink {
+            guard let resolved = realpath(path + "/" + destinationName, nil) else { return nil }
+            defer { free(resolved) }
+            status = try directory.status(at: String(cString: resolved))
+        }
+        if status.isDirectory { throw .isDirectory }
+        guard status.isRegular else { throw .noSuchDevice }
+        return isLink ? nil : status
+    }
+}

@@ -1,0 +1,39 @@
+import SystemCalls
+
+extension TransferClient {
+    /// Prepares a download to `destination`.
+    /// - Parameter request: a GET. Fields of its own that choose a part (`Range`, `If-Range`) are refused with
+    ///   `invalidRequest`; no `Accept-Encoding` is added to it.
+    public func download(_ request: TransferRequest, to destination: DownloadDestination) -> Download {
+        Download(core: core, plan: DownloadPlan(request: request, destination: destination))
+    }
+
+    /// Prepares the rest of a download. The data is used up by it. Where the bytes at hand cannot be used any more,
+    /// everything is received anew.
+    /// - Parameters:
+    ///   - data: of a download.
+    ///   - request: in place of the request that the data names, for the same representation at another URI, say.
+    /// - Throws: `resumeDataInvalid`, `resumeDataUsed`.
+    public func resumeDownload(
+        _ data: ResumeData, request: TransferRequest? = nil
+    ) throws(TransferError) -> Download {
+        let plan = try DownloadPlan(resuming: data, request: request)
+        try core.storage.redeem(data)
+        return Download(core: core, plan: plan)
+    }
+}
+
+extension TransferStorage {
+    /// Removes the partial file of a download.
+    /// - Throws: `resumeDataUsed` where another transfer writes it; `destinationUnusable`.
+    func discard(_ record: DownloadRecord) throws(TransferError) {
+        guard let place = try PartialPlace.open(DownloadDestination(record), storage: self) else { return }
+        let isDone: Bool
+        do throws(Errno) {
+            isDone = try PartialFile.discard(record, in: place)
+        } catch {
+            throw TransferError(.destinationUnusable, "The partial file cannot be removed.", underlying: "\(error)")
+        }
+        if !isDone { throw TransferError(.resumeDataUsed, "Another transfer goes on with the partial file.") }
+    }
+}

@@ -1,0 +1,248 @@
+import CCurl
+import HTTPSemantics
+import SystemCalls
+
+/// An exchange under way. Used on the engine's thread alone.
+final class ActiveTransfer {
+    /// What follows.
+    enum Step {
+        /// Ask again at this time, in monotonic nanoseconds; nil: whenever something else happens.
+        case goOn(until: Int64?)
+        case end(TransportFailure?)
+        case endWithCode(CURLcode)
+    }
+
+    /// How long a server may be silent in the midst of an early response whose size is not known beforehand.
+    private static let earlySilence: Int64 = 300_000_000
+
+    let exchange: TransportExchange
+    let easy: EasyHandle
+    private var sender: ContentSender?
+    private var receiver: ResponseReceiver
+    private var watch: ActivityWatch
+    private var reports = ProgressReports()
+    private let gate: Int64?
+    private var gateOpensAt: Int64?
+    private let sockets: ConnectionSockets
+    private var socket: Int32?
+    private var isConnected = false
+    /// The final head came before the content's end, of which nothing more is sent.
+    private var isEarly = false
+    /// libcurl waits so that it looks at what has arrived before it sends more.
+    private var isLooking = false
+    private var hasLooked = false
+
+    /// - Returns: nil where libcurl has no memory for it.
+    init?(_ request: TransportRequest, _ exchange: TransportExchange, _ sockets: ConnectionSockets) {
+        guard let easy = EasyHandle() else { return nil }
+        let now = SystemClock.monotonicNanoseconds()
+        let pacer = request.rateLimit.map { RatePacer(rate: $0, now: now) }
+        self.exchange = exchange
+        self.easy = easy
+        self.sockets = sockets
+        gate = request.gate?.nanoseconds
+        receiver = ResponseReceiver(request, pacer: pacer)
+        watch = ActivityWatch(limit: request.stallTimeout, now: now)
+        if let content = request.sentContent {
+            sender = ContentSender(content, hasGate: gate != nil, pacer: pacer)
+        }
+        easy.delegate = self
+        easy.setSockets(sockets)
+        easy.prepare(request)
+    }
+
+    // MARK: The time
+
+    func openGate() -> Step {
+        gateOpensAt = nil
+        guard sender?.isGated == true else { return .goOn(until: nil) }
+        sender?.openGate()
+        // libcurl refuses to be let go on where it has no connection as yet (curl_easy_pause: CURLE_BAD_FUNCTION_ARGUMENT).
+        guard sender?.isHeld == true else { return .goOn(until: nil) }
+        sender?.release()
+        return resume()
+    }
+
+    /// Does what is due.
+    func keepTime(_ now: Int64) -> Step {
+        watch.note(moved: easy.bytesSent + receiver.moved, isWaiting: isWaiting, now: now)
+        reports.report(sent: sent, received: receiver.received, now: now, to: exchange)
+        if isAnsweredEarly, receiver.isWhole || isSilent(2, now) { return .end(nil) }
+        if watch.isStalled(now: now, output: unacknowledgedOutput) { return .end(.stalled) }
+        var next = min(watch.nextTime ?? .max, reports.nextTime ?? .max)
+        let isDue = [
+            endsSending(now, &next), lookIsOver(), rateAllows(now, &next),
+        ].contains(true)
+        if let time = gateOpensAt {
+            if now >= time { return openGate() }
+            next = min(next, time)
+        }
+        if isDue, case .endWithCode(let code) = resume() { return .endWithCode(code) }
+        return .goOn(until: next == .max ? nil : next)
+    }
+
+    /// Whether nothing can move for reasons of our own.
+    private var isWaiting: Bool {
+        if !isConnected || receiver.resumesAt != nil { return true }
+        return receiver.head == nil && (sender?.isGated == true || sender?.resumesAt != nil)
+    }
+
+    private func unacknowledgedOutput() -> Int32? {
+        openSocket.flatMap { SocketState(descriptor: $0).unacknowledgedOutput }
+    }
+
+    /// The socket that the request goes over.
+    private var openSocket: Int32? {
+        socket.flatMap { sockets.isOpen($0) ? $0 : nil }
+    }
+
+    /// Whether the rest of the content would be sent in vain.
+    private var isAnsweredEarly: Bool {
+        guard receiver.head != nil, let sender else { return false }
+        return !sender.isSent(easy.bytesSent, isHTTP2: easy.isHTTP2)
+    }
+
+    /// Stops sending once the response has begun.
+    ///
+    /// libcurl does that by itself on an error status, on some connections. Where it does not, it cannot tell the end
+    /// of the response either for as long as the content waits; silence must do.
+    /// - Returns: whether libcurl is to be let go on.
+    private func endsSending(_ now: Int64, _ next: inout Int64) -> Bool {
+        guard isAnsweredEarly else { return false }
+        if !isEarly {
+            isEarly = true
+            // What follows on this connection would be taken for the rest of the content.
+            easy.forbidReuse()
+            gateOpensAt = nil
+            sender?.release()
+            next = min(next, now + Self.earlySilence)
+            return true
+        }
+        // The second time of silence is for bytes that libcurl has in its buffer: it has to be rid of them first.
+        let times: Int64 = sender?.isGivenUp == true ? 2 : 1
+        guard isSilent(times, now) else {
+            next = min(next, watch.lastActivity + times * Self.earlySilence)
+            return false
+        }
+        sender?.giveUp()
+        sender?.release()
+        return true
+    }
+
+    private func isSilent(_ times: Int64, _ now: Int64) -> Bool {
+        isEarly && now - watch.lastActivity >= times * Self.earlySilence
+    }
+
+    private func lookIsOver() -> Bool {
+        guard isLooking else { return false }
+        isLooking = false
+        hasLooked = true
+        sender?.release()
+        return true
+    }
+
+    private func rateAllows(_ now: Int64, _ next: inout Int64) -> Bool {
+        var isDue = false
+        if let time = sender?.resumesAt {
+            if now >= time {
+                sender?.release()
+                isDue = true
+            } else {
+                next = min(next, time)
+            }
+        }
+        if let time = receiver.resumesAt {
+            if now >= time {
+                receiver.release()
+                isDue = true
+            } else {
+                next = min(next, time)
+            }
+        }
+        return isDue
+    }
+
+    private func resume() -> Step {
+        let code = easy.hold(sending: sender?.isHeld == true, receiving: receiver.isHeld)
+        return code == CURLE_OK ? .goOn(until: nil) : .endWithCode(code)
+    }
+
+    // MARK: The end
+
+    /// The bytes of content sent so far; nil where there is none.
+    private var sent: Int64? {
+        sender.map { $0.sent(easy.bytesSent, isHTTP2: receiver.head != nil && easy.isHTTP2) }
+    }
+
+    /// How it ended, by libcurl.
+    func result(_ code: CURLcode) -> TransportResult {
+        let unread = socket.flatMap { sockets.release($0) }
+        socket = nil
+        if let failure = receiver.failure ?? sender?.failure { return result(failure, isContentWhole: false) }
+        if code == CURLE_OK {
+            let isAnswered = receiver.head != nil
+            return result(
+                isAnswered ? nil : .protocolViolation("There is no final response."), isContentWhole: isAnswered)
+        }
+        // Whoever writes to a connection that was reset is told of the reset alone, and libcurl reads nothing more. The
+        // response that came before it (RFC 9112 §9.6) lies unread.
+        if receiver.head == nil, let unread { receiver.take(unread: unread).forEach(exchange.tell) }
+        // The connection may be lost once everything has arrived.
+        if receiver.isWhole { return result(nil) }
+        // Newer versions of libcurl do not take the end before the end.
+        if code == CURLE_READ_ERROR, sender?.isGivenUp == true { return result(nil, isContentWhole: false) }
+        return result(TransportFailure(code, of: easy, isConnected: isConnected), isContentWhole: false)
+    }
+
+    func result(_ failure: TransportFailure?) -> TransportResult { result(failure, isContentWhole: receiver.isWhole) }
+
+    private func result(_ failure: TransportFailure?, isContentWhole: Bool) -> TransportResult {
+        if let socket { _ = sockets.release(socket) }
+        let sent = sent
+        if let sent { exchange.tell(.sent(sent)) }
+        if receiver.received > 0 { exchange.tell(.received(receiver.received)) }
+        return TransportResult(
+            head: receiver.head, content: receiver.content, sent: sent ?? 0, received: receiver.received,
+            sourceEnded: sender?.isAtEnd ?? false, failure: failure, isContentWhole: isContentWhole)
+    }
+}
+
+// MARK: - libcurl's calls
+
+extension ActiveTransfer: EasyHandle.Delegate {
+    func willSend(localPort: Int32) {
+        let now = SystemClock.monotonicNanoseconds()
+        isConnected = true
+        socket = sockets.watch(localPort: localPort)
+        watch.note(moved: 0, isWaiting: true, now: now)
+        if let gate, sender?.isGated == true, gateOpensAt == nil { gateOpensAt = now + gate }
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        guard let before = sender else { return 0 }
+        if receiver.head != nil, !before.isGivenUp { return sender?.hold() ?? 0 }
+        let count = sender?.read(into: buffer, now: SystemClock.monotonicNanoseconds()) ?? 0
+        // A server that answers early resets the connection next. Whoever writes then is told of the reset, and the
+        // response is lost: it has to be read before.
+        if count > 0, count <= buffer.count, !hasLooked, let socket = openSocket,
+            SocketState(descriptor: socket).hasInput
+        {
+            sender = before
+            isLooking = true
+            return sender?.hold() ?? 0
+        }
+        hasLooked = false
+        return count
+    }
+
+    func rewind() -> Bool { sender?.canRewind() ?? true }
+
+    func header(_ line: UnsafeRawBufferPointer) -> Bool {
+        if let event = receiver.header(line) { exchange.tell(event) }
+        return receiver.failure == nil
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer) -> EasyHandle.Acceptance {
+        receiver.write(bytes, now: SystemClock.monotonicNanoseconds())
+    }
+}

@@ -1,0 +1,124 @@
+import CCurl
+import SystemCalls
+
+/// The request's content on its way from the source into libcurl's buffer.
+struct ContentSender {
+    private let content: TransportContent
+    /// Bytes handed to libcurl, and how many of them were handed before the last time.
+    private(set) var handed: Int64 = 0
+    private var handedBefore: Int64 = 0
+    /// Bytes that HTTP/1.1's framing of chunks has added (RFC 9112 §7.1).
+    private var framing: Int64 = 0
+    /// Whether the source has said that it is at its end.
+    private var isSourceOver = false
+    private var pacer: RatePacer?
+    private var isGateOpen: Bool
+    /// Whether libcurl was told that the content is at its end.
+    private var isEnded = false
+    /// Whether that is what it is told from now on, although it is not.
+    private(set) var isGivenUp = false
+    /// Whether libcurl was told to wait and has not been told to go on.
+    private(set) var isHeld = false
+    /// When it goes on by itself: the rate allows it again.
+    private(set) var resumesAt: Int64?
+    private(set) var failure: TransportFailure?
+
+    init(_ content: TransportContent, hasGate: Bool, pacer: RatePacer?) {
+        self.content = content
+        self.pacer = pacer
+        // There is nothing to hold back of an empty content.
+        isGateOpen = !hasGate || content.count == 0
+    }
+
+    var isGated: Bool { !isGateOpen }
+
+    mutating func openGate() { isGateOpen = true }
+
+    /// libcurl was told to go on.
+    mutating func release() {
+        isHeld = false
+        resumesAt = nil
+    }
+
+    /// Ends the content before its end: nobody wants the rest.
+    mutating func giveUp() { isGivenUp = true }
+
+    mutating func hold() -> Int {
+        isHeld = true
+        return Int(CURL_READFUNC_PAUSE)
+    }
+
+    /// How many bytes the content may still have.
+    private var room: Int64 {
+        guard let most = content.count ?? content.atMost else { return .max }
+        return max(most - handed, 0)
+    }
+
+    mutating func read(into buffer: UnsafeMutableRawBufferPointer, now: Int64) -> Int {
+        if isGivenUp { return 0 }
+        if !isGateOpen { return hold() }
+        var most = min(Int64(buffer.count), room)
+        if most == 0 {
+            isEnded = true
+            return 0
+        }
+        if let available = pacer?.available(at: now) {
+            guard available > 0 else {
+                resumesAt = pacer?.nextTime
+                return hold()
+            }
+            most = min(most, available)
+        }
+        let offset = content.start + handed
+        let count: Int
+        do throws(SourceError) {
+            let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(most)])
+            count = min(try content.source.read(into: part, at: offset), part.count)
+        } catch {
+            failure = .sourceFailed(at: error.offset ?? offset, error.errno)
+            return Int(CURL_READFUNC_ABORT)
+        }
+        guard count > 0 else {
+            isSourceOver = true
+            isEnded = content.count == nil
+            if isEnded { return 0 }
+            failure = .sourceFailed(at: offset, nil)
+            return Int(CURL_READFUNC_ABORT)
+        }
+        handedBefore = handed
+        handed += Int64(count)
+        if content.count == nil { framing += Int64(String(count, radix: 16).utf8.count + 4) }
+        pacer?.take(count)
+        return count
+    }
+
+    /// Whether the content can be read again from its beginning: libcurl repeats a request by itself where a connection
+    /// kept from an earlier one turns out to be closed. Once bytes went out, the decision is somebody else's.
+    func canRewind() -> Bool { handed == 0 }
+
+    /// Bytes of content that were handed to the kernel.
+    /// - Parameter bytes: what libcurl counts.
+    func sent(_ bytes: Int64, isHTTP2: Bool) -> Int64 {
+        let counted = isHTTP2 ? bytes : bytes - framing
+        // It asks for more only once it is rid of what it got before.
+        return min(max(counted, handedBefore), handed)
+    }
+
+    /// Whether all of the content is with the kernel.
+    func isSent(_ bytes: Int64, isHTTP2: Bool) -> Bool {
+        (isEnded || content.count == handed) && sent(bytes, isHTTP2: isHTTP2) == handed
+    }
+
+    /// Whether there is nothing that would have to be sent after what was handed over.
+    var isAtEnd: Bool {
+        if let count = content.count { return handed == count }
+        if isSourceOver { return true }
+        guard let length = content.source.length else { return false }
+        return content.start + handed >= length
+    }
+}
+
+extension SourceError {
+    fileprivate var offset: Int64? { if case .unavailable(let offset) = self { offset } else { nil } }
+    fileprivate var errno: Errno? { if case .system(let errno) = self { errno } else { nil } }
+}

@@ -1,0 +1,77 @@
+import CCurl
+import Glibc
+import HTTPSemantics
+
+extension EasyHandle {
+    /// Sets what is sent and how.
+    func prepare(_ request: TransportRequest) {
+        set(CURLOPT_URL, request.uri)
+        set(CURLOPT_PROTOCOLS_STR, "http,https")
+        set(CURLOPT_NOSIGNAL, 1)
+        set(CURLOPT_TCP_KEEPALIVE, 1)
+        set(CURLOPT_FOLLOWLOCATION, 0)
+        set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+        set(request.settings, isSecure: request.uri.prefix(6).lowercased() == "https:")
+        if request.method == "HEAD" {
+            // As a custom method it would wait for content.
+            set(CURLOPT_NOBODY, 1)
+        } else {
+            set(CURLOPT_CUSTOMREQUEST, request.method)
+        }
+        if let content = request.sentContent {
+            set(CURLOPT_UPLOAD, 1)
+            set(CURLOPT_INFILESIZE_LARGE, offset: content.count ?? -1)
+            set(CURLOPT_UPLOAD_BUFFERSIZE, Self.bufferSize)
+        } else if let rate = request.rateLimit {
+            // A buffer that is full is taken whole: at a low rate it has to be small.
+            set(CURLOPT_BUFFERSIZE, min(max(Int(clamping: rate / 20), 1 << 10), Self.bufferSize))
+        } else {
+            set(CURLOPT_BUFFERSIZE, Self.bufferSize)
+        }
+        setFields(request.fieldLines)
+    }
+
+    private static let bufferSize = 512 << 10
+
+    private func set(_ settings: TransportSettings, isSecure: Bool) {
+        set(CURLOPT_CONNECTTIMEOUT_MS, Int(clamping: max(settings.connectTimeout.nanoseconds / 1_000_000, 1)))
+        if let file = settings.caFile {
+            set(CURLOPT_CAINFO, file)
+            set(CURLOPT_PROXY_CAINFO, file)
+        }
+        if let proxy = settings.proxy { set(CURLOPT_PROXY, proxy) }
+        let version =
+            switch settings.httpVersion {
+            case .automatic: Self.isFaultlessInHTTP2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1
+            case .http1: CURL_HTTP_VERSION_1_1
+            case .http2: isSecure ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
+            }
+        set(CURLOPT_HTTP_VERSION, Int(version))
+        if version == CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE {
+            set(CURLOPT_FRESH_CONNECT, 1)
+            set(CURLOPT_FORBID_REUSE, 1)
+        }
+    }
+
+    /// Before 8.7 uploads in HTTP/2 could stall once they were held (curl/curl#10433, #10988). Downloads do not use it
+    /// either then, for an upload would go over the connection of a download.
+    private static let isFaultlessInHTTP2 =
+        (curl_version_info(CURLVERSION_FIRST)?.pointee.version_num ?? 0) >= 0x08_07_00
+
+    /// Closes the connection when this transfer ends.
+    func forbidReuse() { set(CURLOPT_FORBID_REUSE, 1) }
+}
+
+extension TransportRequest {
+    /// The header lines in libcurl's notation.
+    fileprivate var fieldLines: [String] {
+        // libcurl's own expectation would wait for a second, and 104 would not end the wait before 8.7.
+        var lines = ["Expect:"]
+        for field in fields where !["expect", "content-length", "transfer-encoding"].contains(field.name.lowercased()) {
+            let value = field.value.drop { $0 == " " || $0 == "\t" }
+            // "Name:" would remove a line of libcurl's.
+            lines.append(value.isEmpty ? "\(field.name);" : "\(field.name): \(value)")
+        }
+        return lines
+    }
+}

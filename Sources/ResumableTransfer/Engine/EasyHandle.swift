@@ -1,0 +1,156 @@
+import CCurl
+import Glibc
+
+/// An easy handle of libcurl: one request. Used on the engine's thread alone.
+final class EasyHandle {
+    typealias ID = UnsafeMutableRawPointer
+
+    /// What libcurl asks and tells during a transfer, on the engine's thread.
+    protocol Delegate: AnyObject {
+        /// There is a connection; the request is about to be sent.
+        /// - Parameter localPort: the connection's port on our side.
+        func willSend(localPort: Int32)
+        /// - Returns: the bytes put into `buffer`, 0 at the end, or `CURL_READFUNC_PAUSE` or `CURL_READFUNC_ABORT`.
+        func read(into buffer: UnsafeMutableRawBufferPointer) -> Int
+        /// libcurl wants to send the content again from its beginning.
+        /// - Returns: whether that is possible.
+        func rewind() -> Bool
+        /// - Returns: whether to go on.
+        func header(_ line: UnsafeRawBufferPointer) -> Bool
+        func write(_ bytes: UnsafeRawBufferPointer) -> Acceptance
+    }
+
+    /// What became of bytes of the response's content.
+    enum Acceptance {
+        case taken
+        /// Nothing more for now; the same bytes are offered again afterwards.
+        case held
+        case refused
+    }
+
+    let pointer: ID
+    weak var delegate: (any Delegate)?
+    private var fields: UnsafeMutablePointer<curl_slist>?
+    private let message = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+
+    /// - Returns: nil where libcurl has no memory for it.
+    init?() {
+        message.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+        guard let pointer = curl_easy_init() else {
+            message.deallocate()
+            return nil
+        }
+        self.pointer = pointer
+        onward_easy_set_pointer(pointer, CURLOPT_ERRORBUFFER, message)
+        setCallbacks()
+    }
+
+    deinit {
+        curl_easy_cleanup(pointer)
+        curl_slist_free_all(fields)
+        message.deallocate()
+    }
+
+    // MARK: Before the transfer
+
+    func set(_ option: CURLoption, _ value: Int) { onward_easy_set_long(pointer, option, value) }
+
+    func set(_ option: CURLoption, offset value: Int64) { onward_easy_set_offset(pointer, option, value) }
+
+    /// libcurl copies the text.
+    func set(_ option: CURLoption, _ value: String) { onward_easy_set_string(pointer, option, value) }
+
+    /// Sends these header lines besides libcurl's own.
+    func setFields(_ lines: [String]) {
+        for line in lines {
+            // The list is the same or nil: there was no memory for the line.
+            if let longer = curl_slist_append(fields, line) { fields = longer }
+        }
+        onward_easy_set_list(pointer, CURLOPT_HTTPHEADER, fields)
+    }
+
+    private func setCallbacks() {
+        let me = Unmanaged.passUnretained(self).toOpaque()
+        onward_easy_set_pointer(pointer, CURLOPT_READDATA, me)
+        onward_easy_set_data_function(pointer, CURLOPT_READFUNCTION) { bytes, size, count, me in
+            guard let bytes, let me else { return Int(CURL_READFUNC_ABORT) }
+            let buffer = UnsafeMutableRawBufferPointer(start: bytes, count: size * count)
+            return EasyHandle.at(me).delegate?.read(into: buffer) ?? Int(CURL_READFUNC_ABORT)
+        }
+        onward_easy_set_pointer(pointer, CURLOPT_SEEKDATA, me)
+        onward_easy_set_seek_function(pointer) { me, offset, origin in
+            guard let me, offset == 0, origin == SEEK_SET, EasyHandle.at(me).delegate?.rewind() == true else {
+                return CURL_SEEKFUNC_FAIL
+            }
+            return CURL_SEEKFUNC_OK
+        }
+        onward_easy_set_pointer(pointer, CURLOPT_HEADERDATA, me)
+        onward_easy_set_data_function(pointer, CURLOPT_HEADERFUNCTION) { bytes, size, count, me in
+            guard let bytes, let me else { return 0 }
+            let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+            return EasyHandle.at(me).delegate?.header(line) == true ? line.count : 0
+        }
+        onward_easy_set_pointer(pointer, CURLOPT_WRITEDATA, me)
+        onward_easy_set_data_function(pointer, CURLOPT_WRITEFUNCTION) { bytes, size, count, me in
+            guard let bytes, let me else { return 0 }
+            let content = UnsafeRawBufferPointer(start: bytes, count: size * count)
+            switch EasyHandle.at(me).delegate?.write(content) ?? .refused {
+            case .taken: return content.count
+            case .held: return Int(CURL_WRITEFUNC_PAUSE)
+            // Any other number than that of the bytes is an error.
+            case .refused: return content.count + 1
+            }
+        }
+        onward_easy_set_pointer(pointer, CURLOPT_PREREQDATA, me)
+        onward_easy_set_prereq_function(pointer) { me, _, _, _, port in
+            if let me { EasyHandle.at(me).delegate?.willSend(localPort: port) }
+            return CURL_PREREQFUNC_OK
+        }
+    }
+
+    /// Opens and closes sockets through `sockets`, which outlives every connection.
+    func setSockets(_ sockets: ConnectionSockets) {
+        let sockets = Unmanaged.passUnretained(sockets).toOpaque()
+        onward_easy_set_pointer(pointer, CURLOPT_SOCKOPTDATA, sockets)
+        onward_easy_set_pointer(pointer, CURLOPT_CLOSESOCKETDATA, sockets)
+        onward_easy_set_socket_functions(
+            pointer,
+            { sockets, socket, _ in
+                if let sockets { EasyHandle.sockets(at: sockets).opened(socket) }
+                return CURL_SOCKOPT_OK
+            },
+            { sockets, socket in
+                if let sockets { EasyHandle.sockets(at: sockets).close(socket) }
+                return 0
+            })
+    }
+
+    private static func sockets(at pointer: UnsafeMutableRawPointer) -> ConnectionSockets {
+        Unmanaged<ConnectionSockets>.fromOpaque(pointer).takeUnretainedValue()
+    }
+
+    private static func at(_ pointer: UnsafeMutableRawPointer) -> EasyHandle {
+        Unmanaged<EasyHandle>.fromOpaque(pointer).takeUnretainedValue()
+    }
+
+    // MARK: During the transfer
+
+    /// Bytes of the request's content, with the framing of chunks, that were handed to the kernel.
+    var bytesSent: Int64 { onward_easy_offset(pointer, CURLINFO_SIZE_UPLOAD_T) }
+
+    /// Whether the response came over HTTP/2.
+    var isHTTP2: Bool { onward_easy_long(pointer, CURLINFO_HTTP_VERSION) == Int(CURL_HTTP_VERSION_2_0) }
+
+    /// The status of a proxy's answer to CONNECT; 0 where there is none.
+    var connectStatus: Int { onward_easy_long(pointer, CURLINFO_HTTP_CONNECTCODE) }
+
+    /// libcurl's words for what went wrong.
+    func text(of code: CURLcode) -> String {
+        message.pointee == 0 ? String(cString: curl_easy_strerror(code)) : String(cString: message)
+    }
+
+    /// Holds the directions on that are named, and lets the others go. Not inside a callback.
+    func hold(sending: Bool, receiving: Bool) -> CURLcode {
+        curl_easy_pause(pointer, (sending ? CURLPAUSE_SEND : 0) | (receiving ? CURLPAUSE_RECV : 0))
+    }
+}

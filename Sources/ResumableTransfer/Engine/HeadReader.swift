@@ -1,0 +1,77 @@
+import HTTPSemantics
+
+/// Makes heads of the header lines of a response, one after another as they arrive.
+struct HeadReader {
+    enum Outcome {
+        case more
+        case interim(TransportHead)
+        case final(TransportHead)
+        case refused(TransportFailure)
+    }
+
+    /// Bytes of one header section, status line included.
+    static let maximumSize = 256 << 10
+
+    private let uri: String
+    private var statusLine: (status: Status, version: String)?
+    private var lines: [(name: String, value: String)] = []
+    private var size = 0
+    /// After the final head there are trailers alone, and they are not merged into it.
+    private var isOver = false
+
+    init(uri: String) {
+        self.uri = uri
+    }
+
+    /// Takes the next line, with the line ending it came with.
+    mutating func take(_ line: UnsafeRawBufferPointer) -> Outcome {
+        if isOver { return .more }
+        size += line.count
+        guard size <= Self.maximumSize else { return .refused(.protocolViolation("The header section is too large.")) }
+        var end = line.count
+        while end > 0, line[end - 1] == 0x0A || line[end - 1] == 0x0D { end -= 1 }
+        let text = String(decoding: line[..<end], as: UTF8.self)
+        guard statusLine != nil else { return begin(text) }
+        if text.isEmpty { return finish() }
+        if text.utf8.first == 0x20 || text.utf8.first == 0x09 {
+            // obs-fold (RFC 9112 §5.2): the line before goes on here.
+            if !lines.isEmpty { lines[lines.count - 1].value += " " + trimmed(text[...]) }
+        } else if let colon = text.utf8.firstIndex(of: 0x3A) {
+            lines.append((String(text[..<colon]), trimmed(text[text.index(after: colon)...])))
+        }
+        return .more
+    }
+
+    private mutating func begin(_ text: String) -> Outcome {
+        let parts = text.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count >= 2, parts[0].hasPrefix("HTTP/"), parts[1].utf8.count == 3, let code = Int(parts[1]),
+            code >= 100
+        else { return .refused(.protocolViolation("The status line is invalid.")) }
+        statusLine = (Status(rawValue: code), String(parts[0]))
+        return .more
+    }
+
+    private mutating func finish() -> Outcome {
+        guard let (status, version) = statusLine else { return .more }
+        let head = TransportHead(status: status, fields: Fields(lines), httpVersion: version, uri: uri)
+        statusLine = nil
+        lines = []
+        size = 0
+        if status == .switchingProtocols {
+            return .refused(.protocolViolation("The server changes to a protocol that nobody asked for."))
+        }
+        if status.isInformational { return .interim(head) }
+        isOver = true
+        // Whoever takes the one for the end of the content, and whoever takes the other, disagree (RFC 9110 section 8.6).
+        let lengths = head.fields.values("Content-Length").flatMap { $0.split(separator: ",") }.map { trimmed($0) }
+        if Set(lengths).count > 1 { return .refused(.protocolViolation("The response has several lengths.")) }
+        return .final(head)
+    }
+
+    private func trimmed(_ text: Substring) -> String {
+        var text = text.utf8
+        while let first = text.first, first == 0x20 || first == 0x09 { text.removeFirst() }
+        while let last = text.last, last == 0x20 || last == 0x09 { text.removeLast() }
+        return String(decoding: text, as: UTF8.self)
+    }
+}

@@ -1,0 +1,108 @@
+import HTTPSemantics
+import SystemCalls
+
+/// The response: its heads, and its content on the way to where it is wanted.
+struct ResponseReceiver {
+    private var reader: HeadReader
+    private let isToHead: Bool
+    private let receive: @Sendable (TransportHead) -> BodyDisposition
+    private var disposition = BodyDisposition.collect(limit: 0)
+    private var pacer: RatePacer?
+    private(set) var head: TransportHead?
+    private(set) var content: [UInt8] = []
+    private(set) var received: Int64 = 0
+    /// Bytes of everything that came, heads included.
+    private(set) var moved: Int64 = 0
+    /// The size of the content that the head tells; nil where the content itself tells its end.
+    private var length: Int64?
+    private(set) var isHeld = false
+    private(set) var resumesAt: Int64?
+    private(set) var failure: TransportFailure?
+
+    init(_ request: TransportRequest, pacer: RatePacer?) {
+        reader = HeadReader(uri: request.uri)
+        isToHead = request.method == "HEAD"
+        receive = request.receive
+        self.pacer = pacer
+    }
+
+    /// Whether all of the content is there, as far as its size is known beforehand.
+    var isWhole: Bool { head != nil && length == received }
+
+    mutating func release() {
+        isHeld = false
+        resumesAt = nil
+    }
+
+    /// Takes a header line.
+    /// - Returns: what to tell; nil: nothing. ``failure`` says whether to go on.
+    mutating func header(_ line: UnsafeRawBufferPointer) -> TransportEvent? {
+        moved += Int64(line.count)
+        switch reader.take(line) {
+        case .more: return nil
+        case .interim(let head): return .interim(head)
+        case .final(let head):
+            self.head = head
+            length = contentLength(of: head)
+            disposition = receive(head)
+            if case .abort = disposition { failure = .cancelled }
+            return .head(head)
+        case .refused(let failure):
+            self.failure = failure
+            return nil
+        }
+    }
+
+    /// Takes content, as fast as the rate allows.
+    mutating func write(_ bytes: UnsafeRawBufferPointer, now: Int64) -> EasyHandle.Acceptance {
+        if let available = pacer?.available(at: now), available <= 0 {
+            isHeld = true
+            resumesAt = pacer?.nextTime
+            return .held
+        }
+        switch disposition {
+        case .collect(let limit):
+            let room = limit - content.count
+            if room > 0 { content.append(contentsOf: bytes.prefix(room)) }
+        case .write(let sink):
+            do throws(Errno) {
+                try sink.write(bytes)
+            } catch {
+                failure = .sinkFailed(error)
+                return .refused
+            }
+        case .abort: return .refused
+        }
+        pacer?.take(bytes.count)
+        received += Int64(bytes.count)
+        moved += Int64(bytes.count)
+        return .taken
+    }
+
+    /// Takes what libcurl has not read: the beginning of a response in HTTP/1.1, or else nothing.
+    mutating func take(unread bytes: [UInt8]) -> [TransportEvent] {
+        guard bytes.starts(with: Array("HTTP/1.".utf8)) else { return [] }
+        var events: [TransportEvent] = []
+        var rest = bytes[...]
+        while head == nil, failure == nil, let end = rest.firstIndex(of: 0x0A) {
+            rest[...end].withUnsafeBytes { line in
+                if let event = header(line) { events.append(event) }
+            }
+            rest = rest[(end + 1)...]
+        }
+        // Content in chunks is not worth decoding here: the head has the answer.
+        guard let length, failure == nil else { return events }
+        pacer = nil
+        _ = rest.prefix(Int(clamping: length)).withUnsafeBytes { write($0, now: 0) }
+        return events
+    }
+
+    /// RFC 9112 §6.3.
+    private func contentLength(of head: TransportHead) -> Int64? {
+        if isToHead || head.status == .noContent || head.status == .notModified { return 0 }
+        if head.fields.contains("Transfer-Encoding") { return nil }
+        let values = Set(head.fields.values("Content-Length"))
+        guard values.count == 1, let value = values.first.flatMap({ Int64($0) }), value >= 0 else { return nil }
+        return value
+    }
+}

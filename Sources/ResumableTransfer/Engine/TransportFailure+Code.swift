@@ -1,0 +1,30 @@
+import CCurl
+
+extension TransportFailure {
+    /// What libcurl's code means.
+    init(_ code: CURLcode, of easy: EasyHandle, isConnected: Bool) {
+        let message = easy.text(of: code)
+        switch code {
+        // That a proxy refuses a tunnel has no code of its own.
+        case _ where !isConnected && easy.connectStatus >= 300: self = .proxy
+        // A response without a status line.
+        case CURLE_UNSUPPORTED_PROTOCOL where isConnected: self = .protocolViolation(message)
+        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT: self = .unsupportedURI
+        case CURLE_COULDNT_RESOLVE_HOST: self = .resolve
+        case CURLE_COULDNT_RESOLVE_PROXY, CURLE_PROXY: self = .proxy
+        case CURLE_COULDNT_CONNECT: self = .connect
+        case CURLE_OPERATION_TIMEDOUT where !isConnected: self = .connect
+        // The connection was cut in the midst of the handshake: nothing is wrong with the certificate.
+        case CURLE_SSL_CONNECT_ERROR where onward_easy_long(easy.pointer, CURLINFO_OS_ERRNO) != 0: self = .connect
+        case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CERTPROBLEM,
+            CURLE_SSL_CIPHER, CURLE_SSL_CRL_BADFILE, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS,
+            CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED,
+            CURLE_USE_SSL_FAILED:
+            self = .tls(message)
+        case CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING, CURLE_WRITE_ERROR,
+            CURLE_UPLOAD_FAILED:
+            self = .protocolViolation(message)
+        default: self = .connectionLost(code: Int32(code.rawValue), message: message)
+        }
+    }
+}

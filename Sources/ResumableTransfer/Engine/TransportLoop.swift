@@ -1,0 +1,91 @@
+import CCurl
+import HTTPSemantics
+import SystemCalls
+
+/// What runs on the engine's thread: takes commands, lets libcurl work, keeps the time.
+struct TransportLoop: ~Copyable {
+    private let multi: MultiHandle
+    private let commands: EngineCommands
+    private var transfers: [EasyHandle.ID: ActiveTransfer] = [:]
+    private var handles: [ObjectIdentifier: EasyHandle.ID] = [:]
+
+    init(_ multi: MultiHandle, _ commands: EngineCommands) {
+        self.multi = multi
+        self.commands = commands
+    }
+
+    /// Works until it is told to stop.
+    mutating func run() {
+        while true {
+            for command in commands.take() where !obey(command) { return stop() }
+            multi.perform()
+            while let (easy, code) = multi.nextEnded() { end(easy) { $0.result(code) } }
+            multi.wait(keepTime())
+        }
+    }
+
+    /// - Returns: false: to stop.
+    private mutating func obey(_ command: EngineCommands.Command) -> Bool {
+        switch command {
+        case .start(let request, let exchange): start(request, exchange)
+        case .openGate(let exchange):
+            if let transfer = transfer(of: exchange) { follow(transfer.openGate(), of: transfer.easy.pointer) }
+        case .cancel(let exchange):
+            if let transfer = transfer(of: exchange) { end(transfer.easy.pointer) { $0.result(.cancelled) } }
+        case .stop: return false
+        }
+        return true
+    }
+
+    private mutating func start(_ request: TransportRequest, _ exchange: TransportExchange) {
+        guard Fields.isValidName(request.method), request.fields.firstInvalid == nil else {
+            return exchange.end(.invalidRequest)
+        }
+        guard let transfer = ActiveTransfer(request, exchange, multi.sockets), multi.add(transfer.easy) else {
+            return exchange.end(.connectionLost(code: Int32(CURLE_OUT_OF_MEMORY.rawValue), message: "out of memory"))
+        }
+        transfers[transfer.easy.pointer] = transfer
+        handles[ObjectIdentifier(exchange)] = transfer.easy.pointer
+    }
+
+    private func transfer(of exchange: TransportExchange) -> ActiveTransfer? {
+        handles[ObjectIdentifier(exchange)].flatMap { transfers[$0] }
+    }
+
+    /// Does what is due.
+    /// - Returns: the milliseconds until something is due again.
+    private mutating func keepTime() -> Int32 {
+        let now = SystemClock.monotonicNanoseconds()
+        var next = now + 60_000_000_000
+        for (easy, transfer) in transfers {
+            switch transfer.keepTime(now) {
+            case .goOn(let until): next = min(next, until ?? .max)
+            case let step: follow(step, of: easy)
+            }
+        }
+        return Int32(clamping: (max(next - now, 0) + 999_999) / 1_000_000)
+    }
+
+    private mutating func follow(_ step: ActiveTransfer.Step, of easy: EasyHandle.ID) {
+        switch step {
+        case .goOn: break
+        case .end(let failure): end(easy) { $0.result(failure) }
+        case .endWithCode(let code): end(easy) { $0.result(code) }
+        }
+    }
+
+    private mutating func end(_ easy: EasyHandle.ID, _ result: (ActiveTransfer) -> TransportResult) {
+        guard let transfer = transfers.removeValue(forKey: easy) else { return }
+        handles[ObjectIdentifier(transfer.exchange)] = nil
+        let result = result(transfer)
+        multi.remove(transfer.easy)
+        transfer.exchange.end(result)
+    }
+
+    private mutating func stop() {
+        for easy in Array(transfers.keys) { end(easy) { $0.result(.cancelled) } }
+        for case .start(_, let exchange) in commands.close() { exchange.end(.cancelled) }
+        // Nobody wakes it any more; whoever waits for the thread finds the connections closed.
+        multi.close()
+    }
+}

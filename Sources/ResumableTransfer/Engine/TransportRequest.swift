@@ -1,0 +1,28 @@
+import HTTPSemantics
+
+/// One request for ``TransportEngine``.
+struct TransportRequest: Sendable {
+    var method: String
+    /// Absolute, of the scheme http or https.
+    var uri: String
+    /// Sent as they are, but for `Expect`, `Content-Length` and `Transfer-Encoding`: how the content is framed follows
+    /// from ``content``, and it waits for nothing but ``gate``.
+    var fields: Fields
+    /// nil: no content and no Content-Length.
+    var content: TransportContent?
+    /// Holds the content back until ``TransportExchange/openGate()``, or for this long after the head was sent.
+    var gate: Duration?
+    /// For how long no byte may move in either direction, once there is a connection, before the exchange ends as
+    /// ``TransportFailure/stalled``. Waiting for the response counts; time at the gate or under the rate limit does not.
+    var stallTimeout: Duration?
+    /// Bytes of content a second, in each direction.
+    var rateLimit: Int64?
+    var settings: TransportSettings
+    /// Called once, on the engine's thread, with the whole final head.
+    var receive: @Sendable (TransportHead) -> BodyDisposition
+}
+
+extension TransportRequest {
+    /// The content that goes out: none with HEAD.
+    var sentContent: TransportContent? { method == "HEAD" ? nil : content }
+}

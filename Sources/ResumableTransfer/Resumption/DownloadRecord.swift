@@ -1,0 +1,40 @@
+import HTTPSemantics
+
+/// What has to be known of a download to resume it.
+struct DownloadRecord: Sendable, Hashable, Codable {
+    /// The file that the download shall become, absolute; `nil` for one that the caller moves.
+    var destination: String?
+    /// The name of the partial file, beside the destination or in the storage directory: `.<name>.<UUID>.part` or
+    /// `<UUID>.part`.
+    var partialName: String
+    /// Of the partial file.
+    var inode: UInt64
+    /// Bytes of the representation at the beginning of the partial file.
+    var received: Int64
+    /// How many of them were on stable storage.
+    var synchronized: Int64
+    /// Of the system while `received` was written.
+    var bootID: String
+    /// SHA-256 of the last 64 KiB of what was received, in hexadecimal.
+    var tailDigest: String?
+
+    /// The validators and the length of the representation, as the server told them.
+    var entityTag: String?
+    var lastModified: String?
+    /// `Date` of the response that told `lastModified`.
+    var date: String?
+    var total: Int64?
+    var mediaType: String?
+    var contentCoding: String?
+    /// The value of `Repr-Digest` (RFC 9530).
+    var digest: String?
+
+    var isValid: Bool {
+        let most: ClosedRange<Int64> = 0...Int64.max
+        guard most.contains(received), most.contains(synchronized), synchronized <= received else { return false }
+        if let total, total < received { return false }
+        if let destination, !destination.hasPrefix("/") || destination.utf8.contains(0) { return false }
+        if let tailDigest, tailDigest.utf8.count != 64 { return false }
+        return PartialFile.isName(partialName, for: destination.map(PartialFile.lastComponent))
+    }
+}

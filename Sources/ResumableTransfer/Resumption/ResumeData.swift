@@ -1,0 +1,85 @@
+import Foundation
+import HTTPSemantics
+
+/// What an interrupted transfer can be resumed with, in another process and after a restart of the machine too.
+///
+/// The bytes are `RSMD`, a version in two bytes and a JSON text, 64 KiB at most. They hold no credentials, but whoever
+/// has them can change an upload: keep them as a secret. Data of ``Transfer/pause()`` and of errors can be used once;
+/// so it is a value of one run of one transfer, not a bookmark.
+public struct ResumeData: Sendable, Hashable {
+    public enum Kind: String, Sendable, Hashable {
+        case upload
+        case download
+    }
+
+    /// The bytes to keep.
+    public let data: Data
+    let record: ResumeRecord
+
+    /// Reads bytes that were kept.
+    /// - Throws: `resumeDataInvalid` for all that is no resume data of a version known here.
+    public init(_ data: Data) throws(TransferError) {
+        // A slice has indices of its own.
+        self.data = Data(data)
+        record = try ResumeData.decode(self.data)
+    }
+
+    init(_ record: ResumeRecord) throws(TransferError) {
+        data = try ResumeData.encode(record)
+        self.record = record
+    }
+
+    public var kind: Kind {
+        switch record.content {
+        case .upload: .upload
+        case .download: .download
+        }
+    }
+
+    /// The request that began the transfer, without credentials.
+    public var request: TransferRequest { record.request.transferRequest }
+
+    /// The file that is uploaded or that the download shall become, absolute; `nil` where there is none.
+    public var path: String? {
+        switch record.content {
+        case .upload(let record): record.source.file?.path
+        case .download(let record): record.destination
+        }
+    }
+
+    /// Bytes of the representation that need not be moved again, as far as is known.
+    public var position: Int64 {
+        switch record.content {
+        case .upload(let record): record.resumption.acknowledged
+        case .download(let record): record.received
+        }
+    }
+
+    /// The length of the representation in bytes; `nil` while it is unknown.
+    public var total: Int64? {
+        switch record.content {
+        case .upload(let record): record.resumption.length
+        case .download(let record): record.total
+        }
+    }
+
+    /// Seconds since 1970.
+    public var createdAt: Int64 { record.createdAt }
+
+    public static func == (left: ResumeData, right: ResumeData) -> Bool { left.data == right.data }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(data) }
+}
+
+extension ResumeData: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// Without queries and without the URI of the upload resource.
+    public var description: String {
+        let shown = RequestURI(record.request.uri)?.description(hidingPath: false) ?? ""
+        return "\(kind.rawValue) of \(shown) at \(position) of \(total.map(String.init) ?? "unknown")"
+    }
+
+    public var debugDescription: String { description }
+
+    /// Nothing that a dump could give away.
+    public var customMirror: Mirror { Mirror(self, children: ["description": description]) }
+}

@@ -1,0 +1,39 @@
+/// By what the source of an upload is known again.
+struct SourceRecord: Sendable, Hashable, Codable {
+    /// What tells one state of one file from all others.
+    struct File: Sendable, Hashable, Codable {
+        /// Absolute, without symbolic links.
+        var path: String
+        /// Of the last change of the content, in nanoseconds since 1970.
+        var modified: Int64
+        var inode: UInt64
+        /// Kept to be looked at: it is not compared, for it may be another one after a restart of the machine.
+        var device: UInt64
+        var owner: UInt32
+    }
+
+    var file: File?
+    /// Bytes; `nil` where the source did not know.
+    var size: Int64?
+    /// SHA-256 over parts of the content that the kind of source fixes, in hexadecimal.
+    var sample: String?
+
+    var isValid: Bool {
+        if let size, size < 0 { return false }
+        if let sample, sample.utf8.count != 64 { return false }
+        guard let file else { return true }
+        return file.path.hasPrefix("/") && !file.path.utf8.contains(0) && size != nil && sample != nil
+    }
+
+    /// Whether a source known by this record cannot have the bytes of one known by `other`.
+    func differs(from other: SourceRecord) -> Bool {
+        if let size, let theirs = other.size, size != theirs { return true }
+        if let file, let theirs = other.file {
+            // Any change of the modification time counts: equal samples prove nothing about the middle.
+            return file.modified != theirs.modified || file.inode != theirs.inode || sample != other.sample
+        }
+        // A file instead of what was no file, or the reverse, proves nothing.
+        guard (file == nil) == (other.file == nil) else { return false }
+        return sample != nil && other.sample != nil && sample != other.sample
+    }
+}

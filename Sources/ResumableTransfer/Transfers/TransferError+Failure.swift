@@ -1,0 +1,27 @@
+import ResumableUpload
+
+extension TransferError {
+    /// What the engine could not do.
+    init(_ failure: TransportFailure) {
+        switch failure {
+        case .resolve: self.init(.hostNotFound, "The host's address could not be found.")
+        case .connect: self.init(.cannotConnect, "The server could not be reached.")
+        case .proxy: self.init(.proxyFailed, "The proxy could not be used.")
+        case .tls(let text):
+            self.init(.insecureConnection, "A secure connection could not be made.", underlying: text)
+        case .connectionLost(_, let text): self.init(.connectionLost, "The connection was lost.", underlying: text)
+        case .stalled: self.init(.timedOut, "Nothing moved for the stall timeout.")
+        case .cancelled: self.init(.cancelled, "The request was cancelled.")
+        case .sourceFailed(let offset, let error):
+            self.init(
+                .sourceUnavailable, "The source could not be read at \(offset).", underlying: error.map { "\($0)" })
+        case .sinkFailed(let error):
+            self.init(.destinationUnusable, "The destination could not be written.", underlying: "\(error)")
+        case .invalidRequest: self.init(.invalidRequest, "The method or a field of the request cannot be sent.")
+        case .unsupportedURI: self.init(.invalidRequest, "The URI is none of http or https.")
+        case .tooManyRedirects: self.init(.tooManyRedirects, "There were too many redirections.")
+        case .protocolViolation(let text):
+            self.init(.protocolViolation, "The server's answer could not be understood.", underlying: text)
+        }
+    }
+}

@@ -1,0 +1,113 @@
+import HTTPSemantics
+
+/// Why a transfer ended without success, or what interrupted it for a while.
+public struct TransferError: Error, Sendable {
+    /// The stable word for what happened; the same in events, logs and the command line's output.
+    public enum Code: String, Sendable, Hashable, CaseIterable {
+        /// Paused by ``Transfer/pause()``, by its progress object or by cancelling the task that awaited it.
+        case paused
+        /// Ended by ``Transfer/cancel(deletingUpload:)``.
+        case cancelled
+
+        case hostNotFound = "host-not-found"
+        case cannotConnect = "cannot-connect"
+        case proxyFailed = "proxy-failed"
+        /// No secure connection: its peer's certificate, among others.
+        case insecureConnection = "insecure-connection"
+        case connectionLost = "connection-lost"
+        /// No byte moved for the stall timeout.
+        case timedOut = "timed-out"
+        /// The server said that it cannot serve the request now (408, 423, 425, 429, 5xx), as often as it was asked.
+        case serverUnavailable = "server-unavailable"
+        /// The server kept refusing the offset that it had told.
+        case offsetConflict = "offset-conflict"
+
+        /// A final status that promises nothing for another try.
+        case refused
+        /// 401, 403 or 407.
+        case unauthorized
+        /// The upload is not known any more, or its lifetime has passed.
+        case gone
+        /// More bytes than the server takes.
+        case tooLarge = "too-large"
+        /// The server told a smaller offset than before: bytes that it had acknowledged are lost.
+        case offsetLost = "offset-lost"
+        /// The server told an offset beyond the end of the representation.
+        case offsetImpossible = "offset-impossible"
+        /// The server named two upload resources for one upload.
+        case locationChanged = "location-changed"
+        /// The upload resource is of another origin, or its URI is less secure than that of the request.
+        case locationUnusable = "location-unusable"
+        /// The bytes at the other end are not those of the source.
+        case digestMismatch = "digest-mismatch"
+        case tooManyRedirects = "too-many-redirects"
+        /// A redirection from https to http.
+        case insecureRedirect = "insecure-redirect"
+        /// What the server sent cannot be understood.
+        case protocolViolation = "protocol-violation"
+
+        /// There is no such file, or none that a transfer could be made of.
+        case noSuchSource = "no-such-source"
+        /// The source could not be read at an offset that the server asked for.
+        case sourceUnavailable = "source-unavailable"
+        /// The source is not what it was when the upload began.
+        case sourceChanged = "source-changed"
+        /// The destination or its partial file cannot be written.
+        case destinationUnusable = "destination-unusable"
+        /// The directory for tickets and partial files cannot be used.
+        case storageUnusable = "storage-unusable"
+
+        /// No resume data of a version known here.
+        case resumeDataInvalid = "resume-data-invalid"
+        /// The resume data has been used, here or by another process.
+        case resumeDataUsed = "resume-data-used"
+
+        /// A URI, method or field that cannot be sent.
+        case invalidRequest = "invalid-request"
+        /// The `authorize` closure threw.
+        case authorizationFailed = "authorization-failed"
+        /// The client was shut down.
+        case shutDown = "shut-down"
+        case internalFailure = "internal-failure"
+    }
+
+    public var code: Code
+    /// A sentence for people. It names no upload resource, no query and no credentials.
+    public var message: String
+    /// The status of the response that decided, if one did.
+    public var status: Status?
+    /// The response that decided, with its content up to 1 MiB.
+    public var response: TransferResponse?
+    /// With what the transfer can be resumed, in another process too; `nil` where nothing is left to resume.
+    public var resumeData: ResumeData?
+    /// What a lower layer said: libcurl, the system, the `authorize` closure.
+    public var underlying: String?
+
+    public init(
+        _ code: Code, _ message: String, status: Status? = nil, response: TransferResponse? = nil,
+        resumeData: ResumeData? = nil, underlying: String? = nil
+    ) {
+        self.code = code
+        self.message = message
+        self.status = status ?? response?.status
+        self.response = response
+        self.resumeData = resumeData
+        self.underlying = underlying
+    }
+
+    /// Whether the same request may well succeed later without any change: what ended it is not a refusal.
+    public var isInterruption: Bool {
+        switch code {
+        case .paused, .hostNotFound, .cannotConnect, .proxyFailed, .connectionLost, .timedOut, .serverUnavailable,
+            .shutDown:
+            true
+        default: false
+        }
+    }
+}
+
+extension TransferError: CustomStringConvertible {
+    public var description: String {
+        underlying.map { "\(code.rawValue): \(message) (\($0))" } ?? "\(code.rawValue): \(message)"
+    }
+}

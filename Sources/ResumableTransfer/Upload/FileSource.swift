@@ -1,0 +1,98 @@
+import Digests
+import Foundation
+import Glibc
+import SystemCalls
+
+/// A regular file. It is opened once, so that another file under its name changes nothing for an upload under way; a
+/// change of its size or modification time makes every later read fail.
+public struct FileSource: UploadSource {
+    /// The file's absolute path without symbolic links.
+    public let path: String
+    private let descriptor: FileDescriptor
+    private let status: FileStatus
+
+    /// Opens a file for reading; a symbolic link is followed, once.
+    /// - Throws: `noSuchSource` where there is no such file or it is not a regular one, `sourceUnavailable` where it
+    ///   cannot be opened.
+    public init(path: String) throws(TransferError) {
+        guard !path.isEmpty, !path.utf8.contains(0), let resolved = realpath(path, nil) else {
+            throw TransferError(.noSuchSource, "There is no file \(path).", underlying: "\(Errno.current)")
+        }
+        defer { free(resolved) }
+        try self.init(opening: String(cString: resolved))
+    }
+
+    /// Opens the file that resume data names.
+    /// - Throws: `noSuchSource` and `sourceUnavailable`, also where the last component is a symbolic link;
+    ///   `sourceChanged` where the file belongs neither to this user nor to root, or not to whom it belonged before.
+    init(recorded file: SourceRecord.File) throws(TransferError) {
+        try self.init(opening: file.path)
+        guard status.owner == file.owner, status.owner == geteuid() || status.owner == 0 else {
+            throw TransferError(.sourceChanged, "The file \(path) belongs to somebody else.")
+        }
+    }
+
+    /// - Parameter path: whose last component is no symbolic link.
+    private init(opening path: String) throws(TransferError) {
+        do throws(Errno) {
+            // Not blocking: a FIFO would wait for a writer.
+            descriptor = try FileDescriptor.open(path, [.readOnly, .noFollow, .nonBlocking])
+            status = try descriptor.status()
+        } catch {
+            let isAbsent = [.noSuchFile, .notDirectory, .tooManySymbolicLinks, .noSuchDevice].contains(error)
+            throw TransferError(
+                isAbsent ? .noSuchSource : .sourceUnavailable, "The file \(path) cannot be opened.",
+                underlying: "\(error)")
+        }
+        guard status.isRegular else {
+            throw TransferError(.noSuchSource, "\(path) is not a regular file.")
+        }
+        self.path = path
+    }
+
+    public var length: Int64? { status.size }
+
+    public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SourceError) -> Int {
+        let count: Int
+        do throws(Errno) {
+            count = try descriptor.read(into: buffer, at: offset)
+        } catch {
+            throw .system(error)
+        }
+        // Looked at after the bytes were taken: a writer that came in between is noticed with them.
+        guard isUnchanged else { throw .changed }
+        return count
+    }
+
+    public func acknowledged(upTo offset: Int64) {}
+}
+
+extension FileSource: RecognizableSource {
+    private static let sampleSize = 64 << 10
+
+    var isUnchanged: Bool {
+        guard let now = try? descriptor.status() else { return false }
+        return now.size == status.size && now.modified == status.modified
+    }
+
+    func record() throws(TransferError) -> SourceRecord {
+        var digest = RunningDigest(.sha256)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.sampleSize, alignment: 1)
+        defer { buffer.deallocate() }
+        let size = Int64(Self.sampleSize)
+        do throws(Errno) {
+            for start in [0, max(size, status.size - size)] where start < status.size {
+                let count = try descriptor.read(into: buffer, at: start)
+                digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            }
+        } catch {
+            throw TransferError(.sourceUnavailable, "The file \(path) cannot be read.", underlying: "\(error)")
+        }
+        let modified = status.modified
+        return SourceRecord(
+            file: SourceRecord.File(
+                path: path, modified: modified.seconds &* 1_000_000_000 &+ modified.nanoseconds, inode: status.inode,
+                device: status.device, owner: status.owner),
+            size: status.size, sample: digest.finalized().hexadecimal)
+    }
+}

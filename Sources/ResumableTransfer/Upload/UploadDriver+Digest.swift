@@ -1,0 +1,51 @@
+import Digests
+import HTTPSemantics
+import Synchronization
+
+extension UploadDriver {
+    /// The value of `Repr-Digest` for the whole source; `nil` where its length is unknown, for then it can perhaps not
+    /// be read twice, or where the upload shall stop.
+    func wholeDigest() async throws(TransferError) -> String? {
+        guard let length = plan.source.length else { return nil }
+        let flag = StopFlag()
+        let source = plan.source
+        let result = await control.interruptible(
+            by: { flag.raise() },
+            while: { await BlockingWork.run { Self.digest(of: source, length: length, until: flag) } })
+        return try result.get().map { DigestField(values: [(.sha256, $0)]).serialized }
+    }
+
+    private static func digest(
+        of source: any UploadSource, length: Int64, until flag: StopFlag
+    ) -> Result<[UInt8]?, TransferError> {
+        var digest = RunningDigest(.sha256)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 1)
+        defer { buffer.deallocate() }
+        var offset: Int64 = 0
+        while offset < length {
+            if flag.isRaised { return .success(nil) }
+            do throws(SourceError) {
+                let wanted = Int(min(Int64(buffer.count), length - offset))
+                let count = try source.read(
+                    into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: offset)
+                digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+                guard count > 0 else {
+                    return .failure(TransferError(.sourceChanged, "The source ended before its length."))
+                }
+                offset += Int64(count)
+            } catch {
+                return .failure(TransferError(.sourceUnavailable, "The source cannot be read.", underlying: "\(error)"))
+            }
+        }
+        return .success(digest.finalized())
+    }
+}
+
+/// Tells work on another thread to stop.
+private final class StopFlag: Sendable {
+    private let flag = Atomic(false)
+
+    var isRaised: Bool { flag.load(ordering: .relaxed) }
+
+    func raise() { flag.store(true, ordering: .relaxed) }
+}

@@ -1,0 +1,247 @@
+import Foundation
+import HTTPSemantics
+import ResumableUpload
+import SystemCalls
+
+extension UploadDriver {
+    /// Sends one request, hands the machine everything that comes back, and at last how it ended.
+    func perform(_ request: ClientRequest, isCancelling: Bool) async throws(TransferError) {
+        if request.content.bearsBytes, let source = plan.source as? any RecognizableSource, !source.isUnchanged {
+            // Nothing more is sent of it; the machine gives the upload up.
+            return machine.sourceFailed(at: request.content.start)
+        }
+        let outgoing = try await outgoingRequest(for: request)
+        guard let base = RequestURI(outgoing.uri) else {
+            throw TransferError(.invalidRequest, "The URI of the request is no absolute one of http or https.")
+        }
+        if let field = outgoing.fields.firstInvalid {
+            throw TransferError(.invalidRequest, "The field \(field.name) cannot be sent.")
+        }
+        lastBase = base
+        requests += 1
+        if request.content.bearsBytes { position = request.content.start }
+        if request.kind == .append, isResuming {
+            isResuming = false
+            let start = request.content.bearsBytes ? request.content.start : machine.acknowledged
+            control.events.send(.resumed(at: start))
+        }
+        observe(request, outgoing)
+        let exchange = core.engine.start(
+            transportRequest(for: request, outgoing, uri: base.text, isCancelling: isCancelling))
+        var isAborted = false
+        let result: TransportResult
+        if isCancelling {
+            isAborted = await follow(exchange, of: request, from: base)
+            result = await exchange.result()
+        } else {
+            (isAborted, result) = await control.interruptible(
+                by: { exchange.cancel() },
+                while: { (await follow(exchange, of: request, from: base), await exchange.result()) })
+        }
+        sent += result.sent
+        take(result, of: request, from: base, isAborted: isAborted)
+        plan.source.acknowledged(upTo: machine.acknowledged)
+        keepCheckpoint()
+        tellProgress(sent: max(position, machine.acknowledged), acknowledged: machine.acknowledged)
+    }
+
+    /// Hands over what comes while the exchange goes on.
+    /// - Returns: whether the machine ended it.
+    private func follow(_ exchange: TransportExchange, of request: ClientRequest, from base: RequestURI) async -> Bool {
+        var isAborted = false
+        for await event in exchange.events {
+            switch event {
+            case .interim(let head) where !isAborted:
+                let reaction = machine.interim(uploadHead(head, base), now: SystemClock.realtimeSeconds())
+                observe(head, of: request, from: base)
+                control.events.send(.informational(head.status, head.fields))
+                switch reaction {
+                case .goOn: break
+                case .openGate: exchange.openGate()
+                case .abort:
+                    isAborted = true
+                    exchange.cancel()
+                }
+                plan.source.acknowledged(upTo: machine.acknowledged)
+                keepCheckpoint()
+            case .interim: break
+            case .head(let head): observe(head, of: request, from: base)
+            case .sent(let count):
+                guard request.content.bearsBytes else { break }
+                position = request.content.start + count
+                tellProgress(sent: max(position, machine.acknowledged), acknowledged: machine.acknowledged)
+            case .received: break
+            }
+        }
+        return isAborted
+    }
+
+    /// Tells the machine how the exchange ended.
+    private func take(
+        _ result: TransportResult, of request: ClientRequest, from base: RequestURI, isAborted: Bool
+    ) {
+        if request.content.bearsBytes { position = request.content.start + result.sent }
+        if let head = result.head, !isAborted {
+            response = TransferResponse(status: head.status, fields: head.fields, content: result.content)
+            let parsed = uploadHead(head, base)
+            lastLocation = parsed.location
+            lastFailure = nil
+            return machine.responded(
+                parsed, sent: result.sent, sourceEnded: result.sourceEnded,
+                problem: ProblemType(content: result.content, fields: head.fields),
+                now: SystemClock.realtimeSeconds())
+        }
+        let failure = result.failure ?? .connectionLost(code: 0, message: "no response")
+        lastFailure = isAborted ? nil : TransferError(failure)
+        if case .sourceFailed(let offset, _) = failure { return machine.sourceFailed(at: offset) }
+        machine.interrupted(UploadInterruption(failure), sent: result.sent, sourceEnded: result.sourceEnded)
+    }
+
+    private func uploadHead(_ head: TransportHead, _ base: RequestURI) -> UploadResponseHead {
+        let locations = head.fields.values("Location")
+        return UploadResponseHead(
+            status: head.status, fields: head.fields,
+            location: locations.count == 1 ? base.location(locations[0]) : nil)
+    }
+
+    // MARK: Requests
+
+    private func outgoingRequest(for request: ClientRequest) async throws(TransferError) -> TransferRequest {
+        let configuration = core.configuration
+        let uri =
+            switch request.resource {
+            case .target: plan.request.uri
+            case .upload(let uri), .other(let uri): uri
+            }
+        var fields = configuration.fields.merging(plan.request.fields.fieldsOfEveryRequest).merging(request.fields)
+        // Resume data may name a resource of another origin, too.
+        guard request.carriesCredentials, let target = RequestURI(plan.request.uri),
+            RequestURI(uri)?.hasSameOrigin(as: target) == true
+        else {
+            fields.remove("Host")
+            return TransferRequest(uri, method: request.method, fields: fields.withoutSecrets)
+        }
+        if let credentials = target.basicCredentials, !fields.contains("Authorization") {
+            fields.append("Authorization", credentials)
+        }
+        let outgoing = TransferRequest(uri, method: request.method, fields: fields)
+        guard let authorize = configuration.authorize else { return outgoing }
+        let task = Task {
+            var authorized = outgoing
+            try await authorize(&authorized)
+            return authorized
+        }
+        let result = await control.interruptible(by: { task.cancel() }, while: { await task.result })
+        switch result {
+        case .success(var authorized):
+            authorized.method = request.method
+            return authorized
+        case .failure(let error):
+            throw stopError
+                ?? TransferError(
+                    .authorizationFailed, "The request could not be authorised.", underlying: "\(error)")
+        }
+    }
+
+    /// What an error that came of a wish to stop really means.
+    private var stopError: TransferError? {
+        switch control.stop {
+        case .pause: TransferError(.paused, "The upload was paused.")
+        case .cancel(deleting: false): TransferError(.cancelled, "The upload was cancelled.")
+        case .cancel(deleting: true), nil: nil
+        }
+    }
+
+    private func transportRequest(
+        for request: ClientRequest, _ outgoing: TransferRequest, uri: String, isCancelling: Bool
+    ) -> TransportRequest {
+        let configuration = core.configuration
+        // Somebody waits for the deletion.
+        let patience = Duration.seconds(30)
+        let content: TransportContent? =
+            switch request.content {
+            case .none: nil
+            case .empty: TransportContent(source: plan.source, start: 0, count: 0, atMost: nil)
+            case .range(let start, let count):
+                TransportContent(source: plan.source, start: start, count: count, atMost: nil)
+            case .rest(let start, let most):
+                TransportContent(source: plan.source, start: start, count: nil, atMost: most)
+            }
+        return TransportRequest(
+            method: outgoing.method.rawValue, uri: uri, fields: outgoing.fields, content: content,
+            gate: request.awaitsInterim ? configuration.gate : nil,
+            stallTimeout: isCancelling
+                ? min(configuration.stallTimeout ?? patience, patience) : configuration.stallTimeout,
+            rateLimit: configuration.rateLimit, settings: TransportSettings(configuration),
+            receive: { _ in .collect(limit: 1 << 20) })
+    }
+
+    // MARK: The observer
+
+    private func observe(_ request: ClientRequest, _ outgoing: TransferRequest) {
+        guard let observer = core.configuration.observer else { return }
+        let shown = RequestURI(outgoing.uri)?.description(hidingPath: request.resource != .target) ?? ""
+        observer(
+            TransferRecord(.request(request.method, uri: shown), fields: outgoing.fields.hidingSecrets()))
+    }
+
+    private func observe(_ head: TransportHead, of request: ClientRequest, from base: RequestURI) {
+        guard let observer = core.configuration.observer else { return }
+        let upload = machine.resumption?.uri
+        let locations = head.fields.values("Location").map { base.resolving($0)?.text }
+        // An upload resource that the machine has not taken, or not yet, is one all the same.
+        let isApplications =
+            !head.status.isInformational && core.configuration.dialect.completeness(of: head.fields) == true
+            && !locations.contains(upload)
+        let names: Set<String> = isApplications ? [] : ["location"]
+        observer(
+            TransferRecord(
+                .response(head.status, version: head.httpVersion), fields: head.fields.hidingSecrets(names)))
+    }
+}
+
+extension UploadInterruption {
+    init(_ failure: TransportFailure) {
+        self =
+            switch failure {
+            case .resolve, .connect, .proxy: .unreachable
+            case .stalled: .stall
+            case .connectionLost, .cancelled, .sourceFailed, .sinkFailed: .connection
+            case .tls, .invalidRequest, .unsupportedURI, .tooManyRedirects, .protocolViolation: .unusableConnection
+            }
+    }
+}
+
+extension ClientRequest.Content {
+    /// Where in the representation the content starts; 0 where there is none.
+    var start: Int64 {
+        switch self {
+        case .none, .empty: 0
+        case .range(let start, _), .rest(let start, _): start
+        }
+    }
+
+    /// Whether bytes of the source are sent.
+    var bearsBytes: Bool {
+        switch self {
+        case .none, .empty: false
+        case .range, .rest: true
+        }
+    }
+}
+
+extension Fields {
+    /// Of a caller's fields, those of the request that creates the upload alone.
+    var creationFields: Fields {
+        Fields(
+            filter { Fields.belongsToCreation($0.name) && !Fields.belongsToTransfer($0.name) }
+                .map { ($0.name, $0.value) })
+    }
+
+    /// Of a caller's fields, those of every request.
+    var fieldsOfEveryRequest: Fields {
+        Fields(
+            filter { !Fields.belongsToCreation($0.name) && !Fields.belongsToTransfer($0.name) }
+                .map { ($0.name, $0.value) })
+    }
+}

@@ -1,0 +1,16 @@
+/// The bytes of a representation that is uploaded, readable at any offset that the server has not acknowledged.
+///
+/// It is read on the thread that carries all transfers of a client: a read that blocks for long holds all of them up.
+public protocol UploadSource: Sendable {
+    /// The length of the representation in bytes; nil where it is not known before the end is reached.
+    var length: Int64? { get }
+
+    /// Fills the beginning of `buffer` with the bytes from `offset` on.
+    ///
+    /// - Parameter buffer: never empty. It is the transport's own; nothing is copied afterwards.
+    /// - Returns: how many bytes were read, at least one; 0 at the end of the representation alone.
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SourceError) -> Int
+
+    /// The server has told that it holds everything below `offset`: nothing there is asked for again.
+    func acknowledged(upTo offset: Int64)
+}

@@ -1,0 +1,55 @@
+import Foundation
+import HTTPSemantics
+import ResumableTransfer
+import SystemCalls
+import Testing
+
+@Suite("Client: downloads that are disturbed all the time", .blocking, .timeLimit(.minutes(15)))
+struct DownloadEnduranceTests {
+    private static let faults = 50
+    private static let restarts = 6
+
+    @Test(
+        "a large file, 50 resets and stalls, and crashes of the server: byte-equal, and nothing but what was lost comes twice"
+    )
+    func disturbed() async throws {
+        let seed = SeededHistory.runSeed
+        let server = try ServerProcess()
+        defer { server.process.kill(SIGKILL) }
+        let file = try LargeFile(server.root + "/files/large.bin", seed: seed)
+        let digest = try LargeFile.digest(file.path)
+        let most = Int(file.size) / (Self.faults + Self.restarts + 4)
+        let random = Monitor(SeededHistory(seed))
+        let proxy = try FaultProxy(to: server.port) {
+            random.withLock { history in
+                FaultProxy.Fault(
+                    kind: history.oneIn(5) ? .stall : .reset, direction: .toClient,
+                    after: .random(in: most / 2...most, using: &history))
+            }
+        }
+        let fixture = try UploadFixture {
+            $0.stallTimeout = .seconds(1)
+            $0.retry.triesWithoutProgress = 30
+        }
+        let target = fixture.directory.path + "/copy"
+        let download = fixture.client.download(
+            TransferRequest(proxy.url + "/files/large.bin", method: .get), to: .file(target))
+        var crashes = 0
+        for await event in download.events {
+            guard case .received(let count, _) = event,
+                count > file.size * Int64(crashes + 1) / Int64(Self.restarts + 1)
+            else { continue }
+            crashes += 1
+            try server.restart()
+        }
+        let result = try await download.value()
+        let story = "ONWARD_SEED=\(seed): \(proxy.cuts) faults, \(crashes) crashes, \(result.received) bytes received"
+        #expect(result.size == file.size, "\(story)")
+        #expect(crashes == Self.restarts && proxy.cuts >= Self.faults, "\(story)")
+        #expect(try LargeFile.digest(target) == digest, "\(story)")
+        // What has arrived is kept to the last byte.
+        #expect(result.received <= file.size / 100 * 102, "\(story)")
+        print("\(story), \(result.requests) requests")
+        await fixture.client.shutDown()
+    }
+}

@@ -1,0 +1,146 @@
+import Foundation
+import HTTPSemantics
+import ResumableTransfer
+import ResumableUpload
+import SystemCalls
+import Testing
+
+@Suite("Client: downloads from the server", .blocking, .timeLimit(.minutes(15)))
+struct DownloadServerTests {
+    private func withServer(body: (ServerProcess) async throws -> Void) async throws {
+        let server = try ServerProcess([])
+        do {
+            try await body(server)
+        } catch {
+            Issue.record(error, "The server wrote:\n\(server.log.suffix(4000))")
+        }
+        server.process.kill(SIGKILL)
+    }
+
+    /// A client like that of the fixture, without its bound on the rate.
+    private func hurried(_ fixture: UploadFixture) -> TransferClient {
+        var configuration = fixture.client.configuration
+        configuration.rateLimit = nil
+        return TransferClient(configuration)
+    }
+
+    @Test("a file and an empty one come whole, with a digest where the caller wants one")
+    func whole() async throws {
+        try await withServer { server in
+            let bytes = Payload.bytes(5_000_000)
+            try server.publish(bytes, as: "a.bin")
+            try server.publish([], as: "empty")
+            let fixture = try UploadFixture()
+            let result = try await fixture.download(
+                server.url("/files/a.bin"), ["Want-Repr-Digest": "sha-256=1"]
+            ).value()
+            #expect(result.status == 200 && result.size == 5_000_000)
+            expectSame(fixture.result, bytes)
+            let empty = try await fixture.download(server.url("/files/empty")).value()
+            #expect(empty.size == 0)
+            #expect(fixture.result.isEmpty)
+            #expect(fixture.downloads == ["result.bin"])
+        }
+    }
+
+    @Test("RNG-27 RNG-28 RNG-32: connections that break at random places", arguments: [UInt64](1...6))
+    func broken(seed: UInt64) async throws {
+        try await withServer { server in
+            let bytes = Payload.bytes(8_000_000, seed: seed)
+            try server.publish(bytes, as: "a.bin")
+            let proxy = try FaultProxy(
+                to: server.port, seed: seed, bytes: 200...3_000_000, directions: [.toClient])
+            let fixture = try UploadFixture {
+                $0.retry.triesWithoutProgress = 50
+                $0.stallTimeout = .seconds(5)
+            }
+            let download = try fixture.download(proxy.url + "/files/a.bin", ["Want-Repr-Digest": "sha-512=1"])
+            let history = await download.history()
+            _ = try await download.value()
+            expectSame(fixture.result, bytes, "seed \(seed)")
+            #expect(proxy.cuts > 0, "seed \(seed)")
+            #expect(history.interruptions.count >= 1, "seed \(seed)")
+        }
+    }
+
+    @Test("RNG-27: pauses, other processes' clients and breaks, one after the other", arguments: [UInt64](1...3))
+    func pauses(seed: UInt64) async throws {
+        try await withServer { server in
+            let bytes = Payload.bytes(20_000_000, seed: seed)
+            try server.publish(bytes, as: "a.bin")
+            let proxy = try FaultProxy(
+                to: server.port, seed: seed, bytes: 100_000...6_000_000, directions: [.toClient])
+            let fixture = try UploadFixture {
+                $0.retry.triesWithoutProgress = 50
+                $0.rateLimit = 20_000_000
+            }
+            var random = SeededHistory(seed)
+            var download = try fixture.download(proxy.url + "/files/a.bin")
+            var pauses = 0
+            while true {
+                try await Task.sleep(for: .milliseconds(Int.random(in: 50...250, using: &random)))
+                guard let data = await download.pause() else { break }
+                pauses += 1
+                download = try TransferClient(fixture.client.configuration).resumeDownload(try ResumeData(data.data))
+            }
+            // Paused before the first byte, there is nothing to resume.
+            if pauses == 0 { download = try fixture.download(proxy.url + "/files/a.bin") }
+            _ = try await download.value()
+            expectSame(fixture.result, bytes, "seed \(seed)")
+            #expect(fixture.downloads == ["result.bin"], "seed \(seed)")
+        }
+    }
+
+    @Test("RNG-27 RNG-29: a file that is replaced in the midst of it comes whole, as the new one")
+    func replaced() async throws {
+        try await withServer { server in
+            let old = Payload.bytes(6_000_000, seed: 1)
+            let new = Payload.bytes(6_000_000, seed: 2)
+            try server.publish(old, as: "a.bin")
+            let fixture = try UploadFixture { $0.rateLimit = 300_000 }
+            let download = try fixture.download(server.url("/files/a.bin"))
+            await download.awaitBytes(1)
+            let data = try #require(await download.pause())
+            try server.publish(new, as: "a.bin")
+            let result = try await hurried(fixture).resumeDownload(data).value()
+            #expect(result.status == 200)
+            expectSame(fixture.result, new)
+        }
+    }
+
+    @Test("RNG-30: what is whole already is asked for once more, and nothing of it is sent")
+    func wholeAlready() async throws {
+        try await withServer { server in
+            let bytes = Payload.bytes(1_000_000)
+            try server.publish(bytes, as: "a.bin")
+            let place = Monitor("")
+            let calls = UploadInventory()
+            let fixture = try UploadFixture {
+                $0.authorize = { _ in
+                    guard calls.turn() == 1 else { return }
+                    // A directory in its place, which comes too late to be noticed before the end.
+                    try FileManager.default.createDirectory(
+                        atPath: place.withLock { $0 }, withIntermediateDirectories: false)
+                }
+            }
+            place.withLock { $0 = fixture.destination }
+            let download = try fixture.download(server.url("/files/a.bin"))
+            let error = await download.failure()
+            #expect(error?.code == .destinationUnusable)
+            try FileManager.default.removeItem(atPath: fixture.destination)
+            let result = try await fixture.client.resumeDownload(try #require(error?.resumeData)).value()
+            #expect(result.received <= 1)
+            expectSame(fixture.result, bytes)
+        }
+    }
+
+    @Test("a missing file is refused, with the server's words")
+    func missing() async throws {
+        try await withServer { server in
+            let fixture = try UploadFixture()
+            let error = await (try fixture.download(server.url("/files/none"))).failure()
+            #expect(error?.code == .refused && error?.status == 404)
+            #expect(fixture.downloads.isEmpty)
+        }
+    }
+}

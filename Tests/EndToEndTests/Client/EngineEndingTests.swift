@@ -1,0 +1,194 @@
+import HTTPSemantics
+import SystemCalls
+import Testing
+
+@testable import ResumableTransfer
+
+@Suite("Client: how an exchange ends", .blocking, .timeLimit(.minutes(15)))
+struct EngineEndingTests {
+    private let fixture = EngineFixture()
+    private let source = MemorySource(EngineFixture.muchContent)
+
+    @Test("a connection that is cut is lost at once", arguments: [0, 100_000, 5_000_000])
+    func cut(after count: Int) async throws {
+        let server = try ScriptedServer { _, reply in
+            try reply.interim(104, ["Location": "/u"])
+            _ = try reply.discardBody(atMost: count)
+            reply.reset()
+        }
+        var interim = 0
+        let start = ContinuousClock.now
+        let result = await fixture.follow(fixture.request("PUT", server.url, [:], source.whole)) { event, _ in
+            if case .interim = event { interim += 1 }
+        }
+        guard case .connectionLost? = result.failure else {
+            Issue.record("\(result)")
+            return
+        }
+        #expect(result.head == nil && result.sent >= Int64(count) && result.sent < 40_000_000)
+        #expect(count == 0 || interim == 1)
+        #expect(.now - start < EngineFixture.patience)
+    }
+
+    @Test("a server that closes without an answer")
+    func noAnswer() async throws {
+        let server = try ScriptedServer { _, reply in reply.close() }
+        let result = await fixture.run(fixture.request("GET", server.url))
+        guard case .connectionLost? = result.failure else {
+            Issue.record("\(result)")
+            return
+        }
+    }
+
+    @Test("nobody listens; no such host; another scheme")
+    func unreachable() async throws {
+        let port = try ScriptedServer { _, _ in }.port
+        Deadline.pause(.milliseconds(100))
+        #expect(await fixture.run(fixture.request("GET", "http://127.0.0.1:\(port)/")).failure == .connect)
+        #expect(await fixture.run(fixture.request("GET", "http://nowhere.invalid/")).failure == .resolve)
+        #expect(await fixture.run(fixture.request("GET", "ftp://127.0.0.1/")).failure == .unsupportedURI)
+        #expect(await fixture.run(fixture.request("GET", "no URI")).failure == .unsupportedURI)
+        var request = fixture.request("GET", "http://127.0.0.1:\(port)/")
+        request.settings.proxy = "http://nowhere.invalid:1"
+        #expect(await fixture.run(request).failure == .proxy)
+    }
+
+    @Test("nothing that moves for the stall timeout: in the content, before the response, within it")
+    func stall() async throws {
+        let server = try ScriptedServer { request, reply in
+            switch request.target {
+            case "/content": _ = try reply.discardBody(atMost: 100_000)
+            case "/response": try reply.discardBody()
+            default:
+                try reply.begin(200, ["Content-Length": "10"])
+                try reply.send(raw: "abc")
+            }
+            reply.stall()
+        }
+        for (target, content) in [
+            ("/content", source.whole), ("/response", source.content(count: 100)), ("/within", nil),
+        ] {
+            var request = fixture.request(content == nil ? "GET" : "PUT", server.url + target, [:], content)
+            request.stallTimeout = .milliseconds(300)
+            let start = ContinuousClock.now
+            let result = await fixture.run(request)
+            #expect(result.failure == .stalled && !result.isContentWhole, "\(target)")
+            #expect((.milliseconds(290)...EngineFixture.patience).contains(.now - start), "\(target) \(.now - start)")
+        }
+    }
+
+    @Test("what moves slowly is no stall")
+    func slow() async throws {
+        let server = try ScriptedServer { _, reply in
+            for _ in 0..<8 {
+                Deadline.pause(.milliseconds(200))
+                _ = try reply.readBody(atMost: 1_000_000)
+            }
+            for _ in 0..<5 {
+                Deadline.pause(.milliseconds(150))
+                try reply.interim(104)
+            }
+            try reply.begin(200, ["Content-Length": "5"])
+            for _ in 0..<5 {
+                Deadline.pause(.milliseconds(150))
+                try reply.send(raw: "a")
+            }
+        }
+        var request = fixture.request("PUT", server.url, [:], source.content(count: 8_000_000))
+        request.stallTimeout = .milliseconds(1400)
+        let result = await fixture.run(request)
+        #expect(result.failure == nil && result.content == Array("aaaaa".utf8), "\(result)")
+    }
+
+    @Test("cancelling: at once, before anything, in the midst, after the end; the result is one")
+    func cancel() async throws {
+        let server = try ScriptedServer { _, reply in
+            try reply.interim(104)
+            _ = try reply.discardBody(atMost: 1_000_000)
+            reply.stall()
+        }
+        let before = fixture.engine.start(fixture.request("PUT", server.url, [:], source.whole))
+        before.cancel()
+        #expect(await before.result().failure == .cancelled)
+        let exchange = fixture.engine.start(fixture.request("PUT", server.url, [:], source.whole))
+        var events = exchange.events.makeAsyncIterator()
+        _ = await events.next()
+        let start = ContinuousClock.now
+        exchange.cancel()
+        exchange.cancel()
+        #expect(await exchange.result().failure == .cancelled)
+        #expect(.now - start < EngineFixture.patience)
+        exchange.cancel()
+        #expect(await exchange.result().failure == .cancelled)
+    }
+
+    @Test("cancelling from other threads while exchanges end by themselves")
+    func cancelRace() async throws {
+        let server = try ScriptedServer { _, reply in
+            try reply.discardBody()
+            try reply.respond(200)
+        }
+        let fixture = fixture
+        let content = MemorySource(Payload.bytes(10_000)).whole
+        await withTaskGroup(of: TransportResult.self) { group in
+            for number in 0..<200 {
+                let exchange = fixture.engine.start(fixture.request("PUT", server.url, [:], content))
+                group.addTask { await exchange.result() }
+                group.addTask {
+                    try? await Task.sleep(for: .microseconds(number * 20))
+                    exchange.cancel()
+                    return await exchange.result()
+                }
+            }
+            for await result in group {
+                #expect(result.failure == .cancelled || (result.failure == nil && result.head?.status == 200))
+            }
+        }
+    }
+
+    @Test("shutting down ends what is under way as cancelled, and what is begun afterwards")
+    func shutDown() async throws {
+        let server = try ScriptedServer { _, reply in reply.stall() }
+        let engine = TransportEngine()
+        let exchanges = (0..<5).map { _ in engine.start(fixture.request("GET", server.url)) }
+        #expect(server.awaitRequests(5))
+        engine.shutDown()
+        engine.shutDown()
+        for exchange in exchanges { #expect(await exchange.result().failure == .cancelled) }
+        #expect(await engine.start(fixture.request("GET", server.url)).result().failure == .cancelled)
+    }
+
+    @Test("a kept connection that the server has closed meanwhile is replaced where nothing was sent yet")
+    func staleConnection() async throws {
+        let server = try ScriptedServer { _, reply in
+            try reply.discardBody()
+            try reply.respond(200)
+            reply.close()
+        }
+        for _ in 0..<5 {
+            #expect(await fixture.run(fixture.request("GET", server.url)).failure == nil)
+            Deadline.pause(.milliseconds(20))
+        }
+        #expect(server.requests.count == 5)
+    }
+
+    @Test("many exchanges at the same time")
+    func many() async throws {
+        let server = try ScriptedServer { _, reply in
+            let body = try reply.readAll()
+            try reply.respond(200, [:], body.sha256)
+        }
+        let fixture = fixture
+        await withTaskGroup(of: Bool.self) { group in
+            for number in 0..<40 {
+                group.addTask {
+                    let bytes = Payload.bytes(100_000, seed: UInt64(number + 1))
+                    let result = await fixture.run(
+                        fixture.request("PUT", server.url, [:], MemorySource(bytes).whole))
+                    return result.content == Array(bytes.sha256.utf8)
+                }
+            }
+            for await isRight in group { #expect(isRight) }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+import HTTPSemantics
+import SystemCalls
+
+@testable import ResumableTransfer
+
+/// An engine of its own, and requests for it.
+final class EngineFixture: Sendable {
+    let engine = TransportEngine()
+
+    /// What is done at once takes less than this on a machine with much else to do, and all that is waited for in vain
+    /// takes longer.
+    static let patience = Duration.seconds(300)
+
+    /// Far more than the kernel takes in at once.
+    static let muchContent = [UInt8](repeating: 0x61, count: 40_000_000)
+
+    deinit { engine.shutDown() }
+
+    func request(
+        _ method: String, _ uri: String, _ fields: Fields = [:], _ content: TransportContent? = nil,
+        receive: @escaping @Sendable (TransportHead) -> BodyDisposition = { _ in .collect(limit: 1 << 20) }
+    ) -> TransportRequest {
+        TransportRequest(
+            method: method, uri: uri, fields: fields, content: content, gate: nil, stallTimeout: .seconds(120),
+            rateLimit: nil,
+            settings: TransportSettings(
+                caFile: nil, proxy: "", httpVersion: .automatic, connectTimeout: .seconds(30)), receive: receive)
+    }
+
+    /// Carries a request out.
+    func run(_ request: TransportRequest) async -> TransportResult { await engine.start(request).result() }
+
+    /// Carries a request out and hands over what happens.
+    func follow(
+        _ request: TransportRequest, _ event: (TransportEvent, TransportExchange) -> Void
+    ) async -> TransportResult {
+        let exchange = engine.start(request)
+        for await next in exchange.events { event(next, exchange) }
+        return await exchange.result()
+    }
+}
+
+/// Bytes in memory as a source, which can fail at an offset and says what was asked.
+final class MemorySource: UploadSource {
+    let bytes: [UInt8]
+    let length: Int64?
+    private let failsAt: Int64
+    private let error: SourceError
+    private let asked = Monitor<Int64>(0)
+
+    init(_ bytes: [UInt8], hasLength: Bool = true, failsAt: Int64 = .max, _ error: SourceError = .system(.inputOutput))
+    {
+        self.bytes = bytes
+        length = hasLength ? Int64(bytes.count) : nil
+        self.failsAt = failsAt
+        self.error = error
+    }
+
+    /// The end of what was read so far.
+    var position: Int64 { asked.withLock { $0 } }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SourceError) -> Int {
+        let end = min(offset + Int64(buffer.count), Int64(bytes.count), failsAt)
+        guard offset < end else {
+            if offset >= failsAt { throw error }
+            return 0
+        }
+        bytes.withUnsafeBytes { buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[Int(offset)..<Int(end)])) }
+        asked.withLock { $0 = max($0, end) }
+        return Int(end - offset)
+    }
+
+    func acknowledged(upTo offset: Int64) {}
+
+    /// A part of it as content.
+    func content(from start: Int64 = 0, count: Int64? = nil, atMost: Int64? = nil) -> TransportContent {
+        TransportContent(source: self, start: start, count: count, atMost: atMost)
+    }
+
+    /// All of it as content.
+    var whole: TransportContent { content(count: Int64(bytes.count)) }
+}
+
+/// Keeps what it is given, or fails after a number of bytes.
+final class MemorySink: BodySink {
+    private let taken = Monitor<[UInt8]>([])
+    private let capacity: Int
+
+    init(capacity: Int = .max) { self.capacity = capacity }
+
+    var bytes: [UInt8] { taken.withLock { $0 } }
+
+    func write(_ bytes: UnsafeRawBufferPointer) throws(Errno) {
+        try taken.withLock { taken throws(Errno) in
+            if taken.count + bytes.count > capacity { throw Errno.noSpace }
+            taken.append(contentsOf: bytes)
+        }
+    }
+}

@@ -1,0 +1,199 @@
+import HTTPSemantics
+import SystemCalls
+import Testing
+
+@testable import ResumableTransfer
+
+@Suite("Client: the engine sends", .blocking, .timeLimit(.minutes(15)))
+struct EngineSendingTests {
+    private let fixture = EngineFixture()
+    private static let bytes = Payload.bytes(3_000_000)
+    private var bytes: [UInt8] { Self.bytes }
+
+    @Test("a part of a source, with Content-Length, no expectation, and the fields as they are")
+    func content() async throws {
+        let server = try ScriptedServer { _, reply in
+            try reply.discardBody()
+            try reply.respond(201, ["Location": "/x"], "done")
+        }
+        let source = MemorySource(bytes)
+        let result = await fixture.run(
+            fixture.request(
+                "PATCH", server.url + "/a?b", ["X-Empty": "", "Expect": "100-continue", "X-A": "1"],
+                source.content(from: 1_000_000, count: 1_500_000)))
+        #expect(result.failure == nil && result.head?.status == 201 && result.content == Array("done".utf8))
+        #expect(result.head?.httpVersion == "HTTP/1.1" && result.head?.fields["location"] == "/x")
+        #expect(result.sent == 1_500_000 && result.received == 4 && result.sourceEnded && result.isContentWhole)
+        let request = try #require(server.requests.first)
+        #expect(request.method == "PATCH" && request.target == "/a?b")
+        #expect(request.content == Array(bytes[1_000_000..<2_500_000]))
+        #expect(request.fields["Content-Length"] == "1500000")
+        #expect(!request.fields.contains("Expect") && request.fields["X-Empty"] == "" && request.fields["X-A"] == "1")
+        #expect(!request.fields.contains("Transfer-Encoding") && !request.fields.contains("Accept-Encoding"))
+    }
+
+    @Test("none at all, empty content, HEAD", arguments: ["POST", "DELETE", "OPTIONS", "HEAD"])
+    func withoutContent(method: String) async throws {
+        let server = try ScriptedServer { _, reply in
+            try reply.respond(200, method == "HEAD" ? ["Content-Length": "77"] : [:], "")
+        }
+        let none = await fixture.run(fixture.request(method, server.url))
+        #expect(none.failure == nil && none.head?.status == 200 && none.isContentWhole && none.received == 0)
+        #expect(server.requests[0].method == method && !server.requests[0].fields.contains("Content-Length"))
+        if method == "HEAD" { return }
+        let empty = await fixture.run(
+            fixture.request(method, server.url, [:], MemorySource([]).content(count: 0)))
+        #expect(empty.failure == nil && empty.head?.status == 200 && empty.sourceEnded)
+        #expect(server.requests[1].fields["Content-Length"] == "0")
+        // One connection serves both.
+        #expect(server.connections == 1)
+    }
+
+    @Test("content of unknown length goes in chunks until the source ends, or as far as it may")
+    func chunked() async throws {
+        let server = try ScriptedServer { _, reply in
+            try reply.discardBody()
+            try reply.respond(204)
+        }
+        let source = MemorySource(bytes, hasLength: false)
+        let all = await fixture.run(fixture.request("PUT", server.url, [:], source.content(from: 500_000)))
+        #expect(all.failure == nil && all.sent == 2_500_000 && all.sourceEnded)
+        let part = await fixture.run(fixture.request("PUT", server.url, [:], source.content(atMost: 1_234_567)))
+        #expect(part.failure == nil && part.sent == 1_234_567 && !part.sourceEnded)
+        let requests = server.requests
+        #expect(requests[0].content == Array(bytes[500_000...]) && requests[1].content == Array(bytes[..<1_234_567]))
+        for request in requests {
+            #expect(request.fields["Transfer-Encoding"] == "chunked" && !request.fields.contains("Content-Length"))
+            #expect(request.isContentWhole)
+        }
+    }
+
+    @Test("a source that fails, or ends too early, ends the exchange, and the server sees no complete content")
+    func sourceFails() async throws {
+        let server = try ScriptedServer { _, reply in
+            try reply.discardBody()
+            try reply.respond(204)
+        }
+        let unreadable = MemorySource(bytes, failsAt: 1_000_000)
+        let first = await fixture.run(fixture.request("PUT", server.url, [:], unreadable.whole))
+        #expect(first.failure == .sourceFailed(at: 1_000_000, .inputOutput) && first.head == nil)
+        let chunked = await fixture.run(fixture.request("PUT", server.url, [:], unreadable.content()))
+        #expect(chunked.failure == .sourceFailed(at: 1_000_000, .inputOutput))
+        let shrunk = MemorySource(bytes)
+        let second = await fixture.run(
+            fixture.request("PUT", server.url, [:], shrunk.content(from: 2_000_000, count: 2_000_000)))
+        #expect(second.failure == .sourceFailed(at: 3_000_000, nil) && !second.sourceEnded)
+        let gone = MemorySource(bytes, failsAt: 500_000, .unavailable(at: 7))
+        let third = await fixture.run(fixture.request("PUT", server.url, [:], gone.whole))
+        #expect(third.failure == .sourceFailed(at: 7, nil))
+        #expect(server.requests.allSatisfy { !$0.isContentWhole })
+    }
+
+    @Test("the gate holds the content until it is opened")
+    func gate() async throws {
+        let server = try ScriptedServer { _, reply in
+            Deadline.pause(.seconds(2))
+            try reply.interim(104, ["Location": "/u"])
+            try reply.discardBody()
+            try reply.respond(200)
+        }
+        let source = MemorySource(bytes)
+        var request = fixture.request("PUT", server.url, [:], source.whole)
+        request.gate = .seconds(600)
+        // Time at the gate is no stall.
+        request.stallTimeout = .milliseconds(1500)
+        let start = ContinuousClock.now
+        var readBefore: Int64?
+        let result = await fixture.follow(request) { event, exchange in
+            guard case .interim(let head) = event else { return }
+            #expect(head.status == 104 && head.fields["Location"] == "/u")
+            readBefore = source.position
+            exchange.openGate()
+        }
+        #expect(readBefore == 0)
+        #expect(result.failure == nil && result.sent == 3_000_000)
+        #expect(.now - start < EngineFixture.patience)
+        #expect(server.requests.first?.content == bytes)
+    }
+
+    @Test("the gate opens by itself when its time is over")
+    func gateTime() async throws {
+        let server = try ScriptedServer { _, reply in
+            let start = ContinuousClock.now
+            _ = try reply.readBody(atMost: 1)
+            #expect((.milliseconds(1900)...EngineFixture.patience).contains(.now - start))
+            try reply.discardBody()
+            try reply.respond(200)
+        }
+        var request = fixture.request("PUT", server.url, [:], MemorySource(bytes).whole)
+        request.gate = .seconds(2)
+        request.stallTimeout = .milliseconds(1500)
+        let result = await fixture.run(request)
+        #expect(result.failure == nil && result.head?.status == 200)
+    }
+
+    @Test("any number of interim responses is told, each as it comes, apart from the final head")
+    func interim() async throws {
+        let server = try ScriptedServer { _, reply in
+            try reply.send(raw: "HTTP/1.1 100 Continue\r\n\r\n")
+            for number in 1...50 {
+                _ = try reply.readBody(atMost: 10_000)
+                try reply.interim(104, ["Upload-Offset": "\(number * 10_000)"])
+            }
+            try reply.discardBody()
+            try reply.respond(200, ["A": "b"])
+        }
+        var heads: [TransportHead] = []
+        var final: [TransportHead] = []
+        let result = await fixture.follow(fixture.request("PUT", server.url, [:], MemorySource(bytes).whole)) {
+            event, _ in
+            if case .interim(let head) = event { heads.append(head) }
+            if case .head(let head) = event { final.append(head) }
+        }
+        #expect(heads.map(\.status.rawValue) == [100] + Array(repeating: 104, count: 50))
+        #expect(heads.last?.fields["Upload-Offset"] == "500000")
+        #expect(final.count == 1 && final.first?.fields.contains("Upload-Offset") == false)
+        #expect(result.failure == nil && result.head?.fields["A"] == "b")
+    }
+
+    @Test("progress is told at most every 100 ms, and at the end")
+    func progress() async throws {
+        let server = try ScriptedServer { _, reply in
+            for _ in 0..<10 {
+                _ = try reply.readBody(atMost: 1_200_000)
+                Deadline.pause(.milliseconds(50))
+            }
+            try reply.discardBody()
+            try reply.respond(200)
+        }
+        let source = MemorySource([UInt8](repeating: 1, count: 12_000_000))
+        let start = ContinuousClock.now
+        var sent: [Int64] = []
+        let result = await fixture.follow(fixture.request("PUT", server.url, [:], source.whole)) { event, _ in
+            if case .sent(let count) = event { sent.append(count) }
+        }
+        let most = Int((.now - start) / .milliseconds(100)) + 2
+        #expect(sent.count >= 2 && sent.count <= most, "\(sent)")
+        #expect(sent == sent.sorted() && sent.last == 12_000_000 && result.sent == 12_000_000)
+    }
+
+    @Test("the rate limit holds in both directions")
+    func rate() async throws {
+        let server = try ScriptedServer { request, reply in
+            try reply.discardBody()
+            try reply.respond(200, [:], [UInt8](repeating: 1, count: request.method == "GET" ? 400_000 : 0))
+        }
+        var sending = fixture.request("PUT", server.url, [:], MemorySource(Payload.bytes(400_000)).whole)
+        sending.rateLimit = 400_000
+        sending.stallTimeout = .milliseconds(700)
+        var receiving = fixture.request("GET", server.url)
+        receiving.rateLimit = 400_000
+        receiving.stallTimeout = .milliseconds(700)
+        for request in [sending, receiving] {
+            let start = ContinuousClock.now
+            let result = await fixture.run(request)
+            #expect(result.failure == nil && result.sent + result.received == 400_000)
+            #expect((.milliseconds(750)...EngineFixture.patience).contains(.now - start), "\(.now - start)")
+        }
+    }
+}

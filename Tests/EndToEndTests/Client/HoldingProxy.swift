@@ -1,0 +1,106 @@
+import Glibc
+import SystemCalls
+
+/// Stands between a client and a server and holds back what the client sends, so that an upload is under way for as long
+/// as a test wants.
+final class HoldingProxy: Sendable {
+    private struct State {
+        /// Bytes of each connection's requests that are passed on; `nil`: all.
+        var limit: Int?
+        var connections: Set<Int32> = []
+    }
+
+    let port: UInt16
+    private let listener: FileDescriptor
+    private let state: Monitor<State>
+
+    /// - Parameter limit: bytes that each connection passes on until ``release()``.
+    init(upstream: UInt16, limit: Int) throws {
+        let socket = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
+        guard case .tcp(_, let port) = socket.address else { throw WireFailure.server("no port") }
+        self.port = port
+        let listener = FileDescriptor(owning: socket.release())
+        let state = Monitor(State(limit: limit))
+        self.listener = listener
+        self.state = state
+        _ = try WorkerThread(name: "holding-proxy") {
+            while true {
+                let client = accept(listener.rawValue, nil, nil)
+                if client < 0 && errno == EINTR { continue }
+                guard client >= 0 else { return }
+                state.withLock { _ = $0.connections.insert(client) }
+                Self.serve(client, upstream, state)
+            }
+        }
+    }
+
+    deinit {
+        state.withLock { state in
+            state.limit = nil
+            for descriptor in state.connections { shutdown(descriptor, Int32(SHUT_RDWR)) }
+        }
+        state.notifyAll()
+        shutdown(listener.rawValue, Int32(SHUT_RDWR))
+    }
+
+    var url: String { "http://127.0.0.1:\(port)" }
+
+    /// Passes everything on from now on.
+    func release() {
+        state.withLock { $0.limit = nil }
+        state.notifyAll()
+    }
+
+    private static func serve(_ client: Int32, _ upstream: UInt16, _ state: Monitor<State>) {
+        let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = upstream.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        _ = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        let backward = try? WorkerThread(name: "proxy-backward") { pass(from: server, to: client, nil) }
+        _ = try? WorkerThread(name: "proxy-forward") {
+            pass(from: client, to: server, state)
+            shutdown(server, Int32(SHUT_RDWR))
+            shutdown(client, Int32(SHUT_RDWR))
+            backward?.join()
+            // Under the lock, so that nobody shuts down a number that is somebody else's by now.
+            state.withLock { state in
+                state.connections.remove(client)
+                close(client)
+            }
+            close(server)
+        }
+    }
+
+    /// - Parameter state: what bounds the bytes that are passed; `nil`: nothing does.
+    private static func pass(from source: Int32, to destination: Int32, _ state: Monitor<State>?) {
+        var buffer = [UInt8](repeating: 0, count: 16 << 10)
+        var passed = 0
+        while true {
+            if let state, passed >= state.withLock({ $0.limit ?? .max }) {
+                // A client that goes is noticed, too: POLLRDHUP of poll(2), which the importer does not see.
+                var entry = pollfd(fd: source, events: 0x2000, revents: 0)
+                while state.withLock({ passed >= $0.limit ?? .max }) {
+                    if poll(&entry, 1, 10) != 0 { return }
+                }
+            }
+            let count = recv(source, &buffer, buffer.count, 0)
+            if count < 0 && errno == EINTR { continue }
+            guard count > 0 else { return }
+            var sent = 0
+            while sent < count {
+                let part = buffer.withUnsafeBytes {
+                    send(destination, $0.baseAddress?.advanced(by: sent), count - sent, Int32(MSG_NOSIGNAL))
+                }
+                guard part > 0 else { return }
+                sent += part
+            }
+            passed += count
+        }
+    }
+}

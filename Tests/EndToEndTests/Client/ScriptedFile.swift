@@ -1,0 +1,49 @@
+import HTTPSemantics
+
+/// A representation that a scripted server has, and gives away with parts and conditions as RFC 9110 wants it. A test
+/// lets it serve what it does not want to be different.
+struct ScriptedFile: Sendable {
+    var bytes: [UInt8]
+    /// Validators and whatever else describes it.
+    var fields: Fields = ["ETag": "\"one\""]
+
+    /// - Parameter cut: after how many bytes of content the connection ends.
+    func serve(_ request: ReceivedRequest, _ reply: Reply, cut: Int? = nil) throws {
+        let isSame = request.fields["If-Range"].map { value in
+            [fields["ETag"], fields["Last-Modified"]].contains(value)
+        }
+        guard let start = first(of: request), isSame ?? true else {
+            return try send(200, fields, bytes[...], reply, cut)
+        }
+        guard start < bytes.count else {
+            return try reply.respond(416, fields.merging(["Content-Range": "bytes */\(bytes.count)"]))
+        }
+        try send(
+            206, fields.merging(["Content-Range": "bytes \(start)-\(bytes.count - 1)/\(bytes.count)"]),
+            bytes[start...], reply, cut)
+    }
+
+    /// The offset that `bytes=first-` names.
+    func first(of request: ReceivedRequest) -> Int? {
+        guard let value = request.fields["Range"], value.hasPrefix("bytes="), value.hasSuffix("-") else { return nil }
+        return Int(value.dropFirst(6).dropLast())
+    }
+
+    private func send(
+        _ status: Int, _ fields: Fields, _ content: ArraySlice<UInt8>, _ reply: Reply, _ cut: Int?
+    ) throws {
+        guard let cut, cut < content.count else { return try reply.respond(status, fields, [UInt8](content)) }
+        try reply.begin(status, fields.merging(["Content-Length": "\(content.count)"]))
+        try reply.send(raw: [UInt8](content.prefix(cut)))
+        reply.close()
+    }
+}
+
+extension Fields {
+    /// The same with `others` in place of fields of the same name.
+    func merging(_ others: Fields) -> Fields {
+        var result = self
+        for field in others { result.set(field.name, field.value) }
+        return result
+    }
+}

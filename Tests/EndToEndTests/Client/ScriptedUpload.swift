@@ -1,0 +1,56 @@
+import HTTPSemantics
+
+/// One upload resource of a scripted server that speaks version 8 as the draft wants it. A test lets it serve what it
+/// does not want to be different.
+struct ScriptedUpload: Sendable {
+    let inventory = UploadInventory()
+    var path = "/u/1"
+    var limits = "min-size=0"
+
+    static let version = ("Upload-Draft-Interop-Version", "8")
+
+    /// The fields of the interim response that announces the upload resource.
+    var announcement: Fields { Fields([Self.version, ("Location", path), ("Upload-Limit", limits)]) }
+
+    func state(complete: Bool = false) -> Fields {
+        ["Upload-Offset": "\(inventory.count)", "Upload-Complete": complete ? "?1" : "?0", "Upload-Limit": limits]
+    }
+
+    /// Takes in the content, as it comes, up to `most` bytes.
+    func take(_ reply: Reply, atMost most: Int = .max) throws {
+        var left = most
+        while left > 0 {
+            let piece = try reply.readBody(atMost: min(left, 64 << 10))
+            if piece.isEmpty { return }
+            inventory.append(piece)
+            left -= piece.count
+        }
+    }
+
+    func serve(_ request: ReceivedRequest, _ reply: Reply) throws {
+        let isComplete = request.fields["Upload-Complete"] == "?1"
+        switch request.method {
+        case "POST", "PUT":
+            try reply.interim(104, announcement)
+            try take(reply)
+            try answer(reply, isComplete, created: true)
+        case "PATCH":
+            guard request.fields["Upload-Offset"] == "\(inventory.count)" else {
+                return try reply.respond(409, state())
+            }
+            try take(reply)
+            try answer(reply, isComplete, created: false)
+        case "HEAD": try reply.respond(204, state())
+        case "DELETE": try reply.respond(204)
+        case "OPTIONS": try reply.respond(204, ["Upload-Limit": limits])
+        default: try reply.respond(405)
+        }
+    }
+
+    private func answer(_ reply: Reply, _ isComplete: Bool, created: Bool) throws {
+        if isComplete { return try reply.respond(200, ["Upload-Complete": "?1", "Location": "/doc/1"], "stored") }
+        var fields = state()
+        if created { fields.append("Location", path) }
+        try reply.respond(created ? 201 : 204, fields)
+    }
+}

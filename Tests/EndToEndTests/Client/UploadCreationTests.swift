@@ -1,0 +1,255 @@
+import Foundation
+import HTTPSemantics
+import ResumableTransfer
+import ResumableUpload
+import SystemCalls
+import Testing
+
+@Suite("Client: creations of uploads", .blocking, .timeLimit(.minutes(15)))
+struct UploadCreationTests {
+    private let bytes = Payload.bytes(300_000)
+
+    private func upload(
+        to server: ScriptedServer, method: HTTPSemantics.Method = .put, fields: Fields = [:], _ bytes: [UInt8]? = nil,
+        change: (inout TransferClient.Configuration) -> Void = { _ in }
+    ) async throws -> UploadResult {
+        let fixture = try UploadFixture(change)
+        let request = TransferRequest(server.url + "/target?q=1", method: method, fields: fields)
+        return try await fixture.client.upload(request, from: DataSource(Data(bytes ?? self.bytes))).value()
+    }
+
+    @Test("CLI-01 CLI-04: an optimistic creation is one request with version, completeness and length")
+    func optimistic() async throws {
+        let model = ScriptedUpload()
+        let server = try ScriptedServer { try model.serve($0, $1) }
+        let result = try await upload(to: server, fields: ["Content-Type": "text/plain", "X-Tenant": "7"])
+        #expect(result.requests == 1 && result.sent == 300_000 && result.acknowledged == 300_000)
+        #expect(result.status == 200 && result.content == Array("stored".utf8))
+        #expect(result.location == server.url + "/doc/1")
+        #expect(result.uploadURI == server.url + "/u/1")
+        expectSame(model.inventory.bytes, bytes)
+        let request = try #require(server.requests.first)
+        #expect(request.method == "PUT" && request.target == "/target?q=1")
+        #expect(request.fields["Upload-Draft-Interop-Version"] == "8")
+        #expect(request.fields["Upload-Complete"] == "?1")
+        #expect(request.fields["Upload-Length"] == "300000")
+        #expect(request.fields["Content-Length"] == "300000")
+        #expect(request.fields["Content-Type"] == "text/plain" && request.fields["X-Tenant"] == "7")
+        #expect(request.fields["Expect"] == nil)
+    }
+
+    @Test("GET, the default method of a request, stands for POST")
+    func defaultMethod() async throws {
+        let model = ScriptedUpload()
+        let server = try ScriptedServer { try model.serve($0, $1) }
+        _ = try await upload(to: server, method: .get)
+        #expect(server.requests.map(\.method) == ["POST"])
+    }
+
+    @Test("CLI-03 CLI-28: a careful creation is empty; what describes the representation goes with it alone")
+    func careful() async throws {
+        let model = ScriptedUpload()
+        let server = try ScriptedServer { try model.serve($0, $1) }
+        _ = try await upload(to: server, fields: ["Content-Encoding": "gzip", "X-Tenant": "7"]) {
+            $0.creation = .careful
+        }
+        expectSame(model.inventory.bytes, bytes)
+        #expect(server.requests.map(\.method) == ["PUT", "PATCH"])
+        let creation = try #require(server.requests.first)
+        #expect(creation.fields["Upload-Complete"] == "?0" && creation.fields["Content-Length"] == "0")
+        #expect(creation.fields["Content-Encoding"] == "gzip")
+        let append = try #require(server.requests.last)
+        #expect(append.fields["Content-Type"] == "application/partial-upload")
+        #expect(append.fields["Upload-Offset"] == "0" && append.fields["Upload-Complete"] == "?1")
+        #expect(append.fields["Content-Encoding"] == nil && append.fields["X-Tenant"] == "7")
+    }
+
+    @Test("a plain upload has no field of the protocol")
+    func plain() async throws {
+        let model = ScriptedUpload()
+        let server = try ScriptedServer { request, reply in
+            try model.take(reply)
+            try reply.respond(201, ["Location": "/doc"])
+        }
+        let result = try await upload(to: server) { $0.creation = .plain }
+        #expect(result.status == 201 && result.location == server.url + "/doc" && result.uploadURI == nil)
+        #expect(server.requests.first?.fields.contains { $0.name.lowercased().hasPrefix("upload-") } == false)
+    }
+
+    @Test("CLI-21: content waits for the 104 and starts at once with it; without one, when the gate's time is over")
+    func gate() async throws {
+        for announces in [true, false] {
+            let model = ScriptedUpload()
+            let waited = Monitor<Duration?>(nil)
+            let server = try ScriptedServer { request, reply in
+                let start = ContinuousClock.now
+                if announces {
+                    try reply.interim(104, model.announcement)
+                } else {
+                    try reply.interim(102)
+                }
+                try model.take(reply, atMost: 1)
+                waited.withLock { $0 = start.duration(to: .now) }
+                try model.take(reply)
+                try reply.respond(200, ["Upload-Complete": "?1"])
+            }
+            _ = try await upload(to: server) { $0.gate = .seconds(announces ? 600 : 1) }
+            let duration = try #require(waited.withLock { $0 })
+            if announces {
+                #expect(duration < EngineFixture.patience)
+            } else {
+                #expect(duration > .milliseconds(700) && duration < EngineFixture.patience)
+            }
+            expectSame(model.inventory.bytes, bytes)
+        }
+    }
+
+    @Test("CLI-22: any number of interim responses of any kind is told and harmless")
+    func interims() async throws {
+        let model = ScriptedUpload()
+        let server = try ScriptedServer { request, reply in
+            for status in [102, 103, 199] { try reply.interim(status, ["X-Hint": "1"]) }
+            try reply.interim(104, model.announcement)
+            for _ in 0..<50 {
+                try model.take(reply, atMost: 2000)
+                try reply.interim(
+                    104, Fields([ScriptedUpload.version, ("Upload-Offset", "\(model.inventory.count)")]))
+            }
+            try reply.interim(100)
+            try model.take(reply)
+            try reply.respond(200, ["Upload-Complete": "?1"])
+        }
+        let fixture = try UploadFixture()
+        let upload = fixture.client.upload(
+            TransferRequest(server.url + "/x", method: .put), from: DataSource(Data(bytes)))
+        let history = await upload.history()
+        let statuses = history.compactMap { event -> Int? in
+            if case .informational(let status, _) = event { return status.rawValue }
+            return nil
+        }
+        #expect(statuses == [102, 103, 199] + Array(repeating: 104, count: 51) + [100])
+        guard case .completed = history.last else {
+            Issue.record("it ended with \(String(describing: history.last))")
+            return
+        }
+        expectSame(model.inventory.bytes, bytes)
+    }
+
+    @Test("CLI-23 CLI-34: a server that knows nothing of the protocol gets the upload in one request")
+    func unaware() async throws {
+        let model = ScriptedUpload()
+        let server = try ScriptedServer { request, reply in
+            try model.take(reply)
+            try reply.respond(200, [:], "ok")
+        }
+        let result = try await upload(to: server) { $0.gate = .milliseconds(50) }
+        #expect(result.status == 200 && result.requests == 1)
+        expectSame(model.inventory.bytes, bytes)
+    }
+
+    @Test("CLI-23: without a 104 an interruption leaves nothing to resume")
+    func unawareAndCut() async throws {
+        let model = ScriptedUpload()
+        let server = try ScriptedServer { request, reply in
+            try model.take(reply, atMost: 1000)
+            reply.reset()
+        }
+        let fixture = try UploadFixture { $0.gate = .milliseconds(50) }
+        let error = await fixture.client.upload(
+            TransferRequest(server.url + "/x", method: .post), from: DataSource(Data(bytes))
+        ).failure()
+        #expect(error?.code == .connectionLost)
+        #expect(error?.resumeData == nil)
+        #expect(server.requests.map(\.method) == ["POST"])
+    }
+
+    @Test("CLI-02: a 104 without the version or with another one is not used", arguments: ["", "7", "08.0"])
+    func otherVersion(version: String) async throws {
+        let model = ScriptedUpload()
+        let server = try ScriptedServer { request, reply in
+            var fields = model.announcement
+            fields.remove("Upload-Draft-Interop-Version")
+            if !version.isEmpty { fields.append("Upload-Draft-Interop-Version", version) }
+            try reply.interim(104, fields)
+            try model.take(reply, atMost: 1000)
+            reply.reset()
+        }
+        let fixture = try UploadFixture { $0.gate = .milliseconds(50) }
+        let error = await fixture.client.upload(
+            TransferRequest(server.url + "/x", method: .post), from: DataSource(Data(bytes))
+        ).failure()
+        #expect(error != nil && error?.resumeData == nil)
+        #expect(!server.requests.contains { $0.target == "/u/1" })
+    }
+
+    @Test("the content of the final response is kept up to 1 MiB")
+    func largeAnswer() async throws {
+        let model = ScriptedUpload()
+        let server = try ScriptedServer { request, reply in
+            try model.take(reply)
+            try reply.respond(200, ["Upload-Complete": "?1"], String(repeating: "x", count: 1_500_000))
+        }
+        let result = try await upload(to: server) { $0.gate = .milliseconds(50) }
+        #expect(result.content.count == 1 << 20)
+    }
+
+    @Test("the first stream of events tells a whole upload in order, and the progress ends at the total")
+    func events() async throws {
+        let model = ScriptedUpload()
+        let server = try ScriptedServer { try model.serve($0, $1) }
+        let fixture = try UploadFixture()
+        let upload = fixture.client.upload(
+            TransferRequest(server.url + "/x", method: .put), from: DataSource(Data(bytes)))
+        var names: [String] = []
+        var last: (sent: Int64, acknowledged: Int64) = (0, 0)
+        for await event in upload.events {
+            switch event {
+            case .started(let total): names.append("started \(total ?? -1)")
+            case .checkpoint(let data): names.append("checkpoint \(data.position)")
+            case .informational: names.append("informational")
+            case .progress(let sent, let acknowledged, let total):
+                #expect(sent >= last.sent && acknowledged >= last.acknowledged && total == 300_000)
+                last = (sent, acknowledged)
+            case .completed: names.append("completed")
+            default: names.append("\(event)")
+            }
+        }
+        #expect(names == ["started 300000", "informational", "checkpoint 0", "completed"])
+        #expect(last == (300_000, 300_000))
+        #expect(upload.progress.completedUnitCount == 300_000 && upload.progress.fractionCompleted == 1)
+        #expect(upload.checkpoint == nil)
+    }
+
+    @Test("what cannot be sent is an invalid request, and nothing is sent", arguments: ["/relative", "ftp://h/x", ""])
+    func invalidURI(uri: String) async throws {
+        let fixture = try UploadFixture()
+        let upload = fixture.client.upload(TransferRequest(uri), from: DataSource(Data(bytes)))
+        #expect(await upload.failure()?.code == .invalidRequest)
+        #expect(fixture.observed.isEmpty)
+    }
+
+    @Test("a field that could split a message is never sent")
+    func invalidField() async throws {
+        let fixture = try UploadFixture()
+        let request = TransferRequest("http://127.0.0.1:1/", method: .put, fields: ["X-Bad": "a\r\nX: y"])
+        let upload = fixture.client.upload(request, from: DataSource(Data(bytes)))
+        #expect(await upload.failure()?.code == .invalidRequest)
+    }
+
+    @Test("after the client was shut down nothing starts, and what was running is paused")
+    func shutDown() async throws {
+        let model = ScriptedUpload()
+        let server = try ScriptedServer { request, reply in
+            try reply.interim(104, model.announcement)
+            reply.stall()
+        }
+        let fixture = try UploadFixture()
+        let request = TransferRequest(server.url + "/x", method: .put)
+        let running = fixture.client.upload(request, from: DataSource(Data(bytes)))
+        for await event in running.events { if case .checkpoint = event { break } }
+        await fixture.client.shutDown()
+        let error = await running.failure()
+        #expect(error?.code == .paused && error?.resumeData != nil)
+        #expect(await fixture.client.upload(request, from: DataSource(Data(bytes))).failure()?.code == .shutDown)
+    }
+}

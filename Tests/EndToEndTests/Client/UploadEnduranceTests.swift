@@ -1,0 +1,79 @@
+import Foundation
+import HTTPSemantics
+import ResumableTransfer
+import SystemCalls
+import Testing
+
+@Suite("Client: uploads that are disturbed all the time", .blocking, .timeLimit(.minutes(15)))
+struct UploadEnduranceTests {
+    private static let faults = 50
+    private static let restarts = 6
+
+    @Test(
+        "a large file, 50 resets and stalls, and crashes of the server: byte-equal, and nothing but what was lost is sent twice"
+    )
+    func disturbed() async throws {
+        let seed = SeededHistory.runSeed
+        let server = try ServerProcess()
+        defer { server.process.kill(SIGKILL) }
+        let file = try LargeFile(server.directory.path + "/source", seed: seed)
+        let proxy = try disturbingProxy(to: server.port, seed: seed, size: file.size)
+        let fixture = try UploadFixture {
+            // Without the upload resource a PUT is sent as a whole again.
+            $0.gate = .seconds(60)
+            $0.stallTimeout = .seconds(1)
+            $0.retry.triesWithoutProgress = 30
+        }
+        let request = TransferRequest(proxy.url + "/files/large.bin", method: .put)
+        let upload = fixture.client.upload(request, from: try FileSource(path: file.path))
+
+        var crashes = 0
+        var position: Int64 = 0
+        var unacknowledged: Int64 = 0
+        var resumptions = 0
+        for await event in upload.events {
+            switch event {
+            case .progress(let sent, _, _):
+                position = sent
+                // In the midst of a transfer.
+                if sent > file.size * Int64(crashes + 1) / Int64(Self.restarts + 1) {
+                    crashes += 1
+                    try server.restart()
+                }
+            case .resumed(let offset):
+                resumptions += 1
+                unacknowledged += max(0, position - offset)
+            default: break
+            }
+        }
+        let result = try await upload.value()
+        let lost =
+            "ONWARD_SEED=\(seed): \(proxy.cuts) faults, \(crashes) crashes, \(unacknowledged) unacknowledged bytes"
+        // The answer, too, may have been cut off, as often as it was asked for.
+        #expect(result.status == 201 || result.isResponseLost, "\(lost)")
+        #expect(result.acknowledged == file.size, "\(lost)")
+        #expect(crashes == Self.restarts && proxy.cuts >= Self.faults, "\(lost)")
+        #expect(resumptions > Self.faults / 2, "\(lost)")
+        #expect(try LargeFile.digest(server.root + "/files/large.bin") == LargeFile.digest(file.path), "\(lost)")
+        #expect(result.sent <= file.size / 100 * 102 + unacknowledged, "\(result.sent) bytes sent, \(lost)")
+        #expect(proxy.bytesToServer <= file.size / 100 * 102 + unacknowledged, "\(lost)")
+        print("\(lost), \(result.sent) of \(file.size) bytes sent, \(result.requests) requests")
+        await fixture.client.shutDown()
+    }
+
+    /// Breaks every connection that lasts: none carries more than a small part of the file.
+    private func disturbingProxy(to port: UInt16, seed: UInt64, size: Int64) throws -> FaultProxy {
+        let random = Monitor((history: SeededHistory(seed), isFirst: true))
+        let most = Int(size) / (Self.faults + Self.restarts + 4)
+        return try FaultProxy(to: port) {
+            random.withLock { state in
+                // Responses are small. The first one tells the upload resource; without it a PUT is sent as a whole again.
+                let isOfResponse = state.history.oneIn(8) && !state.isFirst
+                state.isFirst = false
+                return FaultProxy.Fault(
+                    kind: state.history.oneIn(5) ? .stall : .reset, direction: isOfResponse ? .toClient : .toServer,
+                    after: .random(in: isOfResponse ? 1...400 : most / 2...most, using: &state.history))
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+import Foundation
+import HTTPSemantics
+import ResumableTransfer
+import ResumableUpload
+import SystemCalls
+import Testing
+
+/// A client with a storage directory of its own, and what its observer and its events told.
+final class UploadFixture: Sendable {
+    let directory: TemporaryDirectory
+    let client: TransferClient
+    private let records: Monitor<[TransferRecord]>
+
+    /// - Parameter change: of a configuration whose waits are short.
+    init(_ change: (inout TransferClient.Configuration) -> Void = { _ in }) throws {
+        directory = try TemporaryDirectory()
+        let records = Monitor<[TransferRecord]>([])
+        self.records = records
+        var configuration = TransferClient.Configuration()
+        configuration.storageDirectory = directory.path + "/storage"
+        configuration.retry.delays = [0, 0.02, 0.05]
+        configuration.stallTimeout = .seconds(60)
+        configuration.observer = { record in records.withLock { $0.append(record) } }
+        change(&configuration)
+        client = TransferClient(configuration)
+    }
+
+    var observed: [TransferRecord] { records.withLock { $0 } }
+
+    /// Writes a file and gives a source of it.
+    func file(_ bytes: [UInt8], _ name: String = "source.bin") throws -> FileSource {
+        let path = directory.path + "/" + name
+        try Data(bytes).write(to: URL(filePath: path))
+        return try FileSource(path: path)
+    }
+
+    /// The names of the tickets in the storage directory.
+    var tickets: [String] {
+        (try? FileManager.default.contentsOfDirectory(atPath: directory.path + "/storage")) ?? []
+    }
+}
+
+extension Upload {
+    /// The error that the upload ends with; `nil` where it succeeds.
+    func failure() async -> TransferError? {
+        do throws(TransferError) {
+            _ = try await value()
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    /// Everything that happens, once it is over.
+    func history() async -> [TransferEvent] {
+        var events: [TransferEvent] = []
+        for await event in self.events { events.append(event) }
+        return events
+    }
+}
+
+/// The bytes that a scripted server has taken in, and what it shall do next.
+final class UploadInventory: Sendable {
+    private struct State {
+        var bytes: [UInt8] = []
+        var turn = 0
+    }
+
+    private let state = Monitor(State())
+
+    var bytes: [UInt8] { state.withLock { $0.bytes } }
+    var count: Int { state.withLock { $0.bytes.count } }
+
+    func append(_ bytes: [UInt8]) { state.withLock { $0.bytes += bytes } }
+
+    func drop(to count: Int) { state.withLock { $0.bytes.removeSubrange(min(count, $0.bytes.count)...) } }
+
+    /// Counts calls, from 1.
+    func turn() -> Int {
+        state.withLock { state in
+            state.turn += 1
+            return state.turn
+        }
+    }
+}
+
+/// Expects large contents to be the same, and shows none of them.
+func expectSame(
+    _ left: [UInt8], _ right: [UInt8], _ comment: Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation
+) {
+    let isSame = areEqual(left, right)
+    #expect(isSame, comment, sourceLocation: sourceLocation)
+}

@@ -1,0 +1,267 @@
+import Foundation
+import HTTPSemantics
+import ResumableTransfer
+import ResumableUpload
+import SystemCalls
+import Testing
+
+@Suite("Client: interrupted uploads", .blocking, .timeLimit(.minutes(15)))
+struct UploadInterruptionTests {
+    private let bytes = Payload.bytes(2_000_000)
+
+    private func upload(
+        to server: ScriptedServer, _ fixture: UploadFixture, method: HTTPSemantics.Method = .put
+    ) -> Upload {
+        fixture.client.upload(
+            TransferRequest(server.url + "/target", method: method), from: DataSource(Data(bytes)))
+    }
+
+    @Test(
+        "CLI-06 CLI-07 CLI-08 CLI-12: cut again and again, every append starts where HEAD says, one request at a time")
+    func cuts() async throws {
+        let model = ScriptedUpload()
+        let turns = UploadInventory()
+        let busy = Monitor(0)
+        let server = try ScriptedServer { request, reply in
+            // No other request may come while content is taken in.
+            #expect(busy.withLock { $0 } == 0)
+            if ["PUT", "PATCH"].contains(request.method), turns.turn() <= 6 {
+                busy.withLock { $0 += 1 }
+                if request.method == "PUT" { try reply.interim(104, model.announcement) }
+                try model.take(reply, atMost: 100_000)
+                busy.withLock { $0 -= 1 }
+                return reply.reset()
+            }
+            try model.serve(request, reply)
+        }
+        let fixture = try UploadFixture()
+        let upload = upload(to: server, fixture)
+        let history = await upload.history()
+        let result = try await upload.value()
+        expectSame(model.inventory.bytes, bytes)
+        #expect(result.acknowledged == 2_000_000)
+        #expect(
+            server.requests.map(\.method) == ["PUT"] + Array(repeating: ["HEAD", "PATCH"], count: 6).flatMap { $0 })
+        var offsets: [Int64] = []
+        var interruptions = 0
+        for event in history {
+            if case .resumed(let offset) = event { offsets.append(offset) }
+            if case .interrupted(let error, _) = event {
+                interruptions += 1
+                #expect(error.code == .connectionLost && error.isInterruption)
+            }
+        }
+        #expect(offsets == (1...6).map { Int64($0) * 100_000 })
+        #expect(interruptions == 6)
+    }
+
+    @Test("CLI-12: a 5xx without ?1 is an interruption, also as the answer to HEAD", arguments: [500, 502, 503, 504])
+    func serverError(status: Int) async throws {
+        let model = ScriptedUpload()
+        let turns = UploadInventory()
+        let server = try ScriptedServer { request, reply in
+            switch turns.turn() {
+            case 1:
+                try reply.interim(104, model.announcement)
+                try model.take(reply, atMost: 500_000)
+                try reply.respond(status, ["Upload-Complete": "?0"])
+            case 2, 3: try reply.respond(status)
+            default: try model.serve(request, reply)
+            }
+        }
+        let fixture = try UploadFixture()
+        _ = try await upload(to: server, fixture).value()
+        expectSame(model.inventory.bytes, bytes)
+        #expect(server.requests.map(\.method) == ["PUT", "HEAD", "HEAD", "HEAD", "PATCH"])
+    }
+
+    @Test("a server that keeps failing ends the upload with resume data, which works later")
+    func exhausted() async throws {
+        let model = ScriptedUpload()
+        let isBroken = Monitor(true)
+        let server = try ScriptedServer { request, reply in
+            guard isBroken.withLock({ $0 }) else { return try model.serve(request, reply) }
+            if request.method == "PUT" {
+                try reply.interim(104, model.announcement)
+                try model.take(reply, atMost: 300_000)
+                return reply.reset()
+            }
+            try reply.respond(503)
+        }
+        let fixture = try UploadFixture { $0.retry.triesWithoutProgress = 2 }
+        let error = await upload(to: server, fixture).failure()
+        #expect(error?.code == .serverUnavailable && error?.status == 503)
+        #expect(error?.isInterruption == true)
+        let data = try #require(error?.resumeData)
+        isBroken.withLock { $0 = false }
+        let result = try await fixture.client.resumeUpload(data, from: DataSource(Data(bytes))).value()
+        #expect(result.acknowledged == 2_000_000 && result.sent == 1_700_000)
+        expectSame(model.inventory.bytes, bytes)
+    }
+
+    @Test("nothing that moves is noticed by the client's own watchdog")
+    func stall() async throws {
+        let model = ScriptedUpload()
+        let turns = UploadInventory()
+        let server = try ScriptedServer { request, reply in
+            if turns.turn() == 1 {
+                try reply.interim(104, model.announcement)
+                try model.take(reply, atMost: 200_000)
+                // The kernels take in what they can; then nothing moves any more.
+                sleep(3)
+                return reply.close()
+            }
+            try model.serve(request, reply)
+        }
+        let fixture = try UploadFixture { $0.stallTimeout = .milliseconds(400) }
+        let upload = upload(to: server, fixture)
+        let history = await upload.history()
+        #expect(
+            history.contains { event in
+                if case .interrupted(let error, _) = event { return error.code == .timedOut }
+                return false
+            })
+        expectSame(model.inventory.bytes, bytes)
+    }
+
+    @Test("CLI-32: the offset of a 409 is taken, from its field or its problem document", arguments: [false, true])
+    func conflict(fromProblem: Bool) async throws {
+        let model = ScriptedUpload()
+        let turns = UploadInventory()
+        let server = try ScriptedServer { request, reply in
+            if request.method == "PATCH", turns.turn() == 1 {
+                // A cut before cost bytes that HEAD had counted too early, so to say: they came in meanwhile.
+                model.inventory.append(Array(bytes[model.inventory.count..<700_000]))
+                guard fromProblem else { return try reply.respond(409, model.state()) }
+                let problem = """
+                    {"type":"https://iana.org/assignments/http-problem-types#mismatching-upload-offset",\
+                    "title":"x","expected-offset":700000,"provided-offset":1}
+                    """
+                return try reply.respond(
+                    409, ["Content-Type": "application/problem+json", "Upload-Complete": "?0"], problem)
+            }
+            if request.method == "PUT" {
+                try reply.interim(104, model.announcement)
+                try model.take(reply, atMost: 400_000)
+                return reply.reset()
+            }
+            try model.serve(request, reply)
+        }
+        let fixture = try UploadFixture()
+        _ = try await upload(to: server, fixture).value()
+        expectSame(model.inventory.bytes, bytes)
+        #expect(server.requests.filter { $0.method == "PATCH" }.last?.fields["Upload-Offset"] == "700000")
+    }
+
+    @Test("CLI-32: a server that refuses every offset is given up")
+    func endlessConflict() async throws {
+        let model = ScriptedUpload()
+        let server = try ScriptedServer { request, reply in
+            if request.method == "PATCH" { return try reply.respond(409, ["Upload-Complete": "?0"]) }
+            if request.method == "PUT" {
+                try reply.interim(104, model.announcement)
+                try model.take(reply, atMost: 400_000)
+                return reply.reset()
+            }
+            try model.serve(request, reply)
+        }
+        let fixture = try UploadFixture { $0.retry.triesWithoutProgress = 3 }
+        let error = await upload(to: server, fixture).failure()
+        #expect(error?.code == .offsetConflict)
+        #expect(server.requests.count < 30)
+    }
+
+    @Test("CLI-33: an offset below one that was told before ends the upload, and the resource is deleted")
+    func lostBytes() async throws {
+        let model = ScriptedUpload()
+        let server = try ScriptedServer { request, reply in
+            if request.method == "PUT" {
+                try reply.interim(104, model.announcement)
+                try model.take(reply, atMost: 800_000)
+                try reply.interim(104, Fields([ScriptedUpload.version, ("Upload-Offset", "800000")]))
+                try model.take(reply, atMost: 50_000)
+                model.inventory.drop(to: 700_000)
+                return reply.reset()
+            }
+            try model.serve(request, reply)
+        }
+        let fixture = try UploadFixture()
+        let error = await upload(to: server, fixture).failure()
+        #expect(error?.code == .offsetLost)
+        #expect(error?.resumeData == nil)
+        #expect(!server.requests.contains { $0.method == "PATCH" })
+    }
+
+    @Test("CLI-38: a final response that got lost is asked for by an empty completing append")
+    func lostResponse() async throws {
+        let model = ScriptedUpload()
+        let turns = UploadInventory()
+        let server = try ScriptedServer { request, reply in
+            switch turns.turn() {
+            case 1:
+                try reply.interim(104, model.announcement)
+                try model.take(reply)
+                reply.reset()
+            case 2: try reply.respond(204, model.state(complete: true))
+            default:
+                #expect(request.fields["Content-Length"] == "0" && request.fields["Upload-Offset"] == "2000000")
+                try reply.respond(201, ["Upload-Complete": "?1", "Location": "/doc/1"], "the answer")
+            }
+        }
+        let fixture = try UploadFixture()
+        let result = try await upload(to: server, fixture).value()
+        #expect(server.requests.map(\.method) == ["PUT", "HEAD", "PATCH"])
+        #expect(result.status == 201 && result.content == Array("the answer".utf8))
+        #expect(!result.isResponseLost && result.location == server.url + "/doc/1")
+    }
+
+    @Test("an upload whose resource is gone cannot be resumed", arguments: [404, 410])
+    func gone(status: Int) async throws {
+        let model = ScriptedUpload()
+        let server = try ScriptedServer { request, reply in
+            if request.method != "PUT" { return try reply.respond(status) }
+            try reply.interim(104, model.announcement)
+            try model.take(reply, atMost: 400_000)
+            reply.reset()
+        }
+        let fixture = try UploadFixture()
+        let error = await upload(to: server, fixture).failure()
+        #expect(error?.code == .gone && error?.resumeData == nil && error?.status?.rawValue == status)
+    }
+
+    @Test("a pause during a wait between two tries takes effect at once")
+    func pauseWhileWaiting() async throws {
+        let model = ScriptedUpload()
+        let server = try ScriptedServer { request, reply in
+            if request.method != "PUT" { return try reply.respond(503, ["Retry-After": "300"]) }
+            try reply.interim(104, model.announcement)
+            try model.take(reply, atMost: 400_000)
+            reply.reset()
+        }
+        let fixture = try UploadFixture { $0.retry.delays = [0, 200] }
+        let upload = upload(to: server, fixture)
+        for await event in upload.events {
+            if case .interrupted(let error, _) = event, error.code == .serverUnavailable { break }
+        }
+        let start = ContinuousClock.now
+        let data = await upload.pause()
+        #expect(start.duration(to: .now) < EngineFixture.patience)
+        #expect(data?.kind == .upload)
+    }
+
+    @Test("an upload that is deleted ends, even where the deletion gets no answer")
+    func deletionWithoutAnswer() async throws {
+        let model = ScriptedUpload()
+        let server = try ScriptedServer { request, reply in
+            if request.method == "DELETE" { return reply.reset() }
+            try reply.interim(104, model.announcement)
+            reply.stall()
+        }
+        let fixture = try UploadFixture()
+        let upload = upload(to: server, fixture)
+        for await event in upload.events { if case .checkpoint = event { break } }
+        await upload.cancel(deletingUpload: true)
+        #expect(await upload.failure()?.code == .cancelled)
+        #expect(server.requests.contains { $0.method == "DELETE" && $0.target == "/u/1" })
+    }
+}

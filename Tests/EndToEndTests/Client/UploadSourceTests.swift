@@ -1,0 +1,153 @@
+import Foundation
+import HTTPSemantics
+import ResumableTransfer
+import ResumableUpload
+import SystemCalls
+import Testing
+
+/// Bytes whose number nobody knows before they end, and of which only those not yet acknowledged are kept.
+private final class StreamSource: UploadSource {
+    let bytes: [UInt8]
+    private let released = Monitor(Int64(0))
+
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    var length: Int64? { nil }
+    var releasedUpTo: Int64 { released.withLock { $0 } }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SourceError) -> Int {
+        guard offset >= releasedUpTo else { throw .unavailable(at: offset) }
+        let rest = bytes[min(bytes.count, Int(offset))...].prefix(buffer.count)
+        buffer.copyBytes(from: rest)
+        return rest.count
+    }
+
+    func acknowledged(upTo offset: Int64) { released.withLock { $0 = max($0, offset) } }
+
+    func release(upTo offset: Int64) { acknowledged(upTo: offset) }
+}
+
+@Suite("Client: sources of uploads", .blocking, .timeLimit(.minutes(15)))
+struct UploadSourceTests {
+    private let bytes = Payload.bytes(1_000_000)
+
+    @Test("CLI-25 CLI-29: a source of unknown length is sent as it comes, and told what is acknowledged")
+    func stream() async throws {
+        let model = ScriptedUpload()
+        let turns = UploadInventory()
+        let server = try ScriptedServer { request, reply in
+            guard request.method == "PUT", turns.turn() == 1 else { return try model.serve(request, reply) }
+            try reply.interim(104, model.announcement)
+            try model.take(reply, atMost: 300_000)
+            reply.reset()
+        }
+        let fixture = try UploadFixture()
+        let source = StreamSource(bytes)
+        let result = try await fixture.client.upload(
+            TransferRequest(server.url + "/x", method: .put), from: source
+        ).value()
+        expectSame(model.inventory.bytes, bytes)
+        #expect(result.status == 200)
+        #expect(source.releasedUpTo >= 300_000)
+        #expect(server.requests.first?.fields["Transfer-Encoding"] == "chunked")
+    }
+
+    @Test("CLI-27 CLI-29: a source that ends at the edge of an append is finished")
+    func edge() async throws {
+        let model = ScriptedUpload()
+        let server = try ScriptedServer { try model.serve($0, $1) }
+        let fixture = try UploadFixture { $0.maximumContent = 250_000 }
+        let result = try await fixture.client.upload(
+            TransferRequest(server.url + "/x", method: .put), from: StreamSource(bytes)
+        ).value()
+        expectSame(model.inventory.bytes, bytes)
+        #expect(result.status == 200)
+        #expect(server.requests.last?.fields["Upload-Complete"] == "?1")
+    }
+
+    @Test("CLI-09: bytes that the server wants again and the source has not end the upload, and it is deleted")
+    func notReplayable() async throws {
+        let model = ScriptedUpload()
+        let source = StreamSource(bytes)
+        let server = try ScriptedServer { request, reply in
+            if request.method == "PUT" {
+                try reply.interim(104, model.announcement)
+                try model.take(reply, atMost: 400_000)
+                source.release(upTo: 400_000)
+                model.inventory.drop(to: 200_000)
+                return reply.reset()
+            }
+            try model.serve(request, reply)
+        }
+        let fixture = try UploadFixture()
+        let error = await fixture.client.upload(
+            TransferRequest(server.url + "/x", method: .put), from: source
+        ).failure()
+        #expect(error?.code == .sourceUnavailable)
+        #expect(server.requests.contains { $0.method == "DELETE" && $0.target == "/u/1" })
+        #expect(model.inventory.count == 200_000)
+    }
+
+    @Test("a file that changes while it is sent ends the upload, and it is deleted", arguments: ["shrink", "touch"])
+    func changing(kind: String) async throws {
+        let model = ScriptedUpload()
+        let fixture = try UploadFixture()
+        let source = try fixture.file(Payload.bytes(20_000_000))
+        let path = source.path
+        let server = try ScriptedServer { request, reply in
+            guard request.method == "PUT" else { return try model.serve(request, reply) }
+            try reply.interim(104, model.announcement)
+            try model.take(reply, atMost: 100_000)
+            let writer = try FileDescriptor.open(path, [.readWrite])
+            if kind == "shrink" {
+                try writer.truncate(to: 50_000)
+            } else {
+                try writer.setModified(.init(seconds: 5, nanoseconds: 5))
+            }
+            try model.take(reply)
+        }
+        let error = await fixture.client.upload(
+            TransferRequest(server.url + "/x", method: .put), from: source
+        ).failure()
+        #expect(error?.code == .sourceChanged && error?.resumeData == nil)
+        #expect(server.requests.contains { $0.method == "DELETE" && $0.target == "/u/1" })
+    }
+
+    @Test("data in memory resumes only with the same bytes")
+    func memory() async throws {
+        let model = ScriptedUpload()
+        let server = try ScriptedServer { request, reply in
+            guard request.method == "PUT" else { return try model.serve(request, reply) }
+            try reply.interim(104, model.announcement)
+            try model.take(reply, atMost: 100_000)
+            reply.stall()
+        }
+        let fixture = try UploadFixture()
+        let upload = fixture.client.upload(
+            TransferRequest(server.url + "/x", method: .put), from: DataSource(Data(bytes)))
+        for await event in upload.events { if case .checkpoint = event { break } }
+        let data = try #require(await upload.pause())
+        #expect(data.path == nil && data.total == 1_000_000)
+        var other = bytes
+        other[500_000] ^= 1
+        for source in [nil, DataSource(Data(other)), DataSource(Data(bytes.dropLast()))] {
+            #expect(throws: TransferError.self) { try fixture.client.resumeUpload(data, from: source) }
+        }
+        _ = try await fixture.client.resumeUpload(data, from: DataSource(Data(bytes))).value()
+        expectSame(model.inventory.bytes, bytes)
+    }
+
+    @Test("the digest of a large source is given up at once when the upload is paused")
+    func digestIsCancellable() async throws {
+        let fixture = try UploadFixture { $0.sendsDigest = true }
+        let path = fixture.directory.path + "/sparse"
+        try FileDescriptor.open(path, [.readWrite, .create]).truncate(to: 64 << 30)
+        let upload = fixture.client.upload(
+            TransferRequest("http://127.0.0.1:1/x", method: .put), from: try FileSource(path: path))
+        upload.start()
+        try await Task.sleep(for: .milliseconds(50))
+        let start = ContinuousClock.now
+        #expect(await upload.pause() == nil)
+        #expect(start.duration(to: .now) < EngineFixture.patience)
+    }
+}

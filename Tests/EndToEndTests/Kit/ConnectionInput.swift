@@ -1,0 +1,58 @@
+import Glibc
+import SystemCalls
+
+/// Reads a connection by lines and by counts. Used by one thread at a time.
+final class ConnectionInput {
+    private let connection: FileDescriptor
+    private var buffer = [UInt8](repeating: 0, count: 256 << 10)
+    private var filled = 0..<0
+
+    init(_ connection: FileDescriptor) {
+        self.connection = connection
+        var limit = timeval(tv_sec: 30, tv_usec: 0)
+        for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+            setsockopt(connection.rawValue, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
+        }
+    }
+
+    /// The next line without its ending.
+    func line() throws -> String {
+        var line: [UInt8] = []
+        while true {
+            if filled.isEmpty { try fill() }
+            let byte = buffer[filled.lowerBound]
+            filled = filled.dropFirst()
+            if byte == 0x0A { return String(decoding: line.last == 0x0D ? line.dropLast() : line[...], as: UTF8.self) }
+            line.append(byte)
+        }
+    }
+
+    /// Hands over what has arrived, at least one byte and at most so many.
+    /// - Returns: how many bytes they were.
+    func take(_ most: Int, _ body: (UnsafeRawBufferPointer) -> Void) throws -> Int {
+        if filled.isEmpty { try fill() }
+        let part = filled.prefix(most)
+        buffer.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[part])) }
+        filled = filled.dropFirst(part.count)
+        return part.count
+    }
+
+    /// Throws away what has arrived, waiting for at least one byte.
+    func discard() throws {
+        try fill()
+        filled = 0..<0
+    }
+
+    private func fill() throws {
+        while true {
+            let count = recv(connection.rawValue, &buffer, buffer.count, 0)
+            if count > 0 {
+                filled = 0..<count
+                return
+            }
+            if count == 0 { throw WireFailure.closed(leftover: "") }
+            if errno == EAGAIN { throw WireFailure.timedOut("receiving") }
+            if errno != EINTR { throw WireFailure.reset }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+import Glibc
+import SystemCalls
+
+/// A proxy of TCP connections to a server on the loopback interface. It breaks them where a test wants it, and counts
+/// bytes.
+final class FaultProxy: Sendable {
+    enum Direction: Sendable, CaseIterable { case toServer, toClient }
+
+    /// What happens to a connection once so many bytes went in one direction.
+    struct Fault: Sendable {
+        enum Kind: Sendable {
+            /// RST to both sides.
+            case reset
+            /// Nothing more goes in this direction; the connection stays.
+            case stall
+        }
+
+        var kind = Kind.reset
+        var direction: Direction
+        var after: Int
+    }
+
+    private struct State {
+        var faults = 0
+        var connections = 0
+        var passed: [Direction: Int64] = [:]
+    }
+
+    private let listener: LoopbackListener
+    private let state: Monitor<State>
+
+    /// - Parameter fault: that of the next connection; nil: none.
+    init(to server: UInt16, fault: @escaping @Sendable () -> Fault?) throws {
+        let state = Monitor(State())
+        self.state = state
+        listener = try LoopbackListener("fault-proxy") { client, _ in
+            state.withLock { $0.connections += 1 }
+            guard let server = try? LoopbackListener.connect(to: server) else { return }
+            Self.serve(client, server, fault(), state)
+        }
+    }
+
+    /// Breaks every connection after a number of bytes drawn from `bytes`, in a direction drawn with it.
+    convenience init(
+        to server: UInt16, seed: UInt64, bytes: ClosedRange<Int> = 1...(4 << 20), kinds: [Fault.Kind] = [.reset],
+        directions: [Direction] = [.toServer]
+    ) throws {
+        let random = Monitor(SeededHistory(seed))
+        try self.init(to: server) {
+            random.withLock { random in
+                guard let kind = kinds.randomElement(using: &random),
+                    let direction = directions.randomElement(using: &random)
+                else { return nil }
+                return Fault(kind: kind, direction: direction, after: .random(in: bytes, using: &random))
+            }
+        }
+    }
+
+    /// Resets connections.
+    /// - Parameter nextCut: after how many bytes to the server the next one is; nil: never.
+    convenience init(upstream: UInt16, nextCut: @escaping @Sendable () -> Int?) throws {
+        try self.init(to: upstream) { nextCut().map { Fault(direction: .toServer, after: $0) } }
+    }
+
+    var port: UInt16 { listener.port }
+    var url: String { "http://127.0.0.1:\(port)" }
+    /// How many connections were broken.
+    var cuts: Int { state.withLock { $0.faults } }
+    var connections: Int { state.withLock { $0.connections } }
+    var bytesToServer: Int64 { state.withLock { $0.passed[.toServer] ?? 0 } }
+    var bytesToClient: Int64 { state.withLock { $0.passed[.toClient] ?? 0 } }
+
+    private static func serve(
+        _ client: FileDescriptor, _ server: FileDescriptor, _ fault: Fault?, _ state: Monitor<State>
+    ) {
+        let back = try? WorkerThread(name: "fault-proxy") {
+            pass(.toClient, from: server, to: client, fault, state)
+        }
+        pass(.toServer, from: client, to: server, fault, state)
+        back?.join()
+    }
+
+    private static func pass(
+        _ direction: Direction, from source: FileDescriptor, to destination: FileDescriptor, _ fault: Fault?,
+        _ state: Monitor<State>
+    ) {
+        var left = fault?.direction == direction ? fault?.after : nil
+        var buffer = [UInt8](repeating: 0, count: 64 << 10)
+        while true {
+            let count = recv(source.rawValue, &buffer, min(buffer.count, left ?? .max), 0)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else {
+                // A reset is passed on as one, an end as an end.
+                if count < 0 { LoopbackListener.reset(destination) }
+                shutdown(destination.rawValue, Int32(SHUT_WR))
+                return
+            }
+            state.withLock { $0.passed[direction, default: 0] += Int64(count) }
+            guard send(buffer[..<count], to: destination) else {
+                LoopbackListener.reset(source)
+                return
+            }
+            guard let rest = left.map({ $0 - count }) else { continue }
+            left = rest
+            guard rest <= 0, let fault else { continue }
+            state.withLock { $0.faults += 1 }
+            switch fault.kind {
+            case .reset:
+                LoopbackListener.reset(source)
+                LoopbackListener.reset(destination)
+            case .stall:
+                LoopbackListener.awaitEnd(of: source, within: .seconds(60))
+                LoopbackListener.reset(destination)
+            }
+            return
+        }
+    }
+
+    private static func send(_ bytes: ArraySlice<UInt8>, to destination: FileDescriptor) -> Bool {
+        var rest = bytes
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes {
+                Glibc.send(destination.rawValue, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
+            if count > 0 { rest = rest.dropFirst(count) } else if errno != EINTR { return false }
+        }
+        return true
+    }
+}

@@ -1,0 +1,81 @@
+import Glibc
+import SystemCalls
+
+/// Accepts connections on a port of the loopback interface, each served on a thread of its own. All of them end with
+/// this object.
+final class LoopbackListener: Sendable {
+    let port: UInt16
+    private let socket: FileDescriptor
+    private let connections = Monitor<[Int: FileDescriptor]>([:])
+
+    /// - Parameter serve: is given the connection, which is closed after it, and its number, from 1.
+    init(_ name: String, _ serve: @escaping @Sendable (FileDescriptor, Int) -> Void) throws {
+        let listening = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
+        let socket = FileDescriptor(owning: listening.release())
+        self.socket = socket
+        guard case .tcp(_, let port) = listening.address else { throw WireFailure.server("no port") }
+        self.port = port
+        let connections = connections
+        _ = try WorkerThread(name: name) {
+            var number = 0
+            while true {
+                let accepted = accept(socket.rawValue, nil, nil)
+                if accepted < 0 {
+                    if errno == EINTR || errno == ECONNABORTED { continue }
+                    return
+                }
+                _ = fcntl(accepted, F_SETFD, FD_CLOEXEC)
+                number += 1
+                let connection = FileDescriptor(owning: accepted)
+                Self.sendAtOnce(connection)
+                connections.withLock { $0[number] = connection }
+                _ = try? WorkerThread(name: name) { [number] in
+                    serve(connection, number)
+                    _ = connections.withLock { $0.removeValue(forKey: number) }
+                }
+            }
+        }
+    }
+
+    deinit {
+        shutdown(socket.rawValue, Int32(SHUT_RDWR))
+        for connection in connections.withLock({ $0.values }) { shutdown(connection.rawValue, Int32(SHUT_RDWR)) }
+    }
+
+    /// A connection to a port of the loopback interface.
+    static func connect(to port: UInt16) throws -> FileDescriptor {
+        let connection = FileDescriptor(
+            owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0))
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let result = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                Glibc.connect(connection.rawValue, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard result == 0 else { throw WireFailure.system(.current) }
+        sendAtOnce(connection)
+        return connection
+    }
+
+    /// Sends RST now: what the peer has not got is lost. The descriptor stays.
+    static func reset(_ connection: FileDescriptor) {
+        // connect(2) to no address dissolves a TCP connection, with RST where it is established.
+        var nowhere = sockaddr(sa_family: sa_family_t(AF_UNSPEC), sa_data: sockaddr().sa_data)
+        _ = Glibc.connect(connection.rawValue, &nowhere, socklen_t(MemoryLayout<sockaddr>.size))
+    }
+
+    /// Waits until the peer has ended its side, without reading anything.
+    static func awaitEnd(of connection: FileDescriptor, within limit: Duration) {
+        // POLLRDHUP, which Glibc does not show to Swift.
+        var entry = pollfd(fd: connection.rawValue, events: 0x2000, revents: 0)
+        poll(&entry, 1, Deadline(limit).milliseconds)
+    }
+
+    private static func sendAtOnce(_ connection: FileDescriptor) {
+        var one: Int32 = 1
+        setsockopt(connection.rawValue, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
+    }
+}

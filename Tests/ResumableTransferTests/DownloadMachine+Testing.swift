@@ -1,0 +1,59 @@
+import HTTPSemantics
+import ResumableUpload
+
+@testable import ResumableTransfer
+
+extension DownloadMachine {
+    static let now: Int64 = 1_800_000_000
+
+    /// One with bytes of a representation of 100 bytes at hand, if not said otherwise.
+    static func sample(
+        position: Int64 = 40, entityTag: String? = "\"a\"", lastModified: Int64? = nil, total: Int64? = 100,
+        contentCoding: String? = nil, digest: String? = nil, change: (inout RetryPolicy) -> Void = { _ in }
+    ) -> DownloadMachine {
+        var retry = RetryPolicy()
+        retry.delays = [0]
+        change(&retry)
+        let representation = DownloadRepresentation(
+            entityTag: entityTag.flatMap { EntityTag(parsing: $0) },
+            lastModified: lastModified.map { HTTPDate(secondsSinceEpoch: $0).serialized },
+            date: HTTPDate(secondsSinceEpoch: now).serialized, total: total, contentCoding: contentCoding,
+            digest: digest)
+        return DownloadMachine(representation, position: position, retry: retry, random: { 1 })
+    }
+
+    /// The next request; `nil` where something else comes next.
+    mutating func nextRequest() -> DownloadRequest? {
+        if case .send(let request) = next() { request } else { nil }
+    }
+
+    /// Asks for the next request and gives the answer to it.
+    mutating func answer(
+        _ status: Status, _ fields: Fields, position: Int64? = nil, ending: ContentEnding = .whole,
+        location: ResolvedLocation? = nil
+    ) {
+        _ = next()
+        responded(
+            DownloadResponseHead(status: status, fields: fields, location: location),
+            position: position ?? self.position, ending: ending, now: Self.now)
+    }
+
+    /// What an answer to the next request would be.
+    mutating func reception(_ status: Status, _ fields: Fields) -> DownloadReception {
+        _ = next()
+        return reception(of: DownloadResponseHead(status: status, fields: fields))
+    }
+
+    var failure: DownloadFailure? {
+        var ahead = self
+        if case .failed(let failure) = ahead.next() { return failure }
+        return nil
+    }
+
+    /// The wait that comes next, in seconds.
+    var wait: Double? {
+        var ahead = self
+        guard case .wait(let duration, _) = ahead.next() else { return nil }
+        return Double(duration.components.seconds) + Double(duration.components.attoseconds) / 1e18
+    }
+}

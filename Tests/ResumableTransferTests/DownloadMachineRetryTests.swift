@@ -1,0 +1,159 @@
+import HTTPSemantics
+import ResumableUpload
+import Testing
+
+@testable import ResumableTransfer
+
+@Suite("The state machine of a download: refusals, further tries, redirections")
+struct DownloadMachineRetryTests {
+    // MARK: Refusals
+
+    @Test(
+        "a final status ends the download and leaves what is at hand",
+        arguments: [400, 404, 405, 406, 410, 412, 451, 501, 505, 300, 304, 305] as [Status])
+    func refused(status: Status) {
+        var machine = DownloadMachine.sample()
+        #expect(machine.reception(status, ["ETag": "\"a\""]) == .refusal)
+        machine.answer(status, [:])
+        #expect(machine.failure == .refused(status))
+        #expect(machine.position == 40)
+        #expect(machine.representation?.validator != nil)
+    }
+
+    @Test("401, 403 and 407 are refusals of their own", arguments: [401, 403, 407] as [Status])
+    func unauthorized(status: Status) {
+        var machine = DownloadMachine.sample()
+        machine.answer(status, [:])
+        #expect(machine.failure == .unauthorized(status))
+    }
+
+    // MARK: Further tries
+
+    @Test("a status that may pass is waited for", arguments: [408, 425, 429, 500, 502, 503, 504] as [Status])
+    func transient(status: Status) {
+        var machine = DownloadMachine.sample { $0.delays = [3] }
+        machine.answer(status, [:])
+        #expect(machine.wait == 3)
+        _ = machine.next()
+        #expect(machine.nextRequest()?.start == 40)
+    }
+
+    @Test("Retry-After is followed, up to the bound", arguments: [("7", 7.0), ("100000", 600), ("x", 3)])
+    func retryAfter(value: String, seconds: Double) {
+        var machine = DownloadMachine.sample { $0.delays = [3] }
+        machine.answer(503, ["Retry-After": value])
+        #expect(machine.wait == seconds)
+    }
+
+    @Test("tries without progress are counted, and progress starts the count anew")
+    func exhaustion() {
+        var machine = DownloadMachine.sample { $0.triesWithoutProgress = 2 }
+        let part: Fields = ["ETag": "\"a\"", "Content-Range": "bytes 40-99/100"]
+        for _ in 0..<2 {
+            _ = machine.nextRequest()
+            machine.interrupted(.connection)
+            #expect(machine.wait == 0)
+            _ = machine.next()
+        }
+        machine.answer(206, part, position: 41, ending: .cut(.stall))
+        let rest: Fields = ["ETag": "\"a\"", "Content-Range": "bytes 41-99/100"]
+        _ = machine.next()
+        machine.answer(206, rest, position: 41, ending: .cut(.stall))
+        #expect(machine.wait == 0)
+        _ = machine.next()
+        machine.answer(206, rest, position: 41, ending: .cut(.stall))
+        #expect(machine.failure == .exhausted(lastReason: .stall))
+    }
+
+    @Test("bytes that come again are no progress")
+    func noProgress() {
+        var machine = DownloadMachine(retry: RetryPolicy(), random: { 0 })
+        var tries = 0
+        while machine.failure == nil, tries < 100 {
+            tries += 1
+            if machine.wait != nil { _ = machine.next() }
+            // Without a validator every try starts at zero, and is cut at the same place.
+            machine.answer(200, ["Content-Length": "100"], position: 60, ending: .cut(.connection))
+        }
+        #expect(tries == 1 + RetryPolicy().triesWithoutProgress)
+        #expect(machine.representation == nil && machine.position == 0)
+    }
+
+    @Test("a server whose parts never fit is given up")
+    func neverFits() {
+        var machine = DownloadMachine.sample()
+        var requests = 0
+        while machine.failure == nil, requests < 100 {
+            requests += 1
+            if machine.wait != nil { _ = machine.next() }
+            guard let request = machine.nextRequest() else { continue }
+            if request.start == 0 {
+                machine.answer(200, ["ETag": "\"a\""], position: 40, ending: .cut(.connection))
+            } else {
+                machine.answer(206, ["ETag": "\"a\"", "Content-Range": "bytes 0-99/100"])
+            }
+        }
+        #expect(requests < 20)
+    }
+
+    @Test("an other side that cannot be trusted is not asked again")
+    func unusable() {
+        var machine = DownloadMachine.sample()
+        _ = machine.nextRequest()
+        machine.interrupted(.unusableConnection)
+        #expect(machine.failure == .exhausted(lastReason: .unusableConnection))
+    }
+
+    // MARK: Redirections
+
+    private func location(
+        _ uri: String, _ relation: ResolvedLocation.Relation = .sameOrigin
+    ) -> ResolvedLocation { ResolvedLocation(uri: uri, relation: relation) }
+
+    @Test("RED-02: redirections of a download are followed", arguments: [301, 302, 303, 307, 308] as [Status])
+    func redirection(status: Status) {
+        var machine = DownloadMachine.sample()
+        machine.answer(status, [:], location: location("http://h/b"))
+        let request = machine.nextRequest()
+        #expect(request?.resource == .other("http://h/b"))
+        #expect(request?.start == 40)
+        #expect(request?.carriesCredentials == true)
+    }
+
+    @Test("RED-03: credentials never go elsewhere, nor back again from there")
+    func credentials() {
+        var machine = DownloadMachine.sample()
+        machine.answer(302, [:], location: location("http://other/b", .otherOrigin))
+        #expect(machine.nextRequest()?.carriesCredentials == false)
+        machine.answer(302, [:], location: location("http://h/c", .otherOrigin))
+        #expect(machine.nextRequest()?.carriesCredentials == false)
+        machine.answer(302, [:], location: location("http://h/d"))
+        #expect(machine.nextRequest()?.carriesCredentials == false)
+        // A further try begins at the target.
+        machine.interrupted(.connection)
+        _ = machine.next()
+        let again = machine.nextRequest()
+        #expect(again?.resource == .target && again?.carriesCredentials == true)
+    }
+
+    @Test("RED-02: ten redirections are followed, and no more")
+    func loop() {
+        var machine = DownloadMachine(retry: RetryPolicy(), random: { 0 })
+        for number in 1...10 {
+            machine.answer(302, [:], location: location("http://h/\(number)"))
+            #expect(machine.failure == nil)
+        }
+        machine.answer(302, [:], location: location("http://h/11"))
+        #expect(machine.failure == .tooManyRedirects)
+    }
+
+    @Test("a redirection from https to http is refused, and one to nowhere")
+    func unusableLocation() {
+        var insecure = DownloadMachine.sample()
+        insecure.answer(302, [:], location: location("http://h/b", .insecure))
+        #expect(insecure.failure == .insecureRedirect)
+        var nowhere = DownloadMachine.sample()
+        nowhere.answer(302, [:])
+        #expect(nowhere.failure == .refused(302))
+    }
+}

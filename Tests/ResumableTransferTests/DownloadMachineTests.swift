@@ -1,0 +1,308 @@
+import HTTPSemantics
+import ResumableUpload
+import Testing
+
+@testable import ResumableTransfer
+
+@Suite("The state machine of a download")
+struct DownloadMachineTests {
+    private let part: Fields = ["ETag": "\"a\"", "Content-Range": "bytes 40-99/100", "Content-Length": "60"]
+
+    // MARK: Requests
+
+    @Test("RNG-31: a new download asks without Range and If-Range")
+    func firstRequest() {
+        var machine = DownloadMachine(retry: RetryPolicy(), random: { 0 })
+        #expect(
+            machine.nextRequest()
+                == DownloadRequest(resource: .target, start: 0, fields: Fields(), carriesCredentials: true))
+    }
+
+    @Test("RNG-31: what is at hand is gone on from with Range and If-Range of a strong tag")
+    func strongTag() {
+        var machine = DownloadMachine.sample()
+        #expect(machine.nextRequest()?.fields == ["Range": "bytes=40-", "If-Range": "\"a\""])
+    }
+
+    @Test("RNG-31: nothing at hand needs no range, whatever the validator is")
+    func emptyPartial() {
+        var machine = DownloadMachine.sample(position: 0)
+        #expect(machine.nextRequest()?.fields.isEmpty == true)
+    }
+
+    @Test(
+        "RNG-27 RNG-31: a date is a validator only where it is a minute older than the response; a weak tag never is",
+        arguments: [(3600, true), (60, true), (59, false), (0, false), (-10, false)])
+    func date(age: Int64, isValidator: Bool) {
+        for tag in [nil, "W/\"a\""] {
+            let modified = DownloadMachine.now - age
+            var machine = DownloadMachine.sample(entityTag: tag, lastModified: modified)
+            let fields = machine.nextRequest()?.fields
+            #expect(fields?.contains("Range") == isValidator)
+            #expect(
+                fields?["If-Range"] == (isValidator ? HTTPDate(secondsSinceEpoch: modified).serialized : nil))
+            #expect(machine.position == (isValidator ? 40 : 0))
+        }
+    }
+
+    @Test("RNG-27: without a validator everything is asked for again")
+    func noValidator() {
+        var machine = DownloadMachine.sample(entityTag: nil)
+        #expect(machine.nextRequest()?.start == 0)
+        #expect(machine.representation == nil)
+    }
+
+    @Test("RNG-27: content in a coding is gone on with only under a strong tag")
+    func contentCoding() {
+        var dated = DownloadMachine.sample(
+            entityTag: nil, lastModified: DownloadMachine.now - 3600, contentCoding: "gzip")
+        #expect(dated.nextRequest()?.start == 0)
+        var tagged = DownloadMachine.sample(contentCoding: "gzip")
+        #expect(tagged.nextRequest()?.start == 40)
+        #expect(tagged.reception(206, part.merging(["Content-Encoding": "br"])) == .unfit)
+        guard case .resume = tagged.reception(206, part) else {
+            Issue.record("a part need not tell the coding")
+            return
+        }
+    }
+
+    // MARK: 206
+
+    @Test("RNG-28: a part that starts where it was asked for is taken")
+    func part206() {
+        var machine = DownloadMachine.sample()
+        guard case .resume(_, let end) = machine.reception(206, part) else {
+            Issue.record("not taken")
+            return
+        }
+        #expect(end == 100)
+        machine.answer(206, part, position: 100)
+        #expect(machine.isFinished)
+    }
+
+    @Test(
+        "RNG-28: a part that is not the one asked for is not taken, and everything is asked for anew",
+        arguments: [
+            "bytes 0-99/100", "bytes 39-99/100", "bytes 41-99/100", "bytes 40-99/101", "bytes 40-100/*",
+            "bytes 40-99/99", "bytes 40-39/100", "bytes */100", "items 40-99/100", "40-99/100", "bytes=40-99/100",
+            "bytes 40-99", "bytes 40-99/100, bytes 40-99/100", "",
+        ])
+    func otherPart(range: String) {
+        var machine = DownloadMachine.sample()
+        let fields: Fields = ["ETag": "\"a\"", "Content-Range": range]
+        #expect(machine.reception(206, fields) == .unfit)
+        machine.answer(206, fields)
+        #expect(machine.nextRequest()?.fields.isEmpty == true)
+        #expect(machine.position == 0)
+    }
+
+    @Test(
+        "RNG-27: a part of another representation, or of one that is not told, is not taken",
+        arguments: [["ETag": "\"b\""], ["ETag": "W/\"a\""], ["ETag": "a"], [:]] as [Fields])
+    func otherTag(fields: Fields) {
+        var machine = DownloadMachine.sample()
+        #expect(machine.reception(206, fields.merging(["Content-Range": "bytes 40-99/100"])) == .unfit)
+    }
+
+    @Test("RNG-27: two tags are none")
+    func twoTags() {
+        var machine = DownloadMachine.sample()
+        var fields: Fields = ["ETag": "\"a\"", "Content-Range": "bytes 40-99/100"]
+        fields.append("ETag", "\"b\"")
+        #expect(machine.reception(206, fields) == .unfit)
+    }
+
+    @Test("RNG-27: under a date the part must tell the same one, and no other tag")
+    func partUnderDate() {
+        let modified = DownloadMachine.now - 7200
+        let same = HTTPDate(secondsSinceEpoch: modified).serialized
+        let other = HTTPDate(secondsSinceEpoch: modified + 1).serialized
+        let range: Fields = ["Content-Range": "bytes 40-99/100"]
+        var machine = DownloadMachine.sample(entityTag: "W/\"a\"", lastModified: modified)
+        func isTaken(_ fields: Fields) -> Bool {
+            if case .resume = machine.reception(206, range.merging(fields)) { true } else { false }
+        }
+        #expect(isTaken(["Last-Modified": same]))
+        #expect(isTaken(["Last-Modified": same, "ETag": "W/\"a\""]))
+        #expect(!isTaken(["Last-Modified": other]))
+        #expect(!isTaken(["Last-Modified": same, "ETag": "W/\"b\""]))
+        #expect(!isTaken([:]))
+    }
+
+    @Test("RNG-28: several parts in one response are not taken")
+    func multipart() {
+        var machine = DownloadMachine.sample()
+        #expect(
+            machine.reception(206, ["ETag": "\"a\"", "Content-Type": "multipart/byteranges; boundary=x"]) == .unfit)
+    }
+
+    @Test("RNG-28: content that is not as long as the part is not taken", arguments: ["59", "61", "100"])
+    func otherLength(length: String) {
+        var machine = DownloadMachine.sample()
+        #expect(machine.reception(206, part.merging(["Content-Length": length])) == .unfit)
+    }
+
+    @Test("content that is longer than its part spoils what is at hand")
+    func overrun() {
+        var machine = DownloadMachine.sample()
+        machine.answer(206, part, position: 100, ending: .overrun)
+        #expect(machine.nextRequest()?.start == 0)
+        #expect(machine.representation == nil)
+    }
+
+    @Test("a part that nobody asked for cannot be understood")
+    func unaskedPart() {
+        var machine = DownloadMachine(retry: RetryPolicy(), random: { 0 })
+        machine.answer(206, ["ETag": "\"a\"", "Content-Range": "bytes 0-99/100"])
+        guard case .violation = machine.failure else {
+            Issue.record("\(String(describing: machine.failure))")
+            return
+        }
+    }
+
+    @Test("RNG-32: a part that is shorter than the rest is followed by the next one, without a wait")
+    func shortPart() {
+        var machine = DownloadMachine.sample()
+        machine.answer(206, ["ETag": "\"a\"", "Content-Range": "bytes 40-49/100"], position: 50)
+        #expect(machine.nextRequest()?.fields["Range"] == "bytes=50-")
+    }
+
+    @Test("parts that do not tell the total go on until the server has no more")
+    func unknownTotal() {
+        var machine = DownloadMachine.sample(total: nil)
+        machine.answer(206, ["ETag": "\"a\"", "Content-Range": "bytes 40-99/*"], position: 100)
+        #expect(machine.nextRequest()?.fields["Range"] == "bytes=100-")
+        machine.answer(416, ["ETag": "\"a\"", "Content-Range": "bytes */100"])
+        #expect(machine.isFinished)
+        #expect(machine.representation?.total == 100)
+    }
+
+    @Test("RNG-27: a part whose digest contradicts that of the whole is not taken")
+    func digest() {
+        let zero = "sha-256=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:"
+        let other = "sha-256=:AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:"
+        var machine = DownloadMachine.sample(digest: zero)
+        #expect(machine.reception(206, part.merging(["Repr-Digest": other])) == .unfit)
+        guard case .resume = machine.reception(206, part.merging(["Repr-Digest": zero])) else {
+            Issue.record("the same digest was not taken")
+            return
+        }
+    }
+
+    // MARK: 200
+
+    @Test("RNG-29: 200 to a request for a part begins anew, in the same response")
+    func whole() {
+        var machine = DownloadMachine.sample()
+        let fields: Fields = ["ETag": "\"b\"", "Content-Length": "70"]
+        guard case .replace(let representation) = machine.reception(200, fields) else {
+            Issue.record("not taken")
+            return
+        }
+        #expect(representation.total == 70)
+        machine.answer(200, fields, position: 30, ending: .cut(.connection))
+        #expect(machine.wait == 0)
+        _ = machine.next()
+        #expect(machine.nextRequest()?.fields == ["Range": "bytes=30-", "If-Range": "\"b\""])
+        machine.answer(206, ["ETag": "\"b\"", "Content-Range": "bytes 30-69/70"], position: 70)
+        #expect(machine.isFinished)
+    }
+
+    @Test("RNG-28: a part that says 200 is not taken for the whole")
+    func partAs200() {
+        var machine = DownloadMachine.sample()
+        #expect(machine.reception(200, part) == .unfit)
+        guard case .replace = machine.reception(200, part.merging(["Content-Range": "bytes 0-99/100"])) else {
+            Issue.record("the whole was not taken")
+            return
+        }
+    }
+
+    @Test("RNG-32: content that ends before its length is gone on with")
+    func short() {
+        var machine = DownloadMachine(retry: RetryPolicy(), random: { 0 })
+        machine.answer(200, ["ETag": "\"a\"", "Content-Length": "100"], position: 60)
+        _ = machine.next()
+        #expect(machine.nextRequest()?.fields["Range"] == "bytes=60-")
+    }
+
+    @Test("content without a length is whole where its framing says so, and else goes on")
+    func chunked() {
+        let fields: Fields = ["ETag": "\"a\"", "Transfer-Encoding": "chunked"]
+        var machine = DownloadMachine(retry: RetryPolicy(), random: { 0 })
+        machine.answer(200, fields, position: 60, ending: .cut(.connection))
+        #expect(!machine.isFinished)
+        _ = machine.next()
+        #expect(machine.nextRequest()?.start == 60)
+        machine.answer(200, fields, position: 75)
+        #expect(machine.isFinished)
+        #expect(machine.representation?.total == 75)
+    }
+
+    @Test("no content is a representation of no bytes", arguments: [200, 204] as [Status])
+    func empty(status: Status) {
+        var machine = DownloadMachine(retry: RetryPolicy(), random: { 0 })
+        machine.answer(status, status == 200 ? ["Content-Length": "0"] : [:], position: 0)
+        #expect(machine.isFinished)
+    }
+
+    @Test("a transfer coding that is not chunked, and two lengths, cannot be understood")
+    func framing() {
+        var machine = DownloadMachine.sample()
+        var lengths: Fields = ["Content-Length": "10"]
+        lengths.append("Content-Length", "11")
+        for fields in [["Transfer-Encoding": "gzip, chunked"], lengths] as [Fields] {
+            guard case .violation = machine.reception(200, fields) else {
+                Issue.record("\(fields) was taken")
+                continue
+            }
+        }
+        guard case .replace = machine.reception(200, ["Transfer-Encoding": "Chunked"]) else {
+            Issue.record("chunked was not taken")
+            return
+        }
+    }
+
+    // MARK: 416
+
+    @Test("RNG-30: 416 with the size that is at hand is the end, if the validator is the same")
+    func unsatisfiedAtEnd() {
+        var machine = DownloadMachine.sample(position: 100)
+        #expect(machine.nextRequest()?.fields["Range"] == "bytes=100-")
+        machine.answer(416, ["ETag": "\"a\"", "Content-Range": "bytes */100"])
+        #expect(machine.isFinished)
+    }
+
+    @Test("RNG-30: 416 that tells no validator is believed only after a part has told one")
+    func unsatisfiedWithoutValidator() {
+        var machine = DownloadMachine.sample(position: 100)
+        machine.answer(416, ["Content-Range": "bytes */100"])
+        #expect(machine.nextRequest()?.fields == ["Range": "bytes=99-", "If-Range": "\"a\""])
+        var again = machine
+        machine.answer(206, ["ETag": "\"a\"", "Content-Range": "bytes 99-99/100"], position: 100)
+        #expect(machine.isFinished)
+        // A server that goes on like that has something else.
+        again.answer(416, ["Content-Range": "bytes */100"])
+        #expect(again.nextRequest()?.start == 0)
+    }
+
+    @Test(
+        "RNG-30: any other 416 begins anew",
+        arguments: [
+            ["ETag": "\"b\"", "Content-Range": "bytes */100"], ["ETag": "\"a\"", "Content-Range": "bytes */99"],
+            ["ETag": "\"a\"", "Content-Range": "bytes */101"], ["ETag": "\"a\"", "Content-Range": "bytes 100-100/101"],
+            ["ETag": "\"a\"", "Content-Range": "bytes */*"], ["ETag": "\"a\""],
+        ] as [Fields])
+    func unsatisfied(fields: Fields) {
+        var machine = DownloadMachine.sample(position: 100)
+        machine.answer(416, fields)
+        #expect(machine.nextRequest()?.fields.isEmpty == true)
+    }
+
+    @Test("416 to a request for everything is a refusal")
+    func unsatisfiedWithoutRange() {
+        var machine = DownloadMachine(retry: RetryPolicy(), random: { 0 })
+        machine.answer(416, ["Content-Range": "bytes */0"])
+        #expect(machine.failure == .refused(416))
+    }
+}

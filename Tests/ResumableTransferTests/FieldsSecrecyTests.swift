@@ -1,0 +1,40 @@
+import HTTPSemantics
+import Testing
+
+@testable import ResumableTransfer
+
+@Suite struct FieldsSecrecyTests {
+    @Test(
+        "fields that may authorise somebody are known by their names",
+        arguments: [
+            "Authorization", "proxy-authorization", "COOKIE", "Set-Cookie", "X-Auth-Token", "X-Api-Key", "DPoP",
+            "X-Amz-Security-Token", "X-CSRF-Token", "Ocp-Apim-Subscription-Key", "X-Session-Id", "apikey",
+        ])
+    func secrets(name: String) {
+        #expect(Fields.isSecret(name))
+    }
+
+    @Test(
+        "ordinary fields are not hidden",
+        arguments: ["Content-Type", "Upload-Offset", "Accept", "User-Agent", "ETag", "X-Author", "X-Tenant"])
+    func ordinary(name: String) {
+        #expect(!Fields.isSecret(name))
+    }
+
+    @Test("what describes the representation goes with the creation alone")
+    func partition() {
+        let fields: Fields = [
+            "Content-Type": "text/plain", "Content-Disposition": "inline", "If-None-Match": "*", "X-Tenant": "7",
+            "Repr-Digest": "x", "Content-Length": "5", "Upload-Offset": "7", "Transfer-Encoding": "chunked",
+        ]
+        #expect(fields.fieldsOfEveryRequest.map(\.name) == ["X-Tenant"])
+        #expect(fields.creationFields.count == 4)
+    }
+
+    @Test("later fields replace earlier ones of the same name, all their lines kept")
+    func merging() {
+        let merged = (["A": "1", "B": "2"] as Fields).merging(["a": "3", "C": "4", "A": "5"])
+        #expect(merged.values("A") == ["3", "5"])
+        #expect(merged["B"] == "2" && merged["C"] == "4")
+    }
+}

@@ -1,0 +1,244 @@
+import Foundation
+import Glibc
+import SystemCalls
+import Testing
+
+@testable import ResumableTransfer
+
+@Suite("The partial file of a download")
+struct PartialFileTests {
+    private let directory: TemporaryDirectory
+    private let place: PartialPlace
+    private let bytes = (0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        let storage = TransferStorage(path: directory.path + "/storage")
+        place = try #require(try PartialPlace.open(.file(directory.path + "/result.bin"), storage: storage))
+    }
+
+    /// The record of a partial file with bytes in it, which is closed afterwards.
+    private func leave(_ count: Int = 150_000, synchronized: Bool = true) throws -> DownloadRecord {
+        let partial = try PartialFile.create(in: place)
+        try partial.begin()
+        try bytes[..<count].withUnsafeBytes { try partial.write($0) }
+        if synchronized { #expect(partial.synchronize() == nil) }
+        let mark = partial.mark
+        return DownloadRecord(
+            destination: directory.path + "/result.bin", partialName: partial.name, inode: partial.inode,
+            received: mark.position, synchronized: mark.position, bootID: BootIdentity.current,
+            tailDigest: mark.tailDigest, entityTag: "\"a\"", total: 200_000)
+    }
+
+    private func path(_ record: DownloadRecord) -> String { directory.path + "/" + record.partialName }
+
+    /// Where a later run goes on; `nil` where it has to begin anew.
+    private func position(_ record: DownloadRecord) throws -> Int64? {
+        switch try PartialFile.open(record, in: place) {
+        case .usable(let partial): return partial.position
+        case .unusable: return nil
+        case .busy:
+            Issue.record("busy")
+            return nil
+        }
+    }
+
+    private func change(_ record: DownloadRecord, _ body: (FileDescriptor) throws -> Void) throws {
+        try body(FileDescriptor.open(path(record), .readWrite))
+    }
+
+    private var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? [] }
+
+    // MARK: Going on
+
+    @Test("what was left is gone on with, and the record is one that resume data may hold")
+    func goOn() throws {
+        let record = try leave()
+        #expect(record.isValid)
+        #expect(try position(record) == 150_000)
+    }
+
+    @Test("in the same run of the system all bytes count, those after the record too")
+    func longer() throws {
+        let record = try leave()
+        try change(record) { file in try bytes[150_000..<160_000].withUnsafeBytes { try file.write($0, at: 150_000) } }
+        #expect(try position(record) == 160_000)
+    }
+
+    @Test("after a restart of the system only what was synchronised counts")
+    func otherRun() throws {
+        var record = try leave()
+        record.bootID = "another"
+        try change(record) { file in try bytes[150_000..<160_000].withUnsafeBytes { try file.write($0, at: 150_000) } }
+        #expect(try position(record) == 150_000)
+        #expect(try FileDescriptor.open(path(record), .readOnly).status().size == 150_000)
+        record.synchronized = 90_000
+        #expect(try position(record) == 90_000)
+        record.bootID = ""
+        try change(record) { try $0.truncate(to: 80_000) }
+        #expect(try position(record) == 80_000)
+    }
+
+    @Test("bytes that are not those that were left are not gone on with, and are removed")
+    func garbled() throws {
+        for damage in 0..<3 {
+            let record = try leave()
+            try change(record) { file in
+                switch damage {
+                case 0: try [UInt8(0)].withUnsafeBytes { try file.write($0, at: 149_000) }
+                case 1: try file.truncate(to: 149_999)
+                default: try file.truncate(to: 200_001)
+                }
+            }
+            #expect(try position(record) == nil)
+            #expect(names.isEmpty)
+        }
+    }
+
+    @Test("a link, a FIFO, a directory, a file with two names and another file are neither used nor touched")
+    func strange() throws {
+        for kind in 0..<5 {
+            let record = try leave()
+            let path = path(record)
+            let kept = directory.path + "/kept"
+            #expect(rename(path, kept) == 0)
+            switch kind {
+            case 0: #expect(symlink(kept, path) == 0)
+            case 1: #expect(mkfifo(path, 0o600) == 0)
+            case 2: #expect(mkdir(path, 0o700) == 0)
+            case 3: #expect(link(kept, path) == 0)
+            default: _ = try directory.file(record.partialName, [UInt8](bytes[..<150_000]))
+            }
+            #expect(try position(record) == nil)
+            #expect(try PartialFile.discard(record, in: place))
+            #expect(Set(names) == ["kept", record.partialName])
+            try FileManager.default.removeItem(atPath: path)
+            try FileManager.default.removeItem(atPath: kept)
+        }
+    }
+
+    @Test("a file of somebody else is not used", .enabled(if: geteuid() == 0, "needs root, to give a file away"))
+    func otherOwner() throws {
+        let record = try leave()
+        #expect(chown(path(record), 12345, 12345) == 0)
+        #expect(try position(record) == nil)
+        #expect(names == [record.partialName])
+    }
+
+    @Test("one that a transfer writes is neither used nor removed")
+    func busy() throws {
+        let record = try leave()
+        guard case .usable(let partial) = try PartialFile.open(record, in: place) else {
+            Issue.record("not usable")
+            return
+        }
+        guard case .busy = try PartialFile.open(record, in: place) else {
+            Issue.record("not busy")
+            return
+        }
+        #expect(try !PartialFile.discard(record, in: place))
+        #expect(names == [partial.name])
+    }
+
+    @Test("one that is gone is no error")
+    func gone() throws {
+        let record = try leave()
+        #expect(try PartialFile.discard(record, in: place))
+        #expect(names.isEmpty)
+        #expect(try position(record) == nil)
+        #expect(try PartialFile.discard(record, in: place))
+    }
+
+    // MARK: Content
+
+    @Test("another representation comes under another name, so that an older record finds nothing")
+    func otherName() throws {
+        let record = try leave()
+        guard case .usable(let partial) = try PartialFile.open(record, in: place) else {
+            Issue.record("not usable")
+            return
+        }
+        try partial.begin()
+        try bytes.withUnsafeBytes { try partial.write($0) }
+        #expect(partial.position == 200_000)
+        #expect(names == [partial.name])
+        #expect(partial.name != record.partialName)
+        #expect(try position(record) == nil)
+    }
+
+    @Test("bytes beyond the end are not written")
+    func overrun() throws {
+        let partial = try PartialFile.create(in: place)
+        partial.goOn(at: 0, end: 10)
+        #expect(throws: Errno.fileTooLarge) { try bytes[..<11].withUnsafeBytes { try partial.write($0) } }
+        #expect(partial.isOverrun && partial.position == 10 && partial.failure == nil)
+        #expect(try FileDescriptor.open(directory.path + "/" + partial.name, .readOnly).status().size == 10)
+    }
+
+    @Test("32 MiB are as much as is left unsynchronised; the mark follows")
+    func synchronization() throws {
+        let partial = try PartialFile.create(in: place)
+        try partial.begin()
+        let block = [UInt8](repeating: 5, count: 1 << 20)
+        for _ in 0..<31 { try block.withUnsafeBytes { try partial.write($0) } }
+        #expect(!partial.needsSynchronization())
+        try block.withUnsafeBytes { try partial.write($0) }
+        #expect(partial.needsSynchronization())
+        #expect(!partial.needsSynchronization())
+        #expect(partial.mark.position == 0)
+        #expect(partial.synchronize() == nil)
+        #expect(partial.mark.position == 32 << 20 && partial.mark.tailDigest?.utf8.count == 64)
+        #expect(!partial.needsSynchronization())
+    }
+
+    @Test("after a failure to synchronise nothing more is taken, and another try does not succeed")
+    func failedSynchronization() throws {
+        let partial = try PartialFile.create(in: place)
+        try partial.begin()
+        partial.close()
+        #expect(partial.synchronize() == .badDescriptor)
+        #expect(partial.synchronize() == .badDescriptor)
+        #expect(partial.failure == .badDescriptor)
+        #expect(throws: Errno.badDescriptor) { try bytes.withUnsafeBytes { try partial.write($0) } }
+        #expect(throws: Errno.badDescriptor) { try partial.publish() }
+    }
+
+    // MARK: The end
+
+    @Test("the file takes its name in place of another one, whose permissions it gets")
+    func publish() throws {
+        let path = try directory.file("result.bin", [1, 2, 3])
+        #expect(chmod(path, 0o640) == 0)
+        let partial = try PartialFile.create(in: place)
+        try partial.begin()
+        try bytes.withUnsafeBytes { try partial.write($0) }
+        #expect(try partial.publish() == path)
+        #expect(names == ["result.bin"])
+        #expect([UInt8](try Data(contentsOf: URL(filePath: path))) == bytes)
+        #expect(try FileDescriptor.open(path, .readOnly).status().permissions == 0o640)
+    }
+
+    @Test("a file that somebody put in its place does not become the result")
+    func replaced() throws {
+        let partial = try PartialFile.create(in: place)
+        try FileManager.default.removeItem(atPath: directory.path + "/" + partial.name)
+        _ = try directory.file(partial.name, [1])
+        #expect(throws: Errno.noSuchFile) { try partial.publish() }
+        partial.remove()
+        #expect(names == [partial.name])
+    }
+
+    // MARK: Names
+
+    @Test(
+        "names fit into a directory and are known again", arguments: ["a", "r.bin", String(repeating: "ä", count: 127)])
+    func names(destination: String) {
+        let name = PartialFile.name(for: destination)
+        #expect(name.utf8.count <= 255)
+        #expect(PartialFile.isName(name, for: destination))
+        #expect(!PartialFile.isName(name, for: "other"))
+        #expect(!PartialFile.isName(name, for: nil))
+        #expect(PartialFile.isName(PartialFile.name(for: nil), for: nil))
+        #expect(!PartialFile.isName(destination, for: destination))
+    }
+}

@@ -1,0 +1,65 @@
+import ResumableUpload
+import Testing
+
+@testable import ResumableTransfer
+
+@Suite struct RequestURITests {
+    @Test(
+        "CLI-24: Location is resolved against the URI of the request",
+        arguments: [
+            ("../u/1", "https://host.example/a/u/1"), ("/u/1", "https://host.example/u/1"),
+            ("u/1?x=y", "https://host.example/a/b/u/1?x=y"), ("//host.example/u", "https://host.example/u"),
+            ("https://host.example:443/u", "https://host.example:443/u"), ("?n=1", "https://host.example/a/b/c?n=1"),
+            ("https://me:pass@host.example/u#part", "https://host.example/u"),
+            ("HTTPS://HOST.example/u", "HTTPS://HOST.example/u"),
+        ])
+    func resolution(reference: String, expected: String) throws {
+        let base = try #require(RequestURI("https://host.example/a/b/c?q=1"))
+        let location = try #require(base.location(reference))
+        #expect(location.uri.lowercased() == expected.lowercased())
+        #expect(location.relation == .sameOrigin)
+    }
+
+    @Test(
+        "another origin is told apart from a less secure one",
+        arguments: [
+            ("https://host.example/", "https://other.example/u", ResolvedLocation.Relation.otherOrigin),
+            ("https://host.example/", "https://host.example:444/u", .otherOrigin),
+            ("https://host.example/", "http://host.example/u", .insecure),
+            ("https://host.example/", "http://other.example/u", .insecure),
+            ("http://host.example/", "https://host.example/u", .otherOrigin),
+            ("http://host.example/", "//other.example/u", .otherOrigin),
+            ("http://host.example:80/", "http://host.example/u", .sameOrigin),
+            ("http://[::1]:8080/", "http://[::1]:8080/u", .sameOrigin),
+        ])
+    func relations(base: String, reference: String, relation: ResolvedLocation.Relation) throws {
+        #expect(try #require(RequestURI(base)).location(reference)?.relation == relation)
+    }
+
+    @Test(
+        "what cannot be asked over HTTP is no location",
+        arguments: ["ftp://host.example/u", "", "mailto:a@b.example"])
+    func unusable(reference: String) throws {
+        #expect(try #require(RequestURI("http://host.example/")).location(reference) == nil)
+    }
+
+    @Test("only absolute http and https URIs are requests", arguments: ["", "/a", "host", "file:///a", "http:///a"])
+    func invalid(text: String) {
+        #expect(RequestURI(text) == nil)
+    }
+
+    @Test("userinfo becomes credentials of its own, and never stays in the URI")
+    func userinfo() throws {
+        let uri = try #require(RequestURI("http://me:p%40ss@host.example/a#b"))
+        #expect(uri.text == "http://host.example/a")
+        #expect(uri.basicCredentials == "Basic bWU6cEBzcw==")
+        #expect(RequestURI("http://host.example/")?.basicCredentials == nil)
+    }
+
+    @Test("CLI-31: what is shown has neither query nor the path of an upload resource")
+    func shown() throws {
+        let uri = try #require(RequestURI("http://host.example:81/u/secret?key=private"))
+        #expect(uri.description(hidingPath: false) == "http://host.example:81/u/secret?(hidden)")
+        #expect(uri.description(hidingPath: true) == "http://host.example:81/(hidden)")
+    }
+}
