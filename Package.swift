@@ -40,7 +40,10 @@ let package = Package(
             swiftSettings: strict),
         .executableTarget(
             name: "onward",
-            dependencies: ["TransferServer", "UploadStorage", "SystemCalls"],
+            dependencies: [
+                "TransferServer", "UploadStorage", "ResumableTransfer", "ResumableUpload", "HTTPSemantics", "Digests",
+                "SystemCalls",
+            ],
             swiftSettings: strict,
             linkerSettings: [
                 // The executable's own `poll` has to be found by libmicrohttpd (see PollInterposition.swift).
@@ -58,6 +61,9 @@ let package = Package(
         .testTarget(name: "TransferServerTests", dependencies: ["TransferServer"], swiftSettings: strict),
         .testTarget(
             name: "ResumableTransferTests", dependencies: ["ResumableTransfer", "SystemCalls"], swiftSettings: strict),
+        .testTarget(
+            name: "onwardTests", dependencies: ["onward", "ResumableTransfer", "HTTPSemantics", "SystemCalls"],
+            swiftSettings: strict),
         .testTarget(
             name: "EndToEndTests",
             dependencies: [

@@ -11,6 +11,11 @@ enum Onward {
         switch arguments.first {
         case "serve":
             status = ServeCommand.run(Array(arguments.dropFirst()))
+        case "put": status = PutCommand.run(Array(arguments.dropFirst()))
+        case "get": status = GetCommand.run(Array(arguments.dropFirst()))
+        case "resume": status = ResumeCommand.run(Array(arguments.dropFirst()))
+        case "status": status = StatusCommand.run(Array(arguments.dropFirst()))
+        case "cancel": status = CancelCommand.run(Array(arguments.dropFirst()))
         case nil:
             Console.error(usage)
             status = .usage
@@ -21,7 +26,7 @@ enum Onward {
             Console.output("onward \(version)")
             status = .done
         case .some(let other):
-            Console.error("onward: there is no command '\(other)'\n\n" + usage)
+            Console.error("onward: there is no command '\(DisplayText.printable(other))'\nSee 'onward --help'.")
             status = .usage
         }
         exit(status.rawValue)
@@ -30,23 +35,15 @@ enum Onward {
     static let version = "0.1.0"
 
     private static let usage = """
-        usage: onward serve [OPTIONS]    serve resumable uploads and Range downloads
-               onward serve --help       the options
+        usage: onward put FILE... URL    upload; a URL that ends in / is a collection
+               onward get URL [-o FILE]  download
+               onward resume [STATE]     go on with what was interrupted
+               onward status             what is interrupted, and how far it is
+               onward cancel STATE       forget it, and delete it on the server
+               onward serve              serve resumable uploads and Range downloads
                onward version
+
+        Run the same command again and it goes on where it stopped.
+        'onward COMMAND --help' lists the options.
         """
-}
-
-/// Exit statuses, as sysexits.h has them.
-enum ExitStatus: Int32 {
-    case done = 0
-    case usage = 64
-    case addressBusy = 69
-    case dataUnusable = 74
-    case dataInUse = 75
-}
-
-/// Lines for the person at the terminal.
-enum Console {
-    static func output(_ text: String) { LogOutput(descriptor: STDOUT_FILENO).write(text + "\n") }
-    static func error(_ text: String) { LogOutput(descriptor: STDERR_FILENO).write(text + "\n") }
 }

@@ -91,7 +91,7 @@ enum ServeCommand {
         switch error {
         case .inUse:
             Console.error("onward serve: another server uses \(root). Stop it, or choose another --root.")
-            return .dataInUse
+            return .tryAgain
         case .unusableRoot(let reason), .foreignData(let reason):
             Console.error("onward serve: \(root) cannot be used: \(reason)")
         case .damaged(let reason):
@@ -108,14 +108,14 @@ enum ServeCommand {
         default:
             Console.error("onward serve: \(root) cannot be used: \(error)")
         }
-        return .dataUnusable
+        return .inputOutput
     }
 
     private static func report(_ error: Server.StartError) -> ExitStatus {
         switch error {
         case .cannotListen(let address, let reason):
             Console.error("onward serve: cannot listen on \(address): \(explanation(of: reason, address))")
-            return .addressBusy
+            return .unavailable
         case .anonymousBeyondLoopback(let address):
             Console.error(
                 """

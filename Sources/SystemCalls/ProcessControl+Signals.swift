@@ -1,0 +1,42 @@
+import Glibc
+
+extension ProcessControl {
+    /// Keeps `signals` from being delivered to any thread that is started later; ``awaitSignal(of:)`` gets them.
+    /// - Returns: those of them that whoever started this process has not told it to ignore (nohup(1)).
+    public static func hold(_ signals: [Int32]) -> [Int32] {
+        let wanted = signals.filter { signal in
+            var action = sigaction()
+            sigaction(signal, nil, &action)
+            return !isIgnored(action)
+        }
+        var set = set(of: wanted)
+        pthread_sigmask(SIG_BLOCK, &set, nil)
+        return wanted
+    }
+
+    /// Waits for one of `signals`, which are held.
+    public static func awaitSignal(of signals: [Int32]) -> Int32 {
+        var set = set(of: signals)
+        var number: Int32 = 0
+        while sigwait(&set, &number) != 0 {}
+        return number
+    }
+
+    /// A write to a pipe that nobody reads fails instead of ending the process.
+    public static func ignoreBrokenPipes() { signal(SIGPIPE, SIG_IGN) }
+
+    /// Ends the process now: nothing is flushed, no handler runs.
+    public static func endNow(_ status: Int32) -> Never { _exit(status) }
+
+    private static func isIgnored(_ action: sigaction) -> Bool {
+        // SIG_IGN has no value that could be compared as a function.
+        unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
+    }
+
+    private static func set(of signals: [Int32]) -> sigset_t {
+        var set = sigset_t()
+        sigemptyset(&set)
+        for signal in signals { sigaddset(&set, signal) }
+        return set
+    }
+}

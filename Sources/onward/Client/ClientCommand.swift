@@ -1,0 +1,58 @@
+import SystemCalls
+
+/// What the client commands have in common: help, options, operands, and waiting for the end.
+struct ClientCommand: Sendable {
+    let name: String
+    /// What stands above the options in the help.
+    let explanation: String
+    let options: [CommandOption<ClientSettings>]
+
+    /// Reads the command line and does what it says.
+    /// - Parameters:
+    ///   - check: makes of options and operands what is to be done.
+    ///   - work: does it.
+    func run<Plan: Sendable>(
+        _ arguments: [String], check: (ClientSettings, [String]) throws(OptionError) -> Plan,
+        work: @escaping @Sendable (Plan, ClientSettings, TransferReport, SignalWatch) async -> ExitStatus
+    ) -> ExitStatus {
+        let parser = OptionParser(options: options)
+        if arguments.contains("--help") || arguments.contains("-h") {
+            Console.output(explanation + "\n" + parser.help())
+            return .done
+        }
+        var settings = ClientSettings()
+        let plan: Plan
+        do throws(OptionError) {
+            let operands = try parser.operands(of: arguments, into: &settings)
+            settings = try settings.checked()
+            plan = try check(settings, operands)
+        } catch {
+            // Also where --json stands behind what is wrong.
+            settings.isJSON = arguments.contains("--json")
+            let report = TransferReport(command: name, settings: settings)
+            return report.ended(CommandFailure(error), advice: "See 'onward \(name) --help'.")
+        }
+        let final = settings
+        return wait(final) { report, signals in await work(plan, final, report, signals) }
+    }
+
+    private func wait(
+        _ settings: ClientSettings, _ work: @escaping @Sendable (TransferReport, SignalWatch) async -> ExitStatus
+    ) -> ExitStatus {
+        let report = TransferReport(command: name, settings: settings)
+        let signals: SignalWatch
+        do throws(Errno) {
+            signals = try SignalWatch()
+        } catch {
+            return report.ended(
+                CommandFailure(.internalFailure, "internal-failure", "no thread can be started: \(error)"))
+        }
+        let end = Monitor<ExitStatus?>(nil)
+        Task {
+            let status = await work(report, signals)
+            end.withLock { $0 = status }
+            end.notifyAll()
+        }
+        return end.waitForever { $0 }
+    }
+}

@@ -1,0 +1,44 @@
+import HTTPSemantics
+import ResumableTransfer
+import SystemCalls
+
+extension ClientSettings {
+    /// The client that these settings ask for.
+    /// - Parameter report: told the head of every message, with `--verbose`.
+    func client(for report: TransferReport? = nil) throws(CommandFailure) -> TransferClient {
+        var configuration = TransferClient.Configuration()
+        configuration.creation = isPlain ? .plain : isCareful ? .careful : .optimistic
+        configuration.dialect = dialect
+        configuration.maximumContent = appendSize
+        if let retries { configuration.retry.triesWithoutProgress = retries }
+        if let stallTimeout { configuration.stallTimeout = .seconds(stallTimeout) }
+        configuration.rateLimit = rateLimit
+        configuration.caFile = caFile
+        configuration.sendsDigest = sendsDigest
+        if isVerbose, let report {
+            configuration.observer = { record in report.head(record) }
+        }
+        if let caFile, !ClientSettings.isReadable(caFile) {
+            throw CommandFailure(.inputOutput, "cacert", "the certificates in \(caFile) cannot be read")
+        }
+        if let tokenFile {
+            let file = TokenFile(path: tokenFile)
+            // What is wrong with it is said before anything else happens.
+            _ = try file.authorization()
+            configuration.authorize = { request in
+                let authorization = try file.authorization()
+                request.fields.set("Authorization", authorization)
+            }
+        }
+        return TransferClient(configuration)
+    }
+
+    private static func isReadable(_ path: String) -> Bool {
+        (try? FileDescriptor.open(path, [.readOnly, .nonBlocking])) != nil
+    }
+
+    /// What a state remembers of these settings.
+    var saved: SavedTransfer.Options {
+        SavedTransfer.Options(tokenFile: tokenFile, caFile: caFile, appendSize: appendSize)
+    }
+}

@@ -1,0 +1,52 @@
+import HTTPSemantics
+import ResumableTransfer
+import ResumableUpload
+
+/// What a client command was told.
+struct ClientSettings: Sendable {
+    var fields = Fields()
+    var tokenFile: String?
+    var stateFile: String?
+    var retries: Int?
+    /// Seconds.
+    var stallTimeout: Int64?
+    /// Bytes a second.
+    var rateLimit: Int64?
+    var caFile: String?
+    var restarts = false
+    var isVerbose = false
+    var isJSON = false
+    var isQuiet = false
+
+    // Of put
+    var method: Method?
+    var isCareful = false
+    var isPlain = false
+    var dialect = Dialect.interop8
+    var appendSize: Int64?
+    var sendsDigest = false
+
+    // Of get
+    var output: String?
+
+    /// What two options together contradict.
+    func checked() throws(OptionError) -> ClientSettings {
+        if isCareful && isPlain { throw OptionError("--careful and --plain exclude each other") }
+        if isPlain && appendSize != nil {
+            throw OptionError("--plain is one request: --append-size cannot bound it")
+        }
+        if tokenFile != nil && fields.contains("Authorization") {
+            throw OptionError("--token-file and --header 'Authorization: ...' exclude each other")
+        }
+        return self
+    }
+
+    /// The same, with what a state remembers where the command line says nothing.
+    func completed(by saved: SavedTransfer.Options) -> ClientSettings {
+        var result = self
+        if tokenFile == nil && !fields.contains("Authorization") { result.tokenFile = saved.tokenFile }
+        result.caFile = caFile ?? saved.caFile
+        result.appendSize = appendSize ?? saved.appendSize
+        return result
+    }
+}

@@ -1,0 +1,61 @@
+import HTTPSemantics
+import ResumableTransfer
+
+/// Why a command ends, in words for the person who gave it.
+struct CommandFailure: Error, Sendable {
+    var status: ExitStatus
+    /// A stable word for programs.
+    var code: String
+    var message: String
+    /// Of the response that decided, if one did.
+    var response: Status?
+}
+
+extension CommandFailure {
+    init(_ status: ExitStatus, _ code: String, _ message: String) {
+        self.init(status: status, code: code, message: message, response: nil)
+    }
+
+    init(_ error: OptionError) {
+        self.init(.usage, "usage", error.message)
+    }
+
+    init(_ error: TransferError) {
+        var message = error.message
+        if let reason = error.response.flatMap({ ResponseReason.of($0) }) { message += " It says: \(reason)" }
+        if let underlying = error.underlying, !underlying.isEmpty { message += " (\(underlying))" }
+        self.init(
+            status: ExitStatus(error.code), code: error.code.rawValue, message: DisplayText.printable(message),
+            response: error.status)
+    }
+}
+
+extension ExitStatus {
+    /// How a command ends with this error.
+    init(_ code: TransferError.Code) {
+        self =
+            switch code {
+            case .paused, .cancelled, .shutDown, .hostNotFound, .cannotConnect, .proxyFailed, .connectionLost,
+                .timedOut,
+                .serverUnavailable:
+                .tryAgain
+            case .insecureConnection, .offsetConflict, .refused, .gone, .tooLarge, .offsetLost, .offsetImpossible,
+                .locationChanged, .locationUnusable, .digestMismatch, .tooManyRedirects, .insecureRedirect,
+                .protocolViolation:
+                .unavailable
+            case .unauthorized: .notAllowed
+            case .noSuchSource: .noSource
+            case .sourceChanged: .sourceChanged
+            case .sourceUnavailable, .destinationUnusable, .storageUnusable, .resumeDataInvalid, .authorizationFailed:
+                .inputOutput
+            case .invalidRequest: .usage
+            case .resumeDataUsed, .internalFailure: .internalFailure
+            }
+    }
+
+    /// How a command ends that had several transfers: a failure for good counts more than an interruption.
+    static func worse(_ left: ExitStatus, _ right: ExitStatus) -> ExitStatus {
+        if left == .done { return right }
+        return left == .tryAgain && right != .done ? right : left
+    }
+}

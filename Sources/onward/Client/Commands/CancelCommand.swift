@@ -1,0 +1,60 @@
+import ResumableTransfer
+
+/// `onward cancel`: forgets a transfer, and deletes the upload on the server or the partial file here.
+enum CancelCommand {
+    private static let command = ClientCommand(
+        name: "cancel",
+        explanation: """
+            usage: onward cancel [OPTIONS] STATE
+
+            Forgets an interrupted transfer: deletes the upload on the server, or the partial
+            file of a download. STATE is what 'onward status' shows, or the path of a state file.
+            """,
+        options: ClientSettings.cancelOptions)
+
+    static func run(_ arguments: [String]) -> ExitStatus {
+        command.run(arguments, check: check) { name, settings, report, _ in await cancel(name, settings, report) }
+    }
+
+    private static func check(_ settings: ClientSettings, _ operands: [String]) throws(OptionError) -> String {
+        guard let first = operands.first else { throw OptionError("STATE is missing; 'onward status' lists them") }
+        guard operands.count == 1 else { throw OptionError("unexpected '\(operands[1])'; one STATE is cancelled") }
+        return first
+    }
+
+    private static func cancel(
+        _ name: String, _ settings: ClientSettings, _ report: TransferReport
+    ) async -> ExitStatus {
+        var isKept = false
+        do throws(CommandFailure) {
+            let state = try StateReference.find(name).claim()
+            defer { withExtendedLifetime(state) {} }
+            // Read again: until the lock was there, it could change.
+            guard let (saved, resumeData) = try state.load() else {
+                throw CommandFailure(.noSource, "no-such-state", "there is no state '\(name)' any more")
+            }
+            isKept = true
+            try await discard(resumeData, try settings.completed(by: saved.options).client())
+            state.remove()
+            let what =
+                saved.identity.kind == .put ? "the upload is deleted on the server" : "the partial file is deleted"
+            report.note("Forgot \(StateFile.subject(of: saved.identity)); \(what).")
+            return .done
+        } catch {
+            let hint = error.status == .notAllowed ? " Give credentials with --token-file or --header." : ""
+            return report.ended(error, advice: isKept ? "Nothing was forgotten." + hint : nil)
+        }
+    }
+
+    private static func discard(
+        _ data: ResumeData, _ client: TransferClient
+    ) async throws(CommandFailure) {
+        do throws(TransferError) {
+            try await client.discard(data)
+        } catch {
+            await client.shutDown()
+            throw CommandFailure(error)
+        }
+        await client.shutDown()
+    }
+}

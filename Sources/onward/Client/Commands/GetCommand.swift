@@ -1,0 +1,51 @@
+/// `onward get`: downloads a file.
+enum GetCommand {
+    private struct Plan: Sendable {
+        var url: TransferURL
+        /// Absolute.
+        var path: String
+    }
+
+    private static let command = ClientCommand(
+        name: "get",
+        explanation: """
+            usage: onward get [OPTIONS] URL [-o FILE]
+
+            Downloads a file. It appears under its name when it is whole. Run the same command
+            again and it goes on where it stopped. Sizes take K M G T (powers of 1000) and KiB
+            MiB GiB TiB (of 1024), durations s m h d.
+            """,
+        options: ClientSettings.getOptions)
+
+    static func run(_ arguments: [String]) -> ExitStatus {
+        command.run(arguments, check: check) { plan, settings, report, signals in
+            guard !AbsolutePath.isDirectory(plan.path) else {
+                return report.ended(
+                    CommandFailure(.inputOutput, "destination-unusable", "\(plan.path) is a directory"))
+            }
+            return await DownloadJob(plan.url, to: plan.path, settings).run(report, signals)
+        }
+    }
+
+    private static func check(_ settings: ClientSettings, _ operands: [String]) throws(OptionError) -> Plan {
+        guard let first = operands.first else { throw OptionError("URL is missing") }
+        guard operands.count == 1 else {
+            throw OptionError("unexpected '\(operands[1])'; one URL is fetched, to the file that -o names")
+        }
+        let url = try TransferURL(first)
+        if url.hasCredentials && settings.tokenFile != nil {
+            throw OptionError("--token-file and a user in the URL exclude each other")
+        }
+        var output = settings.output ?? "."
+        if output.hasSuffix("/") || AbsolutePath.isDirectory(output) {
+            guard let name = url.fileName else {
+                throw OptionError("'\(first)' names no file; say with -o FILE where it goes")
+            }
+            output += (output.hasSuffix("/") ? "" : "/") + name
+        }
+        guard let path = AbsolutePath.of(output) else {
+            throw OptionError("'\(output)' lies in a directory that is not there")
+        }
+        return Plan(url: url, path: path)
+    }
+}

@@ -1,0 +1,87 @@
+import HTTPSemantics
+
+/// `onward put`: uploads files.
+enum PutCommand {
+    private struct Plan: Sendable {
+        /// Absolute.
+        var paths: [String]
+        var url: TransferURL
+    }
+
+    private static let command = ClientCommand(
+        name: "put",
+        explanation: """
+            usage: onward put [OPTIONS] FILE... URL
+
+            Uploads files. To a URL that ends in / they are posted, and the server chooses their
+            URLs; else the one file is put there. Run the same command again and it goes on where
+            it stopped. Sizes take K M G T (powers of 1000) and KiB MiB GiB TiB (of 1024),
+            durations s m h d.
+            """,
+        options: ClientSettings.putOptions)
+
+    static func run(_ arguments: [String]) -> ExitStatus {
+        command.run(arguments, check: check) { plan, settings, report, signals in
+            await put(plan, settings, report, signals)
+        }
+    }
+
+    private static func check(_ settings: ClientSettings, _ operands: [String]) throws(OptionError) -> Plan {
+        guard operands.count >= 2, let last = operands.last else {
+            throw OptionError(
+                operands.isEmpty ? "FILE and URL are missing" : "'\(operands[0])' is alone: FILE and URL are needed")
+        }
+        let files = operands.dropLast()
+        let url = try TransferURL(last)
+        guard files.count == 1 || url.isCollection else {
+            throw OptionError("several files need a URL that ends in /, not '\(last)'")
+        }
+        guard files.count == 1 || settings.stateFile == nil else {
+            throw OptionError("--state holds the state of one file")
+        }
+        if url.hasCredentials && settings.tokenFile != nil {
+            throw OptionError("--token-file and a user in the URL exclude each other")
+        }
+        var paths: [String] = []
+        for file in files {
+            if file == "-" {
+                throw OptionError("standard input cannot be read twice, as resuming needs it; write it to a file first")
+            }
+            guard !file.isEmpty else { throw OptionError("a file's name is empty") }
+            // One whose directory is missing has no absolute path; that it is missing is found again later.
+            let path = AbsolutePath.of(file) ?? file
+            guard !paths.contains(path) else { throw OptionError("'\(file)' is given twice") }
+            paths.append(path)
+        }
+        return Plan(paths: paths, url: url)
+    }
+
+    private static func put(
+        _ plan: Plan, _ settings: ClientSettings, _ report: TransferReport, _ signals: SignalWatch
+    ) async -> ExitStatus {
+        guard plan.paths.count > 1 else {
+            return await UploadJob(plan.paths[0], to: plan.url, settings).run(report, signals)
+        }
+        let finished = FinishedFiles(plan.paths.map { UploadJob($0, to: plan.url, settings).identity })
+        if settings.restarts { finished.forget() }
+        var result = ExitStatus.done
+        for path in plan.paths {
+            if let entry = finished.entry(of: path) {
+                skip(entry, UploadJob(path, to: plan.url, settings), report)
+                continue
+            }
+            let status = await UploadJob(path, to: plan.url, settings, batch: finished).run(report, signals)
+            result = .worse(result, status)
+            // What interrupted one would interrupt all others, after as long a wait.
+            if status == .tryAgain || signals.isStopRequested { break }
+        }
+        if result == .done { finished.forget() }
+        return result
+    }
+
+    /// Tells of a file that an earlier run of the command has sent.
+    private static func skip(_ entry: FinishedFiles.Entry, _ job: UploadJob, _ report: TransferReport) {
+        report.begin(job.identity, kept: entry.size, total: entry.size, reference: job.identity.name)
+        report.completed(status: entry.status, location: entry.location, size: entry.size)
+    }
+}

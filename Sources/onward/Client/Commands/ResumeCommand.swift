@@ -1,0 +1,79 @@
+import ResumableTransfer
+
+/// `onward resume`: goes on with what was interrupted.
+enum ResumeCommand {
+    private static let command = ClientCommand(
+        name: "resume",
+        explanation: """
+            usage: onward resume [OPTIONS] [STATE]
+
+            Goes on with every interrupted transfer, or with one. STATE is what 'onward status'
+            shows, or the path of a state file. Credentials that were given with --header are
+            not kept: give them again.
+            """,
+        options: ClientSettings.resumeOptions)
+
+    static func run(_ arguments: [String]) -> ExitStatus {
+        command.run(arguments, check: check) { name, settings, report, signals in
+            if let name { return await resume(one: name, settings, report, signals) }
+            return await resumeAll(settings, report, signals)
+        }
+    }
+
+    private static func check(_ settings: ClientSettings, _ operands: [String]) throws(OptionError) -> String? {
+        guard operands.count <= 1 else {
+            throw OptionError("unexpected '\(operands[1])'; one STATE is gone on with, or all of them")
+        }
+        return operands.first
+    }
+
+    private static func resume(
+        one name: String, _ settings: ClientSettings, _ report: TransferReport, _ signals: SignalWatch
+    ) async -> ExitStatus {
+        do throws(CommandFailure) {
+            return try await resume(try StateReference.find(name), settings, report, signals)
+        } catch {
+            return report.ended(error)
+        }
+    }
+
+    private static func resumeAll(
+        _ settings: ClientSettings, _ report: TransferReport, _ signals: SignalWatch
+    ) async -> ExitStatus {
+        let all = StateReference.all()
+        if all.isEmpty { report.note("Nothing is interrupted.") }
+        var result = ExitStatus.done
+        for reference in all {
+            if signals.isStopRequested { break }
+            if StateFile.holder(of: reference.shown, in: reference.directory).isHeld {
+                report.note("\(reference.shown) is being worked on already.")
+                continue
+            }
+            let status: ExitStatus
+            do throws(CommandFailure) {
+                status = try await resume(reference, settings, report, signals)
+            } catch {
+                status = report.ended(error)
+            }
+            result = .worse(result, status)
+        }
+        return result
+    }
+
+    private static func resume(
+        _ reference: StateReference, _ settings: ClientSettings, _ report: TransferReport, _ signals: SignalWatch
+    ) async throws(CommandFailure) -> ExitStatus {
+        guard let (saved, resumeData) = try reference.load() else {
+            throw CommandFailure(.noSource, "no-such-state", "there is no state '\(reference.shown)' any more")
+        }
+        report.note("Going on with \(StateFile.subject(of: saved.identity))")
+        switch (saved.identity.kind, resumeData.kind) {
+        case (.put, .upload):
+            return await UploadJob(saved, resumeData, chosenState: reference.chosen, settings).run(report, signals)
+        case (.get, .download):
+            return await DownloadJob(saved, resumeData, chosenState: reference.chosen, settings).run(report, signals)
+        case (.put, .download), (.get, .upload):
+            throw CommandFailure(.inputOutput, "state-damaged", "the state \(reference.shown) contradicts itself")
+        }
+    }
+}

@@ -1,0 +1,83 @@
+import ResumableTransfer
+
+/// `onward status`: what is interrupted, and how far it is.
+enum StatusCommand {
+    private static let command = ClientCommand(
+        name: "status",
+        explanation: """
+            usage: onward status [--json]
+
+            Lists what is interrupted or under way, and how far it is. States that were put
+            elsewhere with --state are not among it.
+            """,
+        options: ClientSettings.statusOptions)
+
+    static func run(_ arguments: [String]) -> ExitStatus {
+        command.run(arguments, check: check) { _, settings, report, _ in list(settings, report) }
+    }
+
+    private static func check(_ settings: ClientSettings, _ operands: [String]) throws(OptionError) {
+        if let first = operands.first { throw OptionError("unexpected '\(first)'; all states are listed") }
+    }
+
+    private static func list(_ settings: ClientSettings, _ report: TransferReport) -> ExitStatus {
+        var result = ExitStatus.done
+        var lines: [String] = []
+        for reference in StateReference.all() {
+            do throws(CommandFailure) {
+                guard let (saved, data) = try reference.load() else { continue }
+                let holder = StateFile.holder(of: reference.shown, in: reference.directory)
+                let entry = Entry(reference, saved, data, isActive: holder.isHeld, process: holder.process)
+                lines.append(settings.isJSON ? entry.json.text : entry.text)
+            } catch {
+                report.warn(error.message)
+                result = .worse(result, error.status)
+            }
+        }
+        if lines.isEmpty && !settings.isJSON && result == .done { lines = ["Nothing is interrupted."] }
+        for line in lines { Console.output(line) }
+        return result
+    }
+
+    /// One state, as it is shown.
+    struct Entry: Sendable {
+        let name: String
+        let path: String
+        let identity: TransferIdentity
+        let position: TransferPosition
+        let savedAt: Int64
+        let isActive: Bool
+        let process: Int32?
+
+        init(
+            _ reference: StateReference, _ saved: SavedTransfer, _ data: ResumeData, isActive: Bool, process: Int32?
+        ) {
+            name = reference.shown
+            path = reference.directory.path(of: reference.fileName)
+            identity = saved.identity
+            position = TransferPosition(
+                kind: saved.identity.kind, moved: saved.sent ?? data.position, acknowledged: data.position,
+                total: data.total)
+            savedAt = saved.savedAt
+            self.isActive = isActive
+            self.process = process
+        }
+
+        var text: String {
+            let activity = isActive ? "  (running" + (process.map { ", process \($0)" } ?? "") + ")" : ""
+            return "\(name)  \(position.text)\(activity)\n    \(StateFile.subject(of: identity))"
+        }
+
+        var json: JSONLine {
+            var line = JSONLine([
+                ("state", .text(name)), ("path", .text(path)), ("kind", .text(identity.kind.rawValue)),
+                ("file", .text(identity.path)), ("method", .text(identity.method)),
+                ("url", .text(TransferURL.shown(identity.url))),
+            ])
+            for (name, value) in position.members { line.append(name, value) }
+            line.append("savedAt", savedAt)
+            line.append("active", .truth(isActive))
+            return line
+        }
+    }
+}

@@ -1,0 +1,83 @@
+import HTTPSemantics
+import ResumableTransfer
+import SystemCalls
+
+/// One file to download, from the first byte or from where it stopped.
+struct DownloadJob: Sendable {
+    let identity: TransferIdentity
+    let request: TransferRequest
+    let settings: ClientSettings
+    /// Where the state lies, if the user says so.
+    let chosenState: String?
+
+    init(_ url: TransferURL, to path: String, _ settings: ClientSettings) {
+        identity = .get(url, to: path)
+        request = TransferRequest(url.request, method: .get, fields: settings.fields)
+        self.settings = settings
+        chosenState = settings.stateFile
+    }
+
+    /// The rest of a download, with what its state remembers.
+    init(_ saved: SavedTransfer, _ resumeData: ResumeData, chosenState: String?, _ settings: ClientSettings) {
+        identity = saved.identity
+        var request = resumeData.request
+        for field in settings.fields { request.fields.remove(field.name) }
+        for field in settings.fields { request.fields.append(field.name, field.value) }
+        self.request = request
+        self.settings = settings.completed(by: saved.options)
+        self.chosenState = chosenState
+    }
+
+    func run(_ report: TransferReport, _ signals: SignalWatch) async -> ExitStatus {
+        report.begin(identity, kept: 0, total: nil, reference: chosenState ?? identity.name)
+        do throws(CommandFailure) {
+            let state = try StateFile.claim(identity, chosen: chosenState)
+            // The lock lasts as long as this.
+            defer { withExtendedLifetime(state) {} }
+            if settings.restarts { try await state.forget(settings) }
+            let client = try settings.client(for: report)
+            let run = TransferRun(
+                state: state, options: settings.saved, batch: nil, report: report, signals: signals)
+            let status = await download(client, run)
+            await client.shutDown()
+            return status
+        } catch {
+            return report.ended(error)
+        }
+    }
+
+    private func download(_ client: TransferClient, _ run: TransferRun) async -> ExitStatus {
+        let report = run.report
+        let download: Download
+        do throws(CommandFailure) {
+            let data = try run.state.load()?.resumeData
+            report.begin(identity, kept: data?.position ?? 0, total: data?.total, reference: run.state.reference)
+            download = try prepare(client, data)
+        } catch {
+            return report.ended(error)
+        }
+        let redeem: @Sendable (ResumeData) -> ResumeData? = { data in
+            // Taking it up without starting uses its ticket; what is left can be used again.
+            guard let next = try? client.resumeDownload(data) else { return data }
+            return next.checkpoint ?? data
+        }
+        if let error = await run.follow(download, redeem: redeem) { return run.tell(error) }
+        do throws(TransferError) {
+            let result = try await download.value()
+            report.completed(status: result.status.rawValue, location: identity.url, size: result.size)
+            run.state.remove()
+            return .done
+        } catch {
+            return run.tell(error)
+        }
+    }
+
+    private func prepare(_ client: TransferClient, _ data: ResumeData?) throws(CommandFailure) -> Download {
+        guard let data else { return client.download(request, to: .file(identity.path)) }
+        do throws(TransferError) {
+            return try client.resumeDownload(data, request: request)
+        } catch {
+            throw CommandFailure(error)
+        }
+    }
+}

@@ -1,0 +1,55 @@
+/// Numbers as people read them.
+enum Amount {
+    /// Bytes with three digits that count, in powers of 1000.
+    static func bytes(_ count: Int64) -> String {
+        if count < 1000 { return "\(count) B" }
+        let units = ["kB", "MB", "GB", "TB", "PB", "EB"]
+        var value = Double(count) / 1000
+        var unit = 0
+        // What would be rounded to 1000 belongs to the next unit.
+        while value >= 999.5, unit < units.count - 1 {
+            value /= 1000
+            unit += 1
+        }
+        return "\(digits(value)) \(units[unit])"
+    }
+
+    private static func digits(_ value: Double) -> String {
+        let places = value < 9.995 ? 2 : value < 99.95 ? 1 : 0
+        let scale = [1.0, 10, 100][places]
+        let rounded = Int((value * scale).rounded())
+        guard places > 0 else { return "\(rounded)" }
+        let fraction = String(rounded % Int(scale))
+        return "\(rounded / Int(scale))." + String(repeating: "0", count: places - fraction.count) + fraction
+    }
+
+    static func rate(_ bytesPerSecond: Double) -> String {
+        bytes(Int64(max(0, min(bytesPerSecond, 9e18)).rounded())) + "/s"
+    }
+
+    /// Seconds in the two largest units that count.
+    static func duration(_ seconds: Double) -> String {
+        guard seconds.isFinite, seconds < 100 * 86_400 else { return "long" }
+        let whole = Int(max(0, seconds).rounded(.up))
+        func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        return switch whole {
+        case ..<60: "\(whole) s"
+        case ..<3600: "\(whole / 60) min \(two(whole % 60)) s"
+        case ..<86_400: "\(whole / 3600) h \(two(whole % 3600 / 60)) min"
+        default: "\(whole / 86_400) d \(two(whole % 86_400 / 3600)) h"
+        }
+    }
+
+    /// Seconds that have passed; a tenth of one counts where they are few.
+    static func elapsed(_ seconds: Double) -> String {
+        guard seconds < 10 else { return duration(seconds) }
+        let tenths = Int((max(0, seconds) * 10).rounded())
+        return "\(tenths / 10).\(tenths % 10) s"
+    }
+
+    /// Whole per cent of the total, rounded down: 100 is all of it.
+    static func share(_ count: Int64, of total: Int64) -> Int {
+        guard total > 0 else { return 100 }
+        return Int(Double(max(0, min(count, total))) / Double(total) * 100)
+    }
+}

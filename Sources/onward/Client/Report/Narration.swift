@@ -1,0 +1,63 @@
+import ResumableTransfer
+
+/// What is said to people about a transfer, in sentences.
+enum Narration {
+    static func begun(_ identity: TransferIdentity, total: Int64?) -> String {
+        let name = DisplayText.printable(identity.fileName)
+        let size = total.map { " (\(Amount.bytes($0)))" } ?? ""
+        let url = DisplayText.printable(TransferURL.shown(identity.url))
+        return switch identity.kind {
+        case .put: "Sending \(name)\(size) to \(url)"
+        case .get: "Fetching \(url) to \(name)"
+        }
+    }
+
+    static func interrupted(_ error: TransferError, retryIn: Duration) -> String {
+        let seconds = retryIn.inSeconds
+        let when = seconds < 0.5 ? "now" : "in \(Amount.duration(seconds))"
+        return "Interrupted: \(DisplayText.printable(error.message)) Trying again \(when)."
+    }
+
+    static func resumed(at position: TransferPosition) -> String { "Going on at \(position.text)." }
+
+    /// - Parameter seconds: that this run took.
+    static func completed(
+        _ identity: TransferIdentity, _ position: TransferPosition, status: Int, location: String?, isAnswerLost: Bool,
+        moved: Int64, seconds: Double
+    ) -> String {
+        let name = DisplayText.printable(identity.fileName)
+        let speed = moved > 0 && seconds >= 0.1 ? ", \(Amount.rate(Double(moved) / seconds))" : ""
+        let amount = "\(Amount.bytes(position.moved)) in \(Amount.elapsed(seconds))\(speed)"
+        switch identity.kind {
+        case .put:
+            let place = DisplayText.printable(TransferURL.shown(location ?? identity.url))
+            let answer = isAnswerLost ? "the server has all of it, its answer was lost" : "\(status)"
+            return "Sent \(name): \(place) (\(answer); \(amount))"
+        case .get:
+            return "Fetched \(DisplayText.printable(identity.path)) (\(amount))"
+        }
+    }
+
+    /// How to go on after an interruption.
+    /// - Parameter reference: of the state; `nil` where nothing is kept.
+    static func advice(_ position: TransferPosition, reference: String?) -> String {
+        guard let reference else { return "Nothing is kept to go on with; the same command begins anew." }
+        return "\(position.text). Run the same command again to go on, or: onward resume \(shellWord(reference))"
+    }
+
+    /// A word as a shell has to be given it.
+    static func shellWord(_ text: String) -> String {
+        let plain = text.unicodeScalars.allSatisfy { scalar in
+            scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)
+                || "/._-+,:@%".unicodeScalars.contains(scalar)
+        }
+        return plain && !text.isEmpty ? text : "'" + text.replacing("'", with: "'\\''") + "'"
+    }
+}
+
+extension Duration {
+    var inSeconds: Double {
+        let (seconds, attoseconds) = components
+        return Double(seconds) + Double(attoseconds) / 1e18
+    }
+}

@@ -1,0 +1,55 @@
+/// The line that shows how far a transfer is, in as many columns as there are.
+struct ProgressLine: Sendable, Hashable {
+    var name: String
+    /// Bytes.
+    var done: Int64
+    /// Bytes; `nil` while it is unknown.
+    var total: Int64?
+    /// Bytes a second; `nil` while it is unknown.
+    var rate: Double?
+    /// What it waits for, in place of rate and time left.
+    var note: String?
+
+    /// The line, at most so many columns wide. What there is no room for goes in this order: the bar, the time left, the
+    /// rate, the bytes, the name.
+    func text(columns: Int) -> String {
+        let leastName = min(DisplayText.width(name), 16)
+        for parts in candidates {
+            let rest = parts.joined(separator: "  ")
+            let room = columns - DisplayText.width(rest) - 2
+            guard room >= leastName else { continue }
+            let shown = DisplayText.truncated(name, to: min(room, 60))
+            return shown + bar(columns - DisplayText.width(shown)) + "  " + rest
+        }
+        return DisplayText.truncated(share, to: columns)
+    }
+
+    /// From the one that says most.
+    private var candidates: [[String]] {
+        let bytes = total.map { "\(Amount.bytes(done)) of \(Amount.bytes($0))" } ?? Amount.bytes(done)
+        let speed = note ?? rate.map { Amount.rate($0) } ?? "-- B/s"
+        let full = note == nil ? [share, bytes, speed, timeLeft] : [share, bytes, speed]
+        return [full, [share, bytes, speed], [share, bytes], [share]].map { parts in parts.filter { !$0.isEmpty } }
+    }
+
+    private var share: String {
+        guard let total else { return "" }
+        let text = "\(Amount.share(done, of: total))"
+        return String(repeating: " ", count: max(0, 3 - text.count)) + text + " %"
+    }
+
+    private var timeLeft: String {
+        guard let total else { return "" }
+        guard let rate, rate >= 1 else { return "-- left" }
+        return Amount.duration(Double(max(0, total - done)) / rate) + " left"
+    }
+
+    /// A bar for wide windows.
+    /// - Parameter room: columns beside the name. The numbers leave room for their longest, so that the bar stands still.
+    private func bar(_ room: Int) -> String {
+        let length = min(room - 64, 60)
+        guard let total, length >= 16 else { return "" }
+        let filled = Amount.share(done, of: total) * length / 100
+        return "  [" + String(repeating: "#", count: filled) + String(repeating: ".", count: length - filled) + "]"
+    }
+}

@@ -1,0 +1,254 @@
+import Glibc
+import HTTPSemantics
+import ResumableTransfer
+import SystemCalls
+
+/// Tells what happens, to a person or to a program. Any thread may tell it.
+final class TransferReport: Sendable {
+    /// To whom it is told.
+    enum Style: Sendable, Hashable {
+        /// One object a line on standard output.
+        case json
+        /// One line that changes, on standard error.
+        case terminal
+        /// Lines now and then, on standard error.
+        case lines
+        /// Errors alone.
+        case quiet
+    }
+
+    private struct State {
+        var identity: TransferIdentity?
+        var position = TransferPosition(kind: .put)
+        var reference: String?
+        var start = 0.0
+        var startPosition: Int64 = 0
+        var meter = RateMeter()
+        var line = TerminalLine()
+        var isWaiting = false
+        /// When the last line of `lines` was written.
+        var lastLine = 0.0
+    }
+
+    /// Seconds between two lines where there is no terminal.
+    private static let linePause = 10.0
+
+    let command: String
+    let style: Style
+    private let state = Monitor(State())
+
+    init(command: String, style: Style) {
+        self.command = command
+        self.style = style
+    }
+
+    convenience init(command: String, settings: ClientSettings) {
+        let isTerminal = Terminal.isBehind(STDERR_FILENO) && getenv("TERM").map { String(cString: $0) } != "dumb"
+        self.init(
+            command: command,
+            style: settings.isJSON ? .json : settings.isQuiet ? .quiet : isTerminal ? .terminal : .lines)
+    }
+
+    private static var now: Double { Double(SystemClock.monotonicNanoseconds()) / 1e9 }
+
+    // MARK: One transfer
+
+    /// A transfer is about to start.
+    /// - Parameters:
+    ///   - kept: bytes that an earlier run has moved.
+    ///   - reference: what its state is called.
+    func begin(_ identity: TransferIdentity, kept: Int64, total: Int64?, reference: String) {
+        state.withLock { state in
+            state = State(line: state.line)
+            state.identity = identity
+            state.position = TransferPosition(kind: identity.kind, moved: kept, acknowledged: kept, total: total)
+            state.reference = reference
+            state.start = Self.now
+            state.startPosition = kept
+            state.lastLine = Self.now
+        }
+    }
+
+    func take(_ event: TransferEvent) {
+        state.withLock { state in
+            state.position.take(event)
+            switch style {
+            case .json: tellProgram(event, state)
+            case .terminal, .lines: tellPerson(event, &state)
+            case .quiet: break
+            }
+        }
+    }
+
+    /// The transfer is done.
+    func completed(status: Int, location: String?, size: Int64?, isAnswerLost: Bool = false) {
+        state.withLock { state in
+            guard let identity = state.identity else { return }
+            if let size {
+                state.position.moved = size
+                state.position.acknowledged = size
+                state.position.total = size
+            }
+            switch style {
+            case .json:
+                var line = JSONLine([("event", .text("completed"))] + state.position.members)
+                line.append("status", Int64(status))
+                line.append("location", location)
+                Self.appendSubject(&line, identity)
+                Console.output(line.text)
+            case .terminal, .lines:
+                let text = Narration.completed(
+                    identity, state.position, status: status, location: location, isAnswerLost: isAnswerLost,
+                    moved: state.position.moved - state.startPosition, seconds: Self.now - state.start)
+                write(text, &state)
+            case .quiet: break
+            }
+            state.identity = nil
+        }
+    }
+
+    /// The transfer, or the whole command, ends without success.
+    /// - Returns: the command's exit status.
+    func ended(_ failure: CommandFailure, advice: String? = nil) -> ExitStatus {
+        state.withLock { state in
+            if style == .json {
+                // Every end but 0 and 75 is a failure.
+                let event = failure.status == .tryAgain ? "interrupted" : "failed"
+                var line = JSONLine([("event", .text(event))])
+                if let identity = state.identity {
+                    for (name, value) in state.position.members { line.append(name, value) }
+                    line.append("code", failure.code)
+                    line.append("message", failure.message)
+                    if let response = failure.response { line.append("status", Int64(response.rawValue)) }
+                    Self.appendSubject(&line, identity)
+                } else {
+                    line.append("code", failure.code)
+                    line.append("message", failure.message)
+                }
+                Console.output(line.text)
+            }
+            let isPause = failure.code == TransferError.Code.paused.rawValue
+            if !(isPause && style == .quiet) {
+                write("onward \(command): \(failure.message)" + (advice.map { "\n" + $0 } ?? ""), &state)
+            }
+            state.identity = nil
+        }
+        return failure.status
+    }
+
+    /// The position as it is known now.
+    var position: TransferPosition { state.withLock { $0.position } }
+
+    // MARK: Besides
+
+    /// Something that a person may want to know.
+    func note(_ text: String) {
+        guard style == .terminal || style == .lines else { return }
+        state.withLock { write(text, &$0) }
+    }
+
+    /// Something that a person should know in any case.
+    func warn(_ text: String) {
+        state.withLock { write("onward \(command): \(text)", &$0) }
+    }
+
+    func head(_ record: TransferRecord) {
+        state.withLock { write(HeadLines.of(record).joined(separator: "\n"), &$0) }
+    }
+
+    /// Time has passed, or the window has another size.
+    func refresh() {
+        guard style == .terminal || style == .lines else { return }
+        state.withLock { state in
+            guard state.identity != nil else { return }
+            showProgress(&state)
+        }
+    }
+
+    // MARK: For programs
+
+    private func tellProgram(_ event: TransferEvent, _ state: State) {
+        guard let identity = state.identity else { return }
+        var line: JSONLine
+        func begin(_ name: String) -> JSONLine { JSONLine([("event", .text(name))] + state.position.members) }
+        switch event {
+        case .started:
+            line = begin("started")
+            Self.appendSubject(&line, identity)
+            line.append("state", state.reference)
+        case .progress, .received: line = begin("progress")
+        case .interrupted(let error, let retryIn):
+            line = begin("interrupted")
+            line.append("code", error.code.rawValue)
+            line.append("message", error.message)
+            line.append("retryIn", .seconds(retryIn.inSeconds))
+        case .resumed(let offset):
+            line = begin("resumed")
+            line.append("at", offset)
+        case .informational, .checkpoint, .completed, .failed: return
+        }
+        Console.output(line.text)
+    }
+
+    private static func appendSubject(_ line: inout JSONLine, _ identity: TransferIdentity) {
+        line.append("file", identity.path)
+        line.append("url", TransferURL.shown(identity.url))
+    }
+
+    // MARK: For people
+
+    private func tellPerson(_ event: TransferEvent, _ state: inout State) {
+        guard let identity = state.identity else { return }
+        switch event {
+        case .started:
+            state.meter.note(state.position.moved, at: Self.now)
+            if style == .lines { write(Narration.begun(identity, total: state.position.total), &state) }
+        case .progress, .received:
+            state.isWaiting = false
+            state.meter.note(state.position.moved, at: Self.now)
+            showProgress(&state)
+        case .interrupted(let error, let retryIn):
+            state.isWaiting = true
+            state.meter.reset()
+            write(Narration.interrupted(error, retryIn: retryIn), &state)
+        case .resumed:
+            state.isWaiting = false
+            state.meter.reset()
+            state.meter.note(state.position.moved, at: Self.now)
+            // At the very beginning nothing was kept, so that nothing is gone on with.
+            if state.position.kept > 0 { write(Narration.resumed(at: state.position), &state) }
+        case .informational, .checkpoint, .completed, .failed: break
+        }
+    }
+
+    private func showProgress(_ state: inout State) {
+        guard let identity = state.identity else { return }
+        let now = Self.now
+        let isSent = identity.kind == .put && state.position.moved == state.position.total
+        let line = ProgressLine(
+            name: DisplayText.printable(identity.fileName), done: state.position.moved, total: state.position.total,
+            rate: state.meter.rate(at: now),
+            note: state.isWaiting ? "waiting" : isSent ? "waiting for the answer" : nil)
+        switch style {
+        case .terminal:
+            let columns = Terminal.columns(of: STDERR_FILENO) ?? 80
+            // The last column stays free: a terminal would begin a new line behind it.
+            let text = line.text(columns: max(1, columns - 1))
+            Self.put(state.line.replace(with: text, columns: columns))
+        case .lines:
+            guard now - state.lastLine >= Self.linePause else { return }
+            state.lastLine = now
+            Console.error(line.text(columns: 200))
+        case .json, .quiet: break
+        }
+    }
+
+    /// Writes whole lines, above the line that changes.
+    private func write(_ text: String, _ state: inout State) {
+        guard style == .terminal else { return Console.error(text) }
+        let columns = Terminal.columns(of: STDERR_FILENO) ?? 80
+        Self.put(state.line.erase(columns: columns) + text + "\n")
+    }
+
+    private static func put(_ text: String) { LogOutput(descriptor: STDERR_FILENO).write(text) }
+}

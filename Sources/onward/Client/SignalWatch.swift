@@ -1,0 +1,58 @@
+import Glibc
+import SystemCalls
+
+/// Takes the signals that ask a client command to end, and those that tell of another window size.
+final class SignalWatch: Sendable {
+    private struct State {
+        var isStopRequested = false
+        var stop: (@Sendable () -> Void)?
+        var resized: (@Sendable () -> Void)?
+    }
+
+    private let state = Monitor(State())
+
+    /// To be made before any other thread is started, so that all threads leave the signals to this one.
+    init() throws(Errno) {
+        ProcessControl.ignoreBrokenPipes()
+        let signals = ProcessControl.hold([SIGINT, SIGTERM, SIGHUP, SIGWINCH])
+        let state = state
+        _ = try WorkerThread(name: "signals") {
+            while true {
+                let signal = ProcessControl.awaitSignal(of: signals)
+                if signal == SIGWINCH {
+                    state.withLock { $0.resized }?()
+                } else {
+                    SignalWatch.take(signal, state)
+                }
+            }
+        }
+    }
+
+    private static func take(_ signal: Int32, _ state: Monitor<State>) {
+        let (stop, isRepeated) = state.withLock { state in
+            defer { state.isStopRequested = true }
+            return (state.stop, state.isStopRequested)
+        }
+        guard let stop else { ProcessControl.endNow(ExitStatus.tryAgain.rawValue) }
+        if !isRepeated { return stop() }
+        // Others than SIGINT come twice without anybody's impatience: timeout(1) tells the process and its group.
+        if signal == SIGINT { ProcessControl.endNow(ExitStatus.tryAgain.rawValue) }
+    }
+
+    var isStopRequested: Bool { state.withLock { $0.isStopRequested } }
+
+    /// Calls `stop` for the first signal that asks for an end, from now until `body` has returned; a second SIGINT ends
+    /// the process at once. Outside of this, the first signal does.
+    func stopping<Result>(by stop: @escaping @Sendable () -> Void, while body: () async -> Result) async -> Result {
+        let isLate = state.withLock { state in
+            state.stop = stop
+            return state.isStopRequested
+        }
+        if isLate { stop() }
+        defer { state.withLock { $0.stop = nil } }
+        return await body()
+    }
+
+    /// Calls `resized` whenever the window has changed.
+    func onResize(_ resized: @escaping @Sendable () -> Void) { state.withLock { $0.resized = resized } }
+}

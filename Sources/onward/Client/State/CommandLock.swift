@@ -1,0 +1,67 @@
+import Foundation
+import Glibc
+import SystemCalls
+
+/// Held while a command runs, so that the same one does not run twice at a time. It ends with the process, however that
+/// ends.
+final class CommandLock: Sendable {
+    private let directory: PrivateDirectory
+    private let name: String
+    private let file: FileDescriptor
+
+    private init(_ directory: PrivateDirectory, _ name: String, _ file: FileDescriptor) {
+        self.directory = directory
+        self.name = name
+        self.file = file
+    }
+
+    deinit {
+        // Removed while it is held: whoever has opened it meanwhile finds that it is not the one of this name any more.
+        directory.unlinkLock(name)
+    }
+
+    /// How an attempt ended.
+    enum Attempt {
+        case taken(CommandLock)
+        /// By the process of this number, where it is known.
+        case held(by: Int32?)
+    }
+
+    static func take(_ name: String, in directory: PrivateDirectory) throws(CommandFailure) -> Attempt {
+        do throws(Errno) {
+            while true {
+                let file = try directory.openLock(name)
+                guard try file.tryLock() else { return .held(by: holder(of: file)) }
+                guard directory.names(file, name) else { continue }
+                try file.truncate(to: 0)
+                try write("\(getpid())\n", to: file)
+                return .taken(CommandLock(directory, name, file))
+            }
+        } catch {
+            throw CommandFailure(
+                .inputOutput, "state-directory", "the lock \(directory.path(of: name)) cannot be used: \(error)")
+        }
+    }
+
+    /// Whether somebody holds the lock of this name, and who.
+    static func holder(of name: String, in directory: PrivateDirectory) -> (isHeld: Bool, process: Int32?) {
+        guard let file = directory.openExistingLock(name), (try? file.tryLock()) == false else { return (false, nil) }
+        return (true, holder(of: file))
+    }
+
+    private static func write(_ text: String, to file: FileDescriptor) throws(Errno) {
+        let bytes = Array(text.utf8)
+        var failure: Errno?
+        bytes.withUnsafeBytes { bytes in
+            do throws(Errno) { try file.write(bytes, at: 0) } catch { failure = error }
+        }
+        if let failure { throw failure }
+    }
+
+    private static func holder(of file: FileDescriptor) -> Int32? {
+        var bytes = [UInt8](repeating: 0, count: 16)
+        let count = bytes.withUnsafeMutableBytes { (try? file.read(into: $0, at: 0)) ?? 0 }
+        return Int32(
+            String(decoding: bytes.prefix(count), as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines))
+    }
+}

@@ -1,0 +1,159 @@
+import Foundation
+import Glibc
+import ResumableTransfer
+import SystemCalls
+
+/// A directory in which states and locks lie, and the way files in it are read and replaced.
+struct PrivateDirectory: Sendable {
+    static let largestFile = 1 << 20
+
+    let path: String
+    private let descriptor: FileDescriptor
+
+    /// `$XDG_STATE_HOME/onward`, or `~/.local/state/onward`.
+    static var statePath: String {
+        let transfers = TransferClient.Configuration.defaultStorageDirectory
+        return transfers.lastIndex(of: "/").map { String(transfers[..<$0]) } ?? transfers
+    }
+
+    /// The directory for states, made with mode 0700 where it is missing.
+    static func states() throws(CommandFailure) -> PrivateDirectory {
+        do throws(Errno) {
+            try makeDirectories(statePath)
+            let directory = try FileDescriptor.open(statePath, [.readOnly, .directory])
+            let status = try directory.status()
+            guard status.owner == geteuid(), status.permissions & 0o022 == 0 else { throw .notPermitted }
+            return PrivateDirectory(path: statePath, descriptor: directory)
+        } catch {
+            throw CommandFailure(
+                .inputOutput, "state-directory",
+                """
+                the directory \(statePath) for states cannot be used: \(error)
+                It has to be yours and writable by nobody else. XDG_STATE_HOME names another place.
+                """)
+        }
+    }
+
+    /// The same where it is there; nothing is made.
+    static func existingStates() -> PrivateDirectory? {
+        (try? FileDescriptor.open(statePath, [.readOnly, .directory])).map {
+            PrivateDirectory(path: statePath, descriptor: $0)
+        }
+    }
+
+    /// The directory of a state file that the user names.
+    static func of(_ file: String) throws(CommandFailure) -> PrivateDirectory {
+        let path = file.lastIndex(of: "/").map { $0 == file.startIndex ? "/" : String(file[..<$0]) } ?? "."
+        do throws(Errno) {
+            return PrivateDirectory(path: path, descriptor: try FileDescriptor.open(path, [.readOnly, .directory]))
+        } catch {
+            throw CommandFailure(.inputOutput, "state-directory", "the directory \(path) cannot be used: \(error)")
+        }
+    }
+
+    private static func makeDirectories(_ path: String) throws(Errno) {
+        var made = ""
+        for part in path.split(separator: "/") {
+            made += "/" + part
+            do throws(Errno) {
+                try FileDescriptor.makeDirectory(made)
+            } catch {
+                // What is there may be one in which nothing can be made, such as /.
+                if error != .fileExists && !AbsolutePath.isDirectory(made) { throw error }
+            }
+        }
+    }
+
+    func path(of name: String) -> String { path == "/" ? "/" + name : path + "/" + name }
+
+    func names() -> [String] { ((try? descriptor.entryNames()) ?? []).sorted() }
+
+    // MARK: Files
+
+    /// The content of a file; `nil` where there is none.
+    /// - Throws: also where others could have written it, or may read it.
+    func read(_ name: String) throws(CommandFailure) -> Data? {
+        let file: FileDescriptor
+        do throws(Errno) {
+            file = try descriptor.open(at: name, [.readOnly, .noFollow, .nonBlocking])
+        } catch {
+            if error == .noSuchFile { return nil }
+            throw failure(name, "cannot be read: \(error)")
+        }
+        let status: FileStatus
+        let content: Data
+        do throws(Errno) {
+            status = try file.status()
+            content = try PrivateDirectory.content(of: file, size: Int(min(status.size, Int64(Self.largestFile))))
+        } catch {
+            throw failure(name, "cannot be read: \(error)")
+        }
+        guard status.isRegular, status.size <= Int64(PrivateDirectory.largestFile) else {
+            throw failure(name, "is no state of a transfer")
+        }
+        guard status.owner == geteuid(), status.permissions & 0o077 == 0 else {
+            throw failure(name, "has to be yours alone: chmod 600 it, if you know where it comes from")
+        }
+        return content
+    }
+
+    private static func content(of file: FileDescriptor, size: Int) throws(Errno) -> Data {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: max(1, size), alignment: 1)
+        defer { buffer.deallocate() }
+        return Data(buffer.prefix(try file.read(into: buffer, at: 0)))
+    }
+
+    private func failure(_ name: String, _ reason: String) -> CommandFailure {
+        CommandFailure(.inputOutput, "state-unusable", "the state file \(path(of: name)) \(reason)")
+    }
+
+    /// Puts `content` in place of a file in one step, and on stable storage. The file is for its owner alone.
+    func replace(_ name: String, with content: Data) throws(Errno) {
+        // One name: what a process that was killed has left is removed by the next one.
+        let temporary = ".\(name).tmp"
+        do throws(Errno) {
+            try? descriptor.unlink(at: temporary)
+            let file = try descriptor.open(at: temporary, [.writeOnly, .create, .exclusive, .noFollow])
+            try PrivateDirectory.write(content, to: file)
+            try file.synchronize()
+            try descriptor.rename(from: temporary, to: descriptor, as: name)
+            try descriptor.synchronize()
+        } catch {
+            try? descriptor.unlink(at: temporary)
+            throw error
+        }
+    }
+
+    private static func write(_ content: Data, to file: FileDescriptor) throws(Errno) {
+        let bytes = [UInt8](content)
+        var failure: Errno?
+        bytes.withUnsafeBytes { bytes in
+            do throws(Errno) { try file.write(bytes, at: 0) } catch { failure = error }
+        }
+        if let failure { throw failure }
+    }
+
+    func remove(_ name: String) {
+        try? descriptor.unlink(at: name)
+        try? descriptor.synchronize()
+    }
+
+    // MARK: Locks
+
+    /// Opens a file to lock, made where it is missing.
+    func openLock(_ name: String) throws(Errno) -> FileDescriptor {
+        try descriptor.open(at: name, [.readWrite, .create, .noFollow])
+    }
+
+    /// Whether `file` still is what `name` stands for.
+    func names(_ file: FileDescriptor, _ name: String) -> Bool {
+        guard let own = try? file.status(), let there = try? descriptor.status(at: name) else { return false }
+        return own.inode == there.inode && own.device == there.device
+    }
+
+    func unlinkLock(_ name: String) { try? descriptor.unlink(at: name) }
+
+    func openExistingLock(_ name: String) -> FileDescriptor? {
+        try? descriptor.open(at: name, [.readOnly, .noFollow])
+    }
+}

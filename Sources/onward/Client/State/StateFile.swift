@@ -1,0 +1,116 @@
+import Foundation
+import Glibc
+import ResumableTransfer
+import SystemCalls
+
+/// The state of one command, in the hands of the process that runs it: nobody else does while this lives.
+final class StateFile: Sendable {
+    /// How the names of states in their own directory end.
+    static let suffix = ".state"
+    private static let lockSuffix = ".lock"
+
+    let identity: TransferIdentity
+    /// What `onward resume` and `onward cancel` call it: its name, or its path where the user chose that.
+    let reference: String
+    /// Whether the user named the file.
+    var isChosen: Bool { reference.hasPrefix("/") }
+    private let directory: PrivateDirectory
+    private let fileName: String
+    private let locks: [CommandLock]
+    private let failure = Monitor<Errno?>(nil)
+
+    private init(
+        _ identity: TransferIdentity, _ reference: String, _ directory: PrivateDirectory, _ fileName: String,
+        _ locks: [CommandLock]
+    ) {
+        self.identity = identity
+        self.reference = reference
+        self.directory = directory
+        self.fileName = fileName
+        self.locks = locks
+    }
+
+    /// Takes the state of a command.
+    /// - Parameter chosen: the path of the state file, absolute, where the user names one.
+    /// - Throws: 75 where the same command runs already.
+    static func claim(_ identity: TransferIdentity, chosen: String?) throws(CommandFailure) -> StateFile {
+        let name = identity.name
+        var locks: [CommandLock] = []
+        guard let chosen else {
+            let states = try PrivateDirectory.states()
+            locks.append(try lock(name + lockSuffix, in: states, identity))
+            return StateFile(identity, name, states, name + suffix, locks)
+        }
+        // Also against the same command with its state in another place.
+        do throws(CommandFailure) {
+            locks.append(try lock(name + lockSuffix, in: try PrivateDirectory.states(), identity))
+        } catch {
+            if error.status == .tryAgain { throw error }
+        }
+        let fileName = chosen.split(separator: "/").last.map(String.init) ?? chosen
+        let directory = try PrivateDirectory.of(chosen)
+        locks.append(try lock("." + fileName + lockSuffix, in: directory, identity))
+        return StateFile(identity, chosen, directory, fileName, locks)
+    }
+
+    private static func lock(
+        _ name: String, in directory: PrivateDirectory, _ identity: TransferIdentity
+    ) throws(CommandFailure) -> CommandLock {
+        switch try CommandLock.take(name, in: directory) {
+        case .taken(let lock): return lock
+        case .held(let process):
+            let who = process.map { "process \($0)" } ?? "another process"
+            throw CommandFailure(.tryAgain, "in-use", "\(who) is at work on \(StateFile.subject(of: identity)) already")
+        }
+    }
+
+    static func subject(of identity: TransferIdentity) -> String {
+        let url = TransferURL.shown(identity.url)
+        return switch identity.kind {
+        case .put: "the upload of \(DisplayText.printable(identity.path)) to \(url)"
+        case .get: "the download of \(url) to \(DisplayText.printable(identity.path))"
+        }
+    }
+
+    /// What an earlier run left; `nil` where there is nothing.
+    func load() throws(CommandFailure) -> (saved: SavedTransfer, resumeData: ResumeData)? {
+        guard let data = try directory.read(fileName) else { return nil }
+        let path = directory.path(of: fileName)
+        do throws(CommandFailure) {
+            let (saved, resumeData) = try SavedTransfer.decode(data)
+            guard saved.identity == identity else {
+                throw CommandFailure(
+                    .inputOutput, "state-foreign", "belongs to \(StateFile.subject(of: saved.identity))")
+            }
+            return (saved, resumeData)
+        } catch {
+            let advice = error.code == "state-foreign" ? "Give another --state." : "Begin anew with --restart."
+            throw CommandFailure(error.status, error.code, "the state file \(path) \(error.message). \(advice)")
+        }
+    }
+
+    /// Keeps what a later run needs. A failure is kept for ``saveFailure``: the transfer goes on.
+    /// - Parameter sent: bytes up to which an upload has handed them out.
+    func save(_ resumeData: ResumeData, options: SavedTransfer.Options, batch: String?, sent: Int64?) {
+        let saved = SavedTransfer(
+            identity: identity, options: options, batch: batch, sent: sent, savedAt: SystemClock.realtimeSeconds(),
+            resumeData: resumeData.data)
+        guard let data = try? saved.encoded() else { return failure.withLock { $0 = .invalidArgument } }
+        do throws(Errno) {
+            try directory.replace(fileName, with: data)
+            failure.withLock { $0 = nil }
+        } catch {
+            failure.withLock { $0 = error }
+        }
+    }
+
+    /// Why the last attempt to save failed.
+    var saveFailure: Errno? { failure.withLock { $0 } }
+
+    func remove() { directory.remove(fileName) }
+
+    /// Whether somebody works with the state of this name now.
+    static func holder(of name: String, in states: PrivateDirectory) -> (isHeld: Bool, process: Int32?) {
+        CommandLock.holder(of: name + lockSuffix, in: states)
+    }
+}

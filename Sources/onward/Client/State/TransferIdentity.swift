@@ -1,0 +1,49 @@
+import Digests
+import HTTPSemantics
+
+/// What makes two commands the same: source or target, method and URL.
+struct TransferIdentity: Sendable, Hashable, Codable {
+    enum Kind: String, Sendable, Hashable, Codable { case put, get }
+
+    let kind: Kind
+    /// Of the source or target, absolute.
+    let path: String
+    let method: String
+    /// Without user, password and fragment.
+    let url: String
+
+    static func put(_ path: String, _ url: TransferURL, method: Method) -> TransferIdentity {
+        TransferIdentity(kind: .put, path: path, method: method.rawValue, url: url.identity)
+    }
+
+    static func get(_ url: TransferURL, to path: String) -> TransferIdentity {
+        TransferIdentity(kind: .get, path: path, method: Method.get.rawValue, url: url.identity)
+    }
+
+    /// The file's own name.
+    var fileName: String { path.split(separator: "/").last.map(String.init) ?? path }
+
+    /// How the command's state is called: the file's name as far as it is plain, and what tells it from all others.
+    var name: String {
+        let plain = fileName.unicodeScalars.prefix(40).map { scalar in
+            let isPlain =
+                scalar.properties.isAlphabetic || ("0"..."9").contains(scalar) || "._-".unicodeScalars.contains(scalar)
+            return isPlain ? Character(scalar) : "_"
+        }
+        // A leading dash would be an option, a leading dot hidden.
+        let start = String(plain).drop { $0 == "." || $0 == "-" }
+        return "\(start.isEmpty ? "file" : start)-\(Self.digest([kind.rawValue, path, method, url]))"
+    }
+
+    /// 32 bits of SHA-256 over the parts, each with its length before it.
+    static func digest(_ parts: [String]) -> String {
+        var digest = RunningDigest(.sha256)
+        for part in parts {
+            Array("\(part.utf8.count):\(part)".utf8).withUnsafeBytes { digest.update($0) }
+        }
+        return digest.finalized().prefix(4).map { byte in
+            let text = String(byte, radix: 16)
+            return text.count == 1 ? "0" + text : text
+        }.joined()
+    }
+}

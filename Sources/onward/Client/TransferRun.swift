@@ -1,0 +1,115 @@
+import ResumableTransfer
+import SystemCalls
+
+/// One transfer on its way: what happens is told, and what a later run needs is kept.
+struct TransferRun: Sendable {
+    /// Nanoseconds after which a position that has moved on is kept again.
+    private static let savePause: Int64 = 1_000_000_000
+
+    let state: StateFile
+    let options: SavedTransfer.Options
+    let batch: String?
+    let report: TransferReport
+    let signals: SignalWatch
+
+    /// Runs `transfer` to its end.
+    /// - Parameter redeem: makes data that is good for several uses of that which an error carries.
+    /// - Returns: why it ended without success.
+    func follow(
+        _ transfer: any Transfer, redeem: @Sendable (ResumeData) -> ResumeData?
+    ) async -> TransferError? {
+        let report = report
+        let ticking = Task {
+            while !Task.isCancelled {
+                try? await Task.sleep(for: .milliseconds(500))
+                report.refresh()
+            }
+        }
+        defer { ticking.cancel() }
+        signals.onResize { report.refresh() }
+        let stop: @Sendable () -> Void = {
+            report.note("Stopping; once more ends it at once.")
+            Task { _ = await transfer.pause() }
+        }
+        return await signals.stopping(by: stop) {
+            await listen(to: transfer, redeem: redeem)
+        }
+    }
+
+    private func listen(
+        to transfer: any Transfer, redeem: @Sendable (ResumeData) -> ResumeData?
+    ) async -> TransferError? {
+        var kept = report.position.moved
+        var keptAt = SystemClock.monotonicNanoseconds()
+        for await event in transfer.events {
+            report.take(event)
+            switch event {
+            case .checkpoint(let data):
+                save(data)
+                keptAt = SystemClock.monotonicNanoseconds()
+            case .progress, .received:
+                let now = SystemClock.monotonicNanoseconds()
+                let position = report.position.moved
+                guard position > kept, now - keptAt >= TransferRun.savePause, let data = transfer.checkpoint else {
+                    break
+                }
+                save(data)
+                kept = position
+                keptAt = now
+            case .failed(let error):
+                keep(error.resumeData.flatMap(redeem) ?? transfer.checkpoint)
+                return error
+            case .started, .informational, .interrupted, .resumed, .completed: break
+            }
+        }
+        return nil
+    }
+
+    private func save(_ data: ResumeData) {
+        let hadFailed = state.saveFailure != nil
+        let position = report.position
+        state.save(data, options: options, batch: batch, sent: position.kind == .put ? position.moved : nil)
+        if !hadFailed, let failure = state.saveFailure {
+            report.warn("what is needed to go on later cannot be saved: \(failure)")
+        }
+    }
+
+    private func keep(_ data: ResumeData?) {
+        if let data { save(data) } else { state.remove() }
+    }
+
+    /// Tells how it ended, and what can be done about it.
+    /// - Returns: the command's exit status.
+    func tell(_ error: TransferError) -> ExitStatus {
+        var failure = CommandFailure(error)
+        let isKept = error.resumeData != nil
+        if isKept, let reason = state.saveFailure {
+            failure = CommandFailure(
+                .inputOutput, "state-unusable",
+                "\(failure.message) What is needed to go on could not be saved: \(reason)")
+            return report.ended(failure)
+        }
+        return report.ended(failure, advice: advice(failure, isKept: isKept))
+    }
+
+    /// What can be done about a source that is another one than before.
+    var unsentAdvice: String {
+        let reference = Narration.shellWord(state.reference)
+        return "Nothing was sent. --restart begins anew, 'onward cancel \(reference)' forgets it."
+    }
+
+    private func advice(_ failure: CommandFailure, isKept: Bool) -> String? {
+        switch failure.status {
+        case .tryAgain: return Narration.advice(report.position, reference: isKept ? state.reference : nil)
+        case .sourceChanged:
+            return isKept ? unsentAdvice : "The same command sends it anew."
+        case .notAllowed:
+            return "Give credentials with --token-file or --header"
+                + (isKept ? "; the same command goes on then." : ".")
+        case .unavailable where failure.code == TransferError.Code.gone.rawValue: return "The same command begins anew."
+        case .unavailable, .inputOutput:
+            return isKept ? "What was sent is kept: the same command tries to go on, --restart begins anew." : nil
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,122 @@
+import HTTPSemantics
+import ResumableTransfer
+import SystemCalls
+
+/// One file to upload, from the first byte or from where it stopped.
+struct UploadJob: Sendable {
+    let identity: TransferIdentity
+    let request: TransferRequest
+    let settings: ClientSettings
+    /// Where the state lies, if the user says so.
+    let chosenState: String?
+    /// The command with several files to which it belongs.
+    let batch: FinishedFiles?
+
+    init(
+        _ path: String, to url: TransferURL, _ settings: ClientSettings, batch: FinishedFiles? = nil
+    ) {
+        let method = settings.method ?? (url.isCollection ? .post : .put)
+        identity = .put(path, url, method: method)
+        var fields = settings.fields
+        if url.isCollection && !fields.contains("Content-Disposition") {
+            fields.append(
+                "Content-Disposition", ContentDisposition.serialized(type: "attachment", filename: identity.fileName))
+        }
+        request = TransferRequest(url.request, method: method, fields: fields)
+        self.settings = settings
+        chosenState = settings.stateFile
+        self.batch = batch
+    }
+
+    /// The rest of an upload, with what its state remembers.
+    init(_ saved: SavedTransfer, _ resumeData: ResumeData, chosenState: String?, _ settings: ClientSettings) {
+        identity = saved.identity
+        var request = resumeData.request
+        for field in settings.fields { request.fields.remove(field.name) }
+        for field in settings.fields { request.fields.append(field.name, field.value) }
+        self.request = request
+        self.settings = settings.completed(by: saved.options)
+        self.chosenState = chosenState
+        batch = saved.batch.map { FinishedFiles($0) }
+    }
+
+    func run(_ report: TransferReport, _ signals: SignalWatch) async -> ExitStatus {
+        report.begin(identity, kept: 0, total: nil, reference: chosenState ?? identity.name)
+        do throws(CommandFailure) {
+            let state = try StateFile.claim(identity, chosen: chosenState)
+            // The lock lasts as long as this.
+            defer { withExtendedLifetime(state) {} }
+            let source = try Self.source(identity.path)
+            if settings.restarts { try await state.forget(settings) }
+            let client = try settings.client(for: report)
+            let run = TransferRun(
+                state: state, options: settings.saved, batch: batch?.batch, report: report, signals: signals)
+            let status = await upload(source, client, run)
+            await client.shutDown()
+            return status
+        } catch {
+            return report.ended(error)
+        }
+    }
+
+    private func upload(_ source: FileSource, _ client: TransferClient, _ run: TransferRun) async -> ExitStatus {
+        let report = run.report
+        let upload: Upload
+        do throws(CommandFailure) {
+            let data = try run.state.load()?.resumeData
+            report.begin(identity, kept: data?.position ?? 0, total: data?.total, reference: run.state.reference)
+            upload = try prepare(client, data, source)
+        } catch {
+            return report.ended(error, advice: error.status == .sourceChanged ? run.unsentAdvice : nil)
+        }
+        let redeem: @Sendable (ResumeData) -> ResumeData? = { data in
+            // Taking it up without starting uses its ticket; what is left can be used again.
+            guard let next = try? client.resumeUpload(data, from: source) else { return data }
+            return next.checkpoint ?? data
+        }
+        if let error = await run.follow(upload, redeem: redeem) { return run.tell(error) }
+        do throws(TransferError) {
+            return finish(try await upload.value(), run)
+        } catch {
+            return run.tell(error)
+        }
+    }
+
+    private static func source(_ path: String) throws(CommandFailure) -> FileSource {
+        do throws(TransferError) { return try FileSource(path: path) } catch { throw CommandFailure(error) }
+    }
+
+    private func prepare(
+        _ client: TransferClient, _ data: ResumeData?, _ source: FileSource
+    ) throws(CommandFailure) -> Upload {
+        guard let data else { return client.upload(request, from: source) }
+        do throws(TransferError) {
+            return try client.resumeUpload(data, from: source, request: request)
+        } catch {
+            throw CommandFailure(error)
+        }
+    }
+
+    private func finish(_ result: UploadResult, _ run: TransferRun) -> ExitStatus {
+        let status = result.status?.rawValue ?? 0
+        let isDone = result.isResponseLost || result.status?.isSuccessful == true
+        guard isDone else {
+            run.state.remove()
+            let isForbidden = [401, 403, 407].contains(status)
+            let reason =
+                ResponseReason.of(content: result.content, fields: result.fields).map { " It says: \($0)" } ?? ""
+            let failure = CommandFailure(
+                status: isForbidden ? .notAllowed : .unavailable, code: isForbidden ? "unauthorized" : "refused",
+                message: "The server refused what was uploaded (\(status)).\(reason)", response: result.status)
+            return run.report.ended(failure)
+        }
+        // A PUT that succeeds has made the resource that it was sent to.
+        let location = result.location ?? (request.method == .put ? identity.url : nil)
+        batch?.add(FinishedFiles.Entry(identity.path, status: status, location: location))
+        // Told before the state goes: whoever is killed in between finds the same answer again, and sends nothing twice.
+        run.report.completed(
+            status: status, location: location, size: result.acknowledged, isAnswerLost: result.isResponseLost)
+        run.state.remove()
+        return .done
+    }
+}

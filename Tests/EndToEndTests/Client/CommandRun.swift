@@ -1,0 +1,109 @@
+import Foundation
+import Glibc
+import Testing
+
+/// `onward` as a person runs it, with a home of its own.
+final class CommandHome: Sendable {
+    let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    var path: String { directory.path }
+    /// Where states lie.
+    var states: String { path + "/state/onward" }
+
+    /// The names of the files where states lie; what the library keeps below is not among them.
+    var stateNames: [String] {
+        ((try? FileManager.default.contentsOfDirectory(atPath: states)) ?? []).filter { $0.hasSuffix(".state") }
+            .sorted()
+    }
+
+    /// Writes a file and gives its path.
+    func file(_ bytes: [UInt8], _ name: String = "big.bin") throws -> String {
+        try Data(bytes).write(to: URL(filePath: path + "/" + name))
+        return path + "/" + name
+    }
+
+    /// Starts a command in this home.
+    func start(_ arguments: String..., environment: [String: String] = [:]) throws -> CommandRun {
+        try start(arguments, environment: environment)
+    }
+
+    func start(_ arguments: [String], environment: [String: String] = [:]) throws -> CommandRun {
+        try CommandRun(self, arguments, environment)
+    }
+
+    /// Runs a command to its end.
+    func run(_ arguments: String...) throws -> CommandRun { try run(arguments) }
+
+    func run(_ arguments: [String]) throws -> CommandRun {
+        let run = try start(arguments)
+        _ = try run.process.awaitEnding(within: .seconds(60))
+        return run
+    }
+}
+
+/// One run of `onward`.
+final class CommandRun: Sendable {
+    let process: ChildProcess
+    private let home: CommandHome
+    private let outputPath: String
+
+    fileprivate init(_ home: CommandHome, _ arguments: [String], _ environment: [String: String]) throws {
+        self.home = home
+        outputPath = home.path + "/output-" + UUID().uuidString
+        var variables = ["HOME": home.path, "XDG_STATE_HOME": home.path + "/state", "OUTPUT": outputPath]
+        variables.merge(environment) { $1 }
+        process = try ChildProcess(
+            "/bin/sh", ["-c", "exec \"$0\" \"$@\" > \"$OUTPUT\"", try ExecutableLocation.onward()] + arguments,
+            environment: variables)
+    }
+
+    var ending: ChildProcess.Ending? { process.ending }
+    /// Standard error.
+    var errors: String { process.errorOutput }
+    /// Standard output.
+    var output: String {
+        FileManager.default.contents(atPath: outputPath).map { String(decoding: $0, as: UTF8.self) } ?? ""
+    }
+
+    /// Waits for the end, and records an issue unless it has this status.
+    func expect(_ status: Int32, sourceLocation: SourceLocation = #_sourceLocation) throws {
+        let ending = try process.awaitEnding(within: .seconds(60))
+        #expect(ending == .exited(status), "\(errors)\n\(output)", sourceLocation: sourceLocation)
+    }
+
+    /// The objects on standard output, all lines of which have to be one.
+    func objects(sourceLocation: SourceLocation = #_sourceLocation) throws -> [Event] {
+        try output.split(separator: "\n").map { line in
+            let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+            return Event(try #require(object, "\(line)", sourceLocation: sourceLocation))
+        }
+    }
+
+    /// The last object of this event, once it is there.
+    func awaitEvent(_ name: String, where condition: (Event) -> Bool = { _ in true }) throws -> Event {
+        let found = try Deadline.poll(within: .seconds(20)) { () -> Event? in
+            // The last line may not be whole yet.
+            let lines = output.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+            let objects = try lines.map { line in
+                Event(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any] ?? [:])
+            }
+            return objects.last { $0.name == name && condition($0) }
+        }
+        return try #require(found, "\(errors)\n\(output)")
+    }
+
+    /// One JSON object.
+    struct Event {
+        let members: [String: Any]
+
+        init(_ members: [String: Any]) { self.members = members }
+
+        var name: String { text("event") ?? "" }
+
+        func text(_ name: String) -> String? { members[name] as? String }
+        func number(_ name: String) -> Int64? { (members[name] as? NSNumber)?.int64Value }
+        func isNull(_ name: String) -> Bool { members[name] is NSNull }
+    }
+}

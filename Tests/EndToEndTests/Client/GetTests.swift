@@ -1,0 +1,108 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("Command: get", .blocking, .timeLimit(.minutes(15)))
+struct GetTests {
+    private static let bytes = Payload.bytes(6_000_000)
+
+    private func publish(_ server: ServerProcess, _ name: String = "a.bin") throws {
+        try Data(Self.bytes).write(to: URL(filePath: server.path(of: name)))
+    }
+
+    @Test("A file is fetched whole, under the URL's name in a directory or under the name that -o gives")
+    func whole() throws {
+        try withServer { server in
+            try publish(server)
+            let home = try CommandHome()
+            try home.run("get", server.url("/files/a.bin"), "-o", home.path).expect(0)
+            try home.run("get", server.url("/files/a.bin"), "-o", home.path + "/b.bin").expect(0)
+            for name in ["a.bin", "b.bin"] {
+                let found = FileManager.default.contents(atPath: home.path + "/" + name) ?? Data()
+                expectSame(Array(found), Self.bytes)
+            }
+            #expect(home.stateNames == [])
+        }
+    }
+
+    @Test("--json counts what was received")
+    func json() throws {
+        try withServer { server in
+            try publish(server)
+            let home = try CommandHome()
+            let run = try home.run("get", "--json", server.url("/files/a.bin"), "-o", home.path + "/b.bin")
+            try run.expect(0)
+            let events = try run.objects()
+            #expect(events.first?.name == "started" && events.last?.name == "completed")
+            #expect(events.last?.number("received") == 6_000_000 && events.last?.number("total") == 6_000_000)
+            #expect(events.last?.number("status") != nil && events.last?.text("location") != nil)
+            #expect(events.allSatisfy { !$0.members.keys.contains("sent") })
+        }
+    }
+
+    @Test("kill -9 at random moments, the same command again: what was received stays", arguments: [1, 2] as [UInt64])
+    func killed(seed: UInt64) throws {
+        try withServer { server in try killAgainAndAgain(server, seed) }
+    }
+
+    private func killAgainAndAgain(_ server: ServerProcess, _ seed: UInt64) throws {
+        try publish(server)
+        let home = try CommandHome()
+        let target = home.path + "/b.bin"
+        var random = SeededHistory(seed)
+        var received: Int64 = 0
+        for _ in 0..<60 {
+            let run = try home.start(
+                "get", "--json", "--limit-rate", "4M", server.url("/files/a.bin"), "-o", target)
+            Deadline.pause(.milliseconds(Int.random(in: 100...700, using: &random)))
+            run.process.kill(SIGKILL)
+            let ending = try run.process.awaitEnding()
+            for event in try run.objects() {
+                if event.name == "resumed" { #expect((event.number("at") ?? 0) >= received, "seed \(seed)") }
+                if event.name == "progress" { received = max(received, event.number("received") ?? 0) }
+            }
+            // It appears when it is whole, and not before.
+            if ending == .exited(0) || FileManager.default.fileExists(atPath: target) { break }
+        }
+        let found = FileManager.default.contents(atPath: target) ?? Data()
+        expectSame(Array(found), Self.bytes, "seed \(seed)")
+    }
+
+    @Test("SIGINT pauses; resume and the same command go on; cancel removes the partial file")
+    func paused() throws {
+        try withServer { server in
+            try publish(server)
+            let home = try CommandHome()
+            let target = home.path + "/b.bin"
+            func interrupt() throws {
+                let run = try home.start(
+                    "get", "--json", "--limit-rate", "1M", server.url("/files/a.bin"), "-o", target)
+                _ = try run.awaitEvent("progress") { ($0.number("received") ?? 0) > 300_000 }
+                run.process.kill(SIGINT)
+                try run.expect(75)
+            }
+            func partials() throws -> [String] {
+                try FileManager.default.contentsOfDirectory(atPath: home.path).filter { $0.hasSuffix(".part") }
+            }
+            try interrupt()
+            #expect(try partials().count == 1)
+            try home.run("resume").expect(0)
+            expectSame(Array(FileManager.default.contents(atPath: target) ?? Data()), Self.bytes)
+            try interrupt()
+            try home.run("cancel", String(try #require(home.stateNames.first).dropLast(".state".count))).expect(0)
+            #expect(try partials() == [])
+            #expect(home.stateNames == [])
+        }
+    }
+
+    @Test("Endings have their statuses: not there, a directory in the way, unreachable")
+    func statuses() throws {
+        try withServer { server in
+            let home = try CommandHome()
+            let missing = try home.run("get", "--json", server.url("/files/missing"), "-o", home.path + "/x")
+            try missing.expect(69)
+            #expect(try missing.objects().last?.name == "failed")
+            try home.run("get", "--retries", "0", "http://127.0.0.1:1/x", "-o", home.path + "/x").expect(75)
+        }
+    }
+}

@@ -1,0 +1,54 @@
+import Glibc
+import Testing
+
+@Suite("Command: progress on a terminal", .blocking, .timeLimit(.minutes(15)))
+struct ProgressTerminalTests {
+    /// Runs a slow upload on a terminal of its own, and returns what was written to it.
+    /// - Parameter commands: for the shell on that terminal; `$UPLOAD` is the upload.
+    private func written(_ commands: String) throws -> String {
+        var text = ""
+        try withServer { server in
+            let home = try CommandHome()
+            let file = try home.file(Payload.bytes(3_000_000), "ein-großer-Name-日本語.bin")
+            let upload = "'\(try ExecutableLocation.onward())' put --limit-rate 1M '\(file)' \(server.url("/files/a"))"
+            let run = try ServeRun(
+                shell: "script -qefc \"$COMMANDS\" /dev/null 1>&2", [],
+                environment: [
+                    "COMMANDS": commands.replacing("$UPLOAD", with: upload), "HOME": home.path, "TERM": "xterm",
+                    "XDG_STATE_HOME": home.path + "/state", "SHELL": "/bin/sh", "LC_ALL": "C.UTF-8",
+                ])
+            #expect(run.ending == .exited(0), "\(run.output)")
+            text = run.output
+        }
+        return text
+    }
+
+    /// What stood on the line, one after the other.
+    private func lines(_ text: String) -> [String] {
+        text.replacing("\u{1B}[1A", with: "").split(separator: "\r\u{1B}[J").flatMap { $0.split(separator: "\r\n") }
+            .map(String.init).filter { $0.contains(" %") }
+    }
+
+    @Test("One line with share, bytes, rate and time left, within the columns", arguments: [40, 80, 200])
+    func columns(columns: Int) throws {
+        let text = try written("stty cols \(columns); $UPLOAD")
+        let lines = lines(text)
+        #expect(lines.count > 5)
+        #expect(lines.allSatisfy { $0.count < columns })
+        #expect(text.contains("Sent ein-großer-Name-日本語.bin: http://"))
+        guard columns >= 80 else { return }
+        #expect(lines.contains { $0.contains("MB of 3.00 MB") && $0.contains("B/s") && $0.hasSuffix(" left") })
+        #expect(lines.contains { $0.contains("[#") } == (columns == 200))
+    }
+
+    @Test("A window that becomes narrower is followed at once")
+    func resized() throws {
+        let text = try written("stty cols 120; $UPLOAD & sleep 1.5; stty cols 60; wait $!")
+        let counts = lines(text).map(\.count)
+        let change = try #require(counts.firstIndex { $0 < 60 })
+        #expect(counts[..<change].contains { $0 > 80 })
+        #expect(counts[change...].allSatisfy { $0 < 60 })
+        // The wrapped line is taken away with its first row.
+        #expect(text.contains("\u{1B}[1A\u{1B}[J"))
+    }
+}

@@ -1,0 +1,195 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("Command: put, interrupted", .blocking, .timeLimit(.minutes(15)))
+struct PutInterruptionTests {
+    private static let size = 6_000_000
+
+    /// Starts a slow upload and waits until the server has taken some of it.
+    private func begin(
+        _ home: CommandHome, _ file: String, _ url: String, _ options: String...
+    ) throws -> CommandRun {
+        let run = try home.start(["put", "--json", "--limit-rate", "1M"] + options + [file, url])
+        _ = try run.awaitEvent("progress") { ($0.number("sent") ?? 0) > 400_000 }
+        _ = try #require(Deadline.poll(within: .seconds(10)) { home.stateNames.first })
+        return run
+    }
+
+    @Test(
+        "kill -9 at random moments, the same command again: at most a tail is sent twice",
+        arguments: 1...3 as ClosedRange<UInt64>)
+    func killed(seed: UInt64) throws {
+        try withServer { server in
+            let proxy = try FaultProxy(to: server.port) { nil }
+            let home = try CommandHome()
+            let bytes = Payload.bytes(Self.size, seed: seed)
+            let command = [
+                "put", "--limit-rate", "4M", try home.file(bytes), proxy.url + "/files/a.bin",
+            ]
+            var random = SeededHistory(seed)
+            var kills: Int64 = 0
+            while true {
+                let run = try home.start(command)
+                Deadline.pause(.milliseconds(Int.random(in: 20...700, using: &random)))
+                run.process.kill(SIGKILL)
+                let ending = try run.process.awaitEnding()
+                if ending == .exited(0) { break }
+                #expect(ending == .signalled(SIGKILL), "seed \(seed): \(run.errors)")
+                kills += 1
+                // Killed after it was done: without a state the same command would be a new one.
+                if run.errors.contains("Sent "), home.stateNames.isEmpty { break }
+                guard kills < 60 else { break }
+            }
+            expectSame(server.published("a.bin") ?? [], bytes, "seed \(seed)")
+            // What was under way at each kill, and the heads.
+            let extra = proxy.bytesToServer - Int64(Self.size)
+            #expect(extra <= kills * 600_000 + 200_000, "seed \(seed): \(extra) bytes more, \(kills) kills")
+            #expect(home.stateNames == [])
+        }
+    }
+
+    @Test("SIGINT, SIGTERM and SIGHUP pause: 75, and the same command goes on", arguments: [SIGINT, SIGTERM, SIGHUP])
+    func paused(signal: Int32) throws {
+        try withServer { server in
+            let home = try CommandHome()
+            let bytes = Payload.bytes(Self.size)
+            let file = try home.file(bytes)
+            let run = try begin(home, file, server.url("/files/a.bin"))
+            run.process.kill(signal)
+            try run.expect(75)
+            let last = try #require(try run.objects().last)
+            #expect(last.name == "interrupted" && last.text("code") == "paused")
+            #expect(run.errors.contains("onward resume big.bin-"))
+            let again = try home.run("put", "--json", file, server.url("/files/a.bin"))
+            try again.expect(0)
+            let resumed = try #require(try again.objects().first { $0.name == "resumed" })
+            #expect((resumed.number("at") ?? 0) > 300_000)
+            expectSame(server.published("a.bin") ?? [], bytes)
+            #expect(home.stateNames == [])
+        }
+    }
+
+    @Test("A second SIGINT ends it at once")
+    func impatient() throws {
+        // Nothing is ever answered, not even the deletion of a connection.
+        let server = try ScriptedServer { _, reply in reply.stall() }
+        let home = try CommandHome()
+        let run = try home.start("put", "--careful", try home.file([1]), server.url + "/x")
+        #expect(server.awaitRequests(1))
+        run.process.kill(SIGINT)
+        run.process.kill(SIGINT)
+        #expect(try run.process.awaitEnding(within: .seconds(3)) == .exited(75))
+    }
+
+    @Test("The source was touched in between: 65, nothing is sent, until --restart")
+    func touched() throws {
+        try withServer { server in
+            let proxy = try FaultProxy(to: server.port) { nil }
+            let home = try CommandHome()
+            let file = try home.file(Payload.bytes(Self.size))
+            let url = proxy.url + "/files/a.bin"
+            let run = try begin(home, file, url)
+            run.process.kill(SIGKILL)
+            _ = try run.process.awaitEnding()
+            Deadline.pause(.milliseconds(200))
+            utimensat(AT_FDCWD, file, nil, 0)
+            let before = (proxy.bytesToServer, proxy.connections)
+            for _ in 0..<2 {
+                let again = try home.run("put", "--json", file, url)
+                try again.expect(65)
+                #expect(try again.objects().map(\.name) == ["failed"])
+                #expect(try again.objects().last?.text("code") == "source-changed")
+                #expect(again.errors.contains("--restart"))
+            }
+            try home.run("resume", "--json").expect(65)
+            #expect(before == (proxy.bytesToServer, proxy.connections))
+            #expect(home.stateNames.count == 1)
+            try home.run("put", "--restart", file, url).expect(0)
+            #expect(server.published("a.bin")?.count == Self.size)
+            #expect(home.stateNames == [])
+        }
+    }
+
+    @Test("A change of size or inode counts, too", arguments: ["append", "replace"])
+    func changed(how: String) throws {
+        try withServer { server in
+            let home = try CommandHome()
+            let bytes = Payload.bytes(Self.size)
+            let file = try home.file(bytes)
+            let run = try begin(home, file, server.url("/files/a.bin"))
+            run.process.kill(SIGINT)
+            try run.expect(75)
+            var status = stat()
+            stat(file, &status)
+            if how == "append" {
+                let handle = try FileHandle(forWritingTo: URL(filePath: file))
+                try handle.seekToEnd()
+                try handle.write(contentsOf: Data([1]))
+                try handle.close()
+            } else {
+                // The same bytes under another inode, with the old time.
+                let other = try home.file(bytes, "other")
+                rename(other, file)
+            }
+            let times = [status.st_atim, status.st_mtim]
+            utimensat(AT_FDCWD, file, times, 0)
+            try home.run("put", file, server.url("/files/a.bin")).expect(65)
+            #expect(server.published("a.bin") == nil)
+        }
+    }
+
+    @Test("The same command twice at a time: the second ends with 75 and names the first")
+    func twice() throws {
+        try withServer { server in
+            let home = try CommandHome()
+            let file = try home.file(Payload.bytes(Self.size))
+            let url = server.url("/files/a.bin")
+            let run = try begin(home, file, url)
+            let second = try home.run("put", "--json", file, url)
+            try second.expect(75)
+            #expect(second.errors.contains("process \(run.process.identifier)"))
+            #expect(second.errors.contains(file))
+            let elsewhere = try home.run("put", "--state", home.path + "/mine", file, url)
+            try elsewhere.expect(75)
+            // Another command of the same file is another matter.
+            try home.run("put", file, server.url("/files/b.bin")).expect(0)
+            try home.run("resume").expect(0)
+            let state = try #require(home.stateNames.first).dropLast(".state".count)
+            try home.run("resume", String(state)).expect(75)
+            try home.run("cancel", String(state)).expect(75)
+            #expect(try home.run("status").output.contains("running, process \(run.process.identifier)"))
+            run.process.kill(SIGINT)
+            try run.expect(75)
+        }
+    }
+
+    @Test("Cuts on the way are gone over without help, and told")
+    func cuts() throws {
+        try withServer { server in
+            let proxy = try FaultProxy(to: server.port, seed: 7, bytes: 300_000...1_500_000)
+            let home = try CommandHome()
+            let bytes = Payload.bytes(Self.size)
+            let run = try home.run("put", "--json", try home.file(bytes), proxy.url + "/files/a.bin")
+            try run.expect(0)
+            #expect(proxy.cuts > 0)
+            let names = Set(try run.objects().map(\.name))
+            #expect(names.contains("interrupted") && names.contains("resumed"))
+            expectSame(server.published("a.bin") ?? [], bytes)
+        }
+    }
+
+    @Test("The source changes while it is sent: 65, and the upload is gone")
+    func changedMeanwhile() throws {
+        try withServer { server in
+            let home = try CommandHome()
+            let file = try home.file(Payload.bytes(Self.size))
+            let run = try begin(home, file, server.url("/files/a.bin"))
+            utimensat(AT_FDCWD, file, nil, 0)
+            try run.expect(65)
+            #expect(try run.objects().last?.text("code") == "source-changed")
+            #expect(server.published("a.bin") == nil)
+            #expect(home.stateNames == [])
+        }
+    }
+}

@@ -1,0 +1,195 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("Command: put", .blocking, .timeLimit(.minutes(15)))
+struct PutTests {
+    @Test("A file is put whole; nothing of it is left in the state directory")
+    func whole() throws {
+        try withServer { server in
+            let home = try CommandHome()
+            let bytes = Payload.bytes(3_000_000)
+            let run = try home.run("put", try home.file(bytes), server.url("/files/a.bin"))
+            try run.expect(0)
+            #expect(run.output == "")
+            #expect(run.errors.contains("Sent big.bin: \(server.url("/files/a.bin")) (201; 3.00 MB"))
+            expectSame(server.published("a.bin") ?? [], bytes)
+            #expect(home.stateNames == [])
+            #expect(try run.process.awaitEnding() == .exited(0))
+        }
+    }
+
+    @Test("--json is one object a line with the members of the contract")
+    func json() throws {
+        try withServer { server in
+            let home = try CommandHome()
+            let run = try home.run("put", "--json", try home.file(Payload.bytes(2_000_000)), server.url("/files/a.bin"))
+            try run.expect(0)
+            let events = try run.objects()
+            #expect(events.first?.name == "started" && events.last?.name == "completed")
+            let names: Set<String> = ["started", "progress", "interrupted", "resumed", "completed"]
+            #expect(events.allSatisfy { names.contains($0.name) })
+            for event in events where event.name == "progress" || event.name == "completed" {
+                #expect(event.number("sent") != nil && event.number("acknowledged") != nil)
+                #expect(event.number("total") == 2_000_000)
+            }
+            let last = try #require(events.last)
+            #expect(last.number("sent") == 2_000_000 && last.number("acknowledged") == 2_000_000)
+            #expect(last.number("status") == 201)
+            #expect(last.text("location") == server.url("/files/a.bin"))
+        }
+    }
+
+    @Test("To a URL that ends in / a file is posted under its own name")
+    func collection() throws {
+        try withServer { server in
+            let home = try CommandHome()
+            let file = try home.file([1, 2, 3], "größer als \"10\".bin")
+            let run = try home.run("put", "--json", file, server.url("/files/"))
+            try run.expect(0)
+            let location = try #require(try run.objects().last?.text("location"))
+            #expect(location.hasPrefix(server.url("/files/")) && location != server.url("/files/"))
+            #expect(server.publishedNames().count == 1)
+            #expect(server.publishedNames().first?.hasPrefix("größer als") == true)
+        }
+    }
+
+    @Test("Several files go into a collection; the same command after a failure sends only what is missing")
+    func several() throws {
+        try withServer { server in
+            let home = try CommandHome()
+            let files = try ["a", "b", "c"].map { try home.file(Payload.bytes(100_000), $0 + ".bin") }
+            try FileManager.default.removeItem(atPath: files[1])
+            let command = ["put", "--json"] + files + [server.url("/files/")]
+            let first = try home.run(command)
+            try first.expect(66)
+            #expect(try first.objects().filter { $0.name == "completed" }.count == 2)
+            #expect(try first.objects().filter { $0.name == "failed" }.map { $0.text("code") } == ["no-such-source"])
+            #expect(server.publishedNames().sorted() == ["a.bin", "c.bin"])
+            _ = try home.file(Payload.bytes(100_000), "b.bin")
+            let second = try home.run(command)
+            try second.expect(0)
+            #expect(server.publishedNames().sorted() == ["a.bin", "b.bin", "c.bin"])
+            #expect(try second.objects().filter { $0.name == "started" }.map { $0.text("file") } == [files[1]])
+            #expect(try second.objects().filter { $0.name == "completed" }.count == 3)
+            // All is done: the same command is a new one.
+            let third = try home.run(command)
+            try third.expect(0)
+            #expect(server.publishedNames().count == 6)
+        }
+    }
+
+    @Test("The options of put reach the wire: fields, method, version, digest, careful, plain, append size, token")
+    func options() throws {
+        let server = try ScriptedServer { request, reply in
+            try reply.discardBody()
+            let isWhole = request.fields["Upload-Complete"] != "?0" && request.fields["Upload-Incomplete"] != "?1"
+            let fields: [(String, String)] =
+                isWhole ? [("Upload-Complete", "?1")] : [("Upload-Complete", "?0"), ("Location", "/uploads/1")]
+            try reply.respond(201, .init(fields + [("Upload-Offset", "\(isWhole ? 0 : request.contentCount)")]))
+        }
+        let home = try CommandHome()
+        let file = try home.file(Array("hello".utf8))
+        let token = try home.file(Array("s3cret \nrest".utf8), "token")
+        let run = try home.run(
+            "put", "--header", "X-Extra: yes", "--header", "Content-Type: text/plain", "--method", "PATCH", "--interop",
+            "6", "--digest", "--token-file", token, "--verbose", file, server.url + "/x")
+        try run.expect(0)
+        let request = try #require(server.requests.first)
+        #expect(request.method == "PATCH")
+        #expect(request.fields["X-Extra"] == "yes" && request.fields["Content-Type"] == "text/plain")
+        #expect(request.fields["Upload-Draft-Interop-Version"] == "6")
+        #expect(request.fields["Authorization"] == "Bearer s3cret")
+        #expect(request.fields["Repr-Digest"] == Array("hello".utf8).digestField())
+        #expect(run.errors.contains("> PATCH ") && run.errors.contains("< HTTP/1.1 201 Created"))
+        #expect(run.errors.contains("Authorization: (hidden)") && !run.errors.contains("s3cret"))
+
+        try home.run("put", "--plain", file, server.url + "/x").expect(0)
+        #expect(server.requests.last?.fields.contains("Upload-Complete") == false)
+        try home.run("put", "--careful", file, server.url + "/y").expect(0)
+        let careful = server.requests.dropFirst(2)
+        #expect(careful.first?.contentCount == 0 && careful.first?.fields["Upload-Complete"] == "?0")
+    }
+
+    @Test("Bad command lines end with 64 and say what is wrong; with --json as an event, too")
+    func usage() throws {
+        let home = try CommandHome()
+        let file = try home.file([1])
+        let url = "http://127.0.0.1:1/files/a"
+        let cases: [(arguments: [String], word: String)] = [
+            (["put"], "FILE"), (["put", file], "URL"), (["put", file, "nonsense"], "nonsense"),
+            (["put", file, file, url], "ends in /"), (["put", "--nonsense", file, url], "--nonsense"),
+            (["put", "-", url], "standard input"),
+            (["put", "--state", home.path + "/s", file, home.path + "/x", url + "/"], "--state"),
+            (["put", "--token-file", file, file, "http://me:pw@127.0.0.1:1/x"], "--token-file"),
+            (["get"], "URL"), (["get", url, "extra"], "extra"), (["get", "http://127.0.0.1:1/"], "-o"),
+            (["get", url, "-o"], "value"), (["get", url, "-o", "-"], "standard output"),
+            (["get", url, "-o", "/no/such/place/x"], "/no/such/place"), (["get", "--digest", url], "--digest"),
+            (["resume", "a", "b"], "'b'"), (["resume", "--restart"], "--restart"), (["status", "x"], "'x'"),
+            (["cancel"], "STATE"), (["cancel", "a", "b"], "'b'"),
+        ]
+        for (arguments, word) in cases {
+            let run = try home.run(arguments)
+            try run.expect(64)
+            #expect(run.errors.contains(word), "\(word) in \(run.errors)")
+            #expect(run.errors.hasPrefix("onward \(arguments[0]): "))
+            #expect(run.errors.contains("onward \(arguments[0]) --help"))
+            #expect(run.output == "")
+            let told = try home.run([arguments[0], "--json"] + arguments.dropFirst())
+            try told.expect(64)
+            #expect(try told.objects().map(\.name) == ["failed"])
+            #expect(try told.objects().first?.text("code") == "usage")
+        }
+        #expect(!FileManager.default.fileExists(atPath: home.states))
+        for command in ["put", "get", "resume", "status", "cancel"] {
+            let help = try home.run(command, "--help")
+            try help.expect(0)
+            #expect(help.output.hasPrefix("usage: onward \(command)"))
+            #expect(help.output.split(separator: "\n").allSatisfy { $0.count <= 100 })
+        }
+    }
+
+    @Test("Endings have their statuses: no source, no token file, refused, not allowed, unreachable")
+    func statuses() throws {
+        let home = try CommandHome()
+        let file = try home.file([1, 2, 3])
+        let server = try ScriptedServer { request, reply in
+            try reply.discardBody()
+            let status = Int(request.target.dropFirst()) ?? 500
+            try reply.respond(status, ["Upload-Complete": "?1"])
+        }
+        func failure(_ status: Int32, _ code: String, _ arguments: String...) throws {
+            let run = try home.run(["put", "--json", "--retries", "1"] + arguments)
+            try run.expect(status)
+            let last = try #require(try run.objects().last)
+            #expect(last.name == (status == 75 ? "interrupted" : "failed"))
+            #expect(last.text("code") == code)
+            #expect(last.text("message")?.isEmpty == false)
+            #expect(!run.errors.isEmpty)
+        }
+        try failure(66, "no-such-source", home.path + "/missing", server.url + "/201")
+        try failure(66, "no-such-source", home.path + "/nowhere/missing", server.url + "/201")
+        try failure(66, "no-such-source", home.path, server.url + "/201")
+        try failure(74, "token-file", "--token-file", home.path + "/missing", file, server.url + "/201")
+        try failure(64, "token-file", "--token-file", try home.file([0x20, 0x0A], "empty"), file, server.url + "/201")
+        try failure(74, "cacert", "--cacert", home.path + "/missing", file, server.url + "/201")
+        try failure(69, "refused", file, server.url + "/400")
+        try failure(77, "unauthorized", file, server.url + "/403")
+        try failure(75, "cannot-connect", file, "http://127.0.0.1:1/files/x")
+        #expect(home.stateNames == [])
+        // Quiet says nothing but errors.
+        let quiet = try home.run("put", "--quiet", file, server.url + "/201")
+        try quiet.expect(0)
+        #expect(quiet.errors == "" && quiet.output == "")
+    }
+
+    @Test("--retries 2: the third failure without progress ends it with 75")
+    func retries() throws {
+        let server = try ScriptedServer { _, reply in try reply.respond(503, ["Retry-After": "0"]) }
+        let home = try CommandHome()
+        let run = try home.run("put", "--retries", "2", "--json", try home.file([1]), server.url + "/x")
+        try run.expect(75)
+        #expect(server.requests.count == 3)
+        #expect(try run.objects().filter { $0.name == "interrupted" }.count == 3)
+    }
+}

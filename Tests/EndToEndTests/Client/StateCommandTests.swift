@@ -1,0 +1,172 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("Commands: resume, status, cancel", .blocking, .timeLimit(.minutes(15)))
+struct StateCommandTests {
+    private static let bytes = Payload.bytes(4_000_000)
+
+    /// Interrupts an upload, and returns the name of its state.
+    private func interrupt(
+        _ home: CommandHome, _ url: String, _ name: String = "big.bin", _ options: [String] = []
+    ) throws {
+        let file = try home.file(Self.bytes, name)
+        let run = try home.start(["put", "--json", "--limit-rate", "1M"] + options + [file, url])
+        _ = try run.awaitEvent("progress") { ($0.number("sent") ?? 0) > 300_000 }
+        run.process.kill(SIGINT)
+        try run.expect(75)
+    }
+
+    @Test("status lists what is interrupted, as text and as one object a line")
+    func status() throws {
+        try withServer { server in
+            let home = try CommandHome()
+            #expect(try home.run("status").output == "Nothing is interrupted.\n")
+            #expect(try home.run("status", "--json").output == "")
+            try interrupt(home, server.url("/files/a.bin?secret=1"))
+            let text = try home.run("status")
+            try text.expect(0)
+            #expect(text.output.contains("big.bin-") && text.output.contains("4.00 MB") && text.output.contains(" %"))
+            #expect(!text.output.contains("secret"))
+            let objects = try home.run("status", "--json").objects()
+            #expect(objects.count == 1)
+            let object = try #require(objects.first)
+            #expect(object.text("kind") == "put" && object.text("method") == "PUT")
+            #expect(object.text("state").map { $0 + ".state" } == home.stateNames.first)
+            #expect(object.number("total") == 4_000_000)
+            #expect((object.number("sent") ?? 0) > 0 && object.number("acknowledged") != nil)
+            #expect(object.members["active"] as? Bool == false)
+            // For its owner alone.
+            var attributes = stat()
+            stat(home.states + "/" + home.stateNames[0], &attributes)
+            #expect(attributes.st_mode & 0o777 == 0o600)
+            stat(home.states, &attributes)
+            #expect(attributes.st_mode & 0o777 == 0o700)
+        }
+    }
+
+    @Test("resume goes on with everything, or with the one that is named")
+    func resume() throws {
+        try withServer { server in
+            let home = try CommandHome()
+            for name in ["a", "b", "c"] { try interrupt(home, server.url("/files/\(name)"), name) }
+            let one = try #require(home.stateNames.first { $0.hasPrefix("b-") })
+            let first = try home.run("resume", "--json", String(one.dropLast(".state".count)))
+            try first.expect(0)
+            #expect(try first.objects().contains { $0.name == "resumed" })
+            #expect(server.publishedNames() == ["b"])
+            #expect(home.stateNames.count == 2)
+            let rest = try home.run("resume", "--json")
+            try rest.expect(0)
+            #expect(try rest.objects().filter { $0.name == "completed" }.count == 2)
+            for name in ["a", "b", "c"] { expectSame(server.published(name) ?? [], Self.bytes) }
+            #expect(home.stateNames == [])
+            try home.run("resume").expect(0)
+            try home.run("resume", "nothing").expect(66)
+        }
+    }
+
+    @Test("cancel forgets the state and deletes the upload on the server")
+    func cancel() throws {
+        try withServer { server in
+            let home = try CommandHome()
+            try interrupt(home, server.url("/files/a.bin"))
+            let state = try #require(home.stateNames.first)
+            let uploads = server.root + "/uploads"
+            #expect(try FileManager.default.contentsOfDirectory(atPath: uploads).isEmpty == false)
+            try home.run("cancel", home.states + "/" + state).expect(0)
+            #expect(home.stateNames == [])
+            #expect(server.log.contains(" DELETE "))
+            try home.run("cancel", home.states + "/" + state).expect(66)
+            try home.run("cancel", "nothing").expect(66)
+        }
+    }
+
+    @Test("cancel of what the server cannot be asked to delete keeps it: 75")
+    func cancelOffline() throws {
+        try withServer { server in
+            let home = try CommandHome()
+            try interrupt(home, server.url("/files/a.bin"))
+            _ = try server.stop()
+            let state = String(try #require(home.stateNames.first).dropLast(".state".count))
+            try home.run("cancel", state).expect(75)
+            #expect(home.stateNames.count == 1)
+            try server.restart()
+            try home.run("cancel", state).expect(0)
+            #expect(home.stateNames == [])
+        }
+    }
+
+    @Test("cancel that the server does not allow keeps it: 77")
+    func cancelForbidden() throws {
+        let server = try ScriptedServer { request, reply in
+            if request.method == "DELETE" { return try reply.respond(403) }
+            try reply.interim(
+                104,
+                [
+                    "Location": "/uploads/1", "Upload-Draft-Interop-Version": "8",
+                ])
+            try reply.discardBody()
+        }
+        let home = try CommandHome()
+        try interrupt(home, server.url + "/files/a")
+        let state = String(try #require(home.stateNames.first).dropLast(".state".count))
+        let run = try home.run("cancel", state)
+        try run.expect(77)
+        #expect(run.errors.contains("--token-file"))
+        #expect(home.stateNames.count == 1)
+    }
+
+    @Test("--state puts the state elsewhere; resume and cancel find it by its path")
+    func elsewhere() throws {
+        try withServer { server in
+            let home = try CommandHome()
+            let path = home.path + "/mine.onward"
+            try interrupt(home, server.url("/files/a.bin"), "a.bin", ["--state", path])
+            #expect(home.stateNames == [] && FileManager.default.fileExists(atPath: path))
+            try home.run("resume", path).expect(0)
+            #expect(!FileManager.default.fileExists(atPath: path))
+            expectSame(server.published("a.bin") ?? [], Self.bytes)
+            try interrupt(home, server.url("/files/b.bin"), "b.bin", ["--state", path])
+            try home.run("put", "--state", path, home.path + "/a.bin", server.url("/files/c.bin")).expect(74)
+            try home.run("put", "--state", path, home.path + "/b.bin", server.url("/files/b.bin")).expect(0)
+            #expect(
+                try FileManager.default.contentsOfDirectory(atPath: home.path).filter { $0.hasSuffix(".lock") } == [])
+        }
+    }
+
+    @Test("A file that is no state is neither used nor removed")
+    func foreign() throws {
+        try withServer { server in
+            let home = try CommandHome()
+            let file = try home.file([1, 2, 3])
+            let precious = try home.file(Array("precious".utf8), "precious")
+            chmod(precious, 0o600)
+            for options in [[], ["--restart"]] {
+                try home.run(["put"] + options + ["--state", precious, file, server.url("/files/a")]).expect(74)
+            }
+            try home.run("resume", precious).expect(74)
+            try home.run("cancel", precious).expect(74)
+            #expect(FileManager.default.contents(atPath: precious) == Data("precious".utf8))
+            #expect(server.published("a") == nil)
+        }
+    }
+
+    @Test("An upload that the server has forgotten ends with 69; the same command begins anew")
+    func gone() throws {
+        try withServer { server in
+            let home = try CommandHome()
+            let url = server.url("/files/a.bin")
+            try interrupt(home, url)
+            try server.crash()
+            try FileManager.default.removeItem(atPath: server.root)
+            try server.restart()
+            let run = try home.run("put", "--json", home.path + "/big.bin", url)
+            try run.expect(69)
+            #expect(try run.objects().last?.text("code") == "gone")
+            #expect(home.stateNames == [])
+            try home.run("put", home.path + "/big.bin", url).expect(0)
+            expectSame(server.published("a.bin") ?? [], Self.bytes)
+        }
+    }
+}

@@ -1,0 +1,134 @@
+import HTTPSemantics
+import ResumableTransfer
+import ResumableUpload
+import Testing
+
+@testable import onward
+
+@Suite("Options of the client commands")
+struct ClientOptionTests {
+    private func parse(
+        _ arguments: [String], _ options: [CommandOption<ClientSettings>] = ClientSettings.putOptions
+    ) throws(OptionError) -> (ClientSettings, [String]) {
+        var settings = ClientSettings()
+        let operands = try OptionParser(options: options).operands(of: arguments, into: &settings)
+        return (try settings.checked(), operands)
+    }
+
+    @Test("Options stand before, between and behind the operands; behind -- everything is one")
+    func places() throws {
+        let (settings, operands) = try parse(["--json", "a", "--retries=3", "b", "--quiet", "--", "--digest", "-o"])
+        #expect(settings.isJSON && settings.isQuiet && settings.retries == 3 && !settings.sendsDigest)
+        #expect(operands == ["a", "b", "--digest", "-o"])
+        #expect(try parse(["-"]).1 == ["-"])
+    }
+
+    @Test("Every option of put says what it says")
+    func put() throws {
+        let (settings, _) = try parse([
+            "--header", "X-One: 1", "--header", "X-Two:2 ", "--retries", "0", "--stall-timeout", "2m", "--limit-rate",
+            "3MiB", "--cacert", "/tmp/ca.pem", "--restart", "--verbose", "--method", "PATCH", "--careful", "--interop",
+            "6", "--append-size", "90M", "--digest", "--state", "/tmp/state", "--token-file", "/tmp/token",
+        ])
+        #expect(settings.fields["X-One"] == "1" && settings.fields.count == 2)
+        #expect(settings.retries == 0 && settings.stallTimeout == 120 && settings.rateLimit == 3 << 20)
+        #expect(settings.caFile == "/tmp/ca.pem" && settings.stateFile == "/tmp/state")
+        #expect(settings.tokenFile == "/tmp/token" && settings.restarts && settings.isVerbose)
+        #expect(settings.method == .patch && settings.isCareful && settings.dialect == .interop6)
+        #expect(settings.appendSize == 90_000_000 && settings.sendsDigest)
+        #expect(try parse(["--interop", "rfc"]).0.dialect == .rfc)
+        #expect(try parse(["-o", "x"], ClientSettings.getOptions).0.output == "x")
+        #expect(try parse(["--output=x"], ClientSettings.getOptions).0.output == "x")
+    }
+
+    @Test(
+        "What is wrong is named",
+        arguments: [
+            (["--nonsense"], "--nonsense"), (["-x"], "-x"), (["--header", "no colon"], "no colon"),
+            (["--header", "Bad Name: x"], "Bad Name"), (["--header", "X: a\r\nY: b"], "X"),
+            (["--header", "Content-Length: 1"], "Content-Length"), (["--header", "upload-offset: 1"], "upload-offset"),
+            (["--header", "Transfer-Encoding: x"], "Transfer-Encoding"), (["--retries", "-1"], "-1"),
+            (["--retries", "many"], "many"), (["--stall-timeout", "0"], "--stall-timeout"),
+            (["--stall-timeout", "soon"], "soon"), (["--limit-rate", "0"], "--limit-rate"),
+            (["--append-size", "0"], "--append-size"), (["--append-size"], "value"), (["--method", "GET"], "GET"),
+            (["--method", "A B"], "A B"), (["--interop", "2"], "'2'"), (["--interop", "9"], "'9'"),
+            (["--careful", "--plain"], "--plain"), (["--plain", "--append-size", "1M"], "--append-size"),
+            (["--json=yes"], "--json"), (["--json", "--json"], "twice"), (["--state", ""], "--state"),
+            (["--state", "/no/such/directory/x"], "/no/such/directory/x"),
+            (["--token-file", "/tmp/t", "--header", "Authorization: x"], "--token-file"),
+        ])
+    func wrong(arguments: [String], word: String) {
+        do {
+            _ = try parse(arguments)
+            Issue.record("\(arguments) passed")
+        } catch {
+            #expect(error.message.contains(word), "\(error.message)")
+        }
+    }
+
+    @Test("resume, status and cancel take what the contract lists")
+    func others() throws {
+        #expect(
+            ClientSettings.resumeOptions.map(\.name).sorted() == [
+                "cacert", "header", "json", "limit-rate", "quiet", "retries", "stall-timeout", "token-file",
+            ])
+        #expect(ClientSettings.statusOptions.map(\.name) == ["json"])
+        let both = [
+            "header", "token-file", "state", "retries", "stall-timeout", "limit-rate", "cacert", "restart", "verbose",
+            "json", "quiet",
+        ]
+        let put = ["method", "careful", "plain", "interop", "append-size", "digest"]
+        #expect(Set(ClientSettings.putOptions.map(\.name)) == Set(both + put))
+        #expect(Set(ClientSettings.getOptions.map(\.name)) == Set(both + ["output"]))
+    }
+
+    @Test("What a state remembers fills in what the command line does not say")
+    func completion() throws {
+        let saved = SavedTransfer.Options(tokenFile: "/t", caFile: "/c", appendSize: 5)
+        var settings = ClientSettings().completed(by: saved)
+        #expect(settings.tokenFile == "/t" && settings.caFile == "/c" && settings.appendSize == 5)
+        settings = try parse(["--header", "Authorization: x", "--cacert", "/tmp/d"]).0.completed(by: saved)
+        #expect(settings.tokenFile == nil && settings.caFile == "/tmp/d")
+    }
+}
+
+@Suite("URLs of the command line")
+struct TransferURLTests {
+    @Test(
+        "Anything but an absolute http or https URL is refused",
+        arguments: [
+            "", "x", "/files/x", "localhost:8080/files/x", "ftp://h/x", "http://", "http:///x", "file:///etc/passwd",
+            "http:x",
+        ])
+    func wrong(text: String) {
+        #expect(throws: OptionError.self) { try TransferURL(text) }
+    }
+
+    @Test(
+        "A path that ends in / is a collection",
+        arguments: [
+            ("http://h", true), ("http://h/", true), ("http://h/a/?q", true), ("http://h/a", false),
+            ("http://h/a?q=/", false),
+        ])
+    func collections(text: String, isCollection: Bool) throws {
+        #expect(try TransferURL(text).isCollection == isCollection)
+    }
+
+    @Test("User, password and fragment are not kept; a query is not shown")
+    func secrets() throws {
+        let url = try TransferURL("HTTP://me:secret@Host:81/a%20b?key=1#part")
+        #expect(url.identity == "http://host:81/a%20b?key=1")
+        #expect(url.shown == "http://host:81/a%20b?(hidden)")
+        #expect(url.request.contains("me:secret"))
+        #expect(url.hasCredentials)
+        #expect(url.fileName == "a b")
+    }
+
+    @Test(
+        "A name from a URL stays within the directory",
+        arguments: ["http://h/a/..%2Fx", "http://h/%2e%2e", "http://h/a%00b"])
+    func names(text: String) throws {
+        let name = try TransferURL(text).fileName
+        #expect(name.map { !$0.contains("/") && $0 != ".." && !$0.utf8.contains(0) } ?? true)
+    }
+}

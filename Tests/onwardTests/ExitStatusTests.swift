@@ -1,0 +1,45 @@
+import HTTPSemantics
+import ResumableTransfer
+import Testing
+
+@testable import onward
+
+@Suite("Exit statuses")
+struct ExitStatusTests {
+    @Test("Every code of the library has its status", arguments: TransferError.Code.allCases)
+    func codes(code: TransferError.Code) {
+        let expected: [TransferError.Code: Int32] = [
+            .paused: 75, .cancelled: 75, .shutDown: 75, .hostNotFound: 75, .cannotConnect: 75, .proxyFailed: 75,
+            .connectionLost: 75, .timedOut: 75, .serverUnavailable: 75, .insecureConnection: 69, .offsetConflict: 69,
+            .refused: 69, .gone: 69, .tooLarge: 69, .offsetLost: 69, .offsetImpossible: 69, .locationChanged: 69,
+            .locationUnusable: 69, .digestMismatch: 69, .tooManyRedirects: 69, .insecureRedirect: 69,
+            .protocolViolation: 69, .unauthorized: 77, .noSuchSource: 66, .sourceChanged: 65, .sourceUnavailable: 74,
+            .destinationUnusable: 74, .storageUnusable: 74, .resumeDataInvalid: 74, .authorizationFailed: 74,
+            .invalidRequest: 64, .resumeDataUsed: 70, .internalFailure: 70,
+        ]
+        #expect(onward.ExitStatus(code).rawValue == expected[code])
+        // What the library calls an interruption can be gone on with.
+        if TransferError(code, "").isInterruption { #expect(onward.ExitStatus(code) == .tryAgain) }
+    }
+
+    @Test(
+        "Of several, a failure for good counts more than an interruption",
+        arguments: [
+            (onward.ExitStatus.done, onward.ExitStatus.done, onward.ExitStatus.done), (.done, .tryAgain, .tryAgain),
+            (.tryAgain, .done, .tryAgain),
+            (.tryAgain, .noSource, .noSource), (.noSource, .tryAgain, .noSource), (.noSource, .notAllowed, .noSource),
+        ])
+    func several(left: onward.ExitStatus, right: onward.ExitStatus, result: onward.ExitStatus) {
+        #expect(onward.ExitStatus.worse(left, right) == result)
+    }
+
+    @Test("A failure tells the server's reason and nothing that a terminal obeys")
+    func reasons() {
+        let content = Array(#"{"type":"about:blank","title":"No","detail":"Too \u001b[1mbig\nby far"}"#.utf8)
+        let response = TransferResponse(
+            status: 413, fields: ["Content-Type": "application/problem+json"], content: content)
+        let failure = CommandFailure(TransferError(.tooLarge, "It is too large.", response: response, underlying: "x"))
+        #expect(failure.message == "It is too large. It says: Too ?[1mbig by far (x)")
+        #expect(failure.status == .unavailable && failure.code == "too-large" && failure.response == 413)
+    }
+}

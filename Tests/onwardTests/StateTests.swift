@@ -1,0 +1,147 @@
+import Foundation
+import Glibc
+import ResumableTransfer
+import SystemCalls
+import Testing
+
+@testable import onward
+
+@Suite("States of commands")
+struct StateTests {
+    /// A directory that is removed with everything in it.
+    private final class Place: Sendable {
+        let path: String
+
+        init() throws {
+            var template = Array("/tmp/onward-state-XXXXXX".utf8CString)
+            path = try #require(mkdtemp(&template).map { String(cString: $0) })
+        }
+
+        deinit { try? FileManager.default.removeItem(atPath: path) }
+    }
+
+    private static let identity = TransferIdentity(
+        kind: .put, path: "/a/big file.bin", method: "PUT", url: "http://h/files/big.bin")
+
+    private static let resumeData =
+        Data("RSMD\0\u{1}".utf8)
+        + Data(
+            #"""
+            {"content":{"upload":{"resumption":{"acknowledged":7,"dialect":8,"length":10,"limits":{},"uri":"http://h/uploads/1"},
+            "source":{"size":10}}},"createdAt":1,"generation":0,"hasTicket":false,
+            "id":"6D5EB9B3-1D8A-4C75-8E1D-869B8E2770CE","request":{"fields":[],"method":"PUT","uri":"http://h/files/big.bin"}}
+            """#.utf8)
+
+    @Test("The same command is the same source, method and URL; the name shows the file")
+    func identity() throws {
+        let one = Self.identity
+        #expect(one.name == "big_file.bin-" + one.name.suffix(8))
+        var names: Set<String> = [one.name]
+        let url = try TransferURL("http://h/files/big.bin")
+        #expect(TransferIdentity.put("/a/big file.bin", url, method: .put) == one)
+        names.insert(TransferIdentity.put("/b/big file.bin", url, method: .put).name)
+        names.insert(TransferIdentity.put("/a/big file.bin", url, method: .post).name)
+        names.insert(TransferIdentity.put("/a/big file.bin", try TransferURL("http://h/files/x"), method: .put).name)
+        names.insert(TransferIdentity.get(url, to: "/a/big file.bin").name)
+        #expect(names.count == 5)
+        for path in ["/a/-rf", "/a/.hidden", "/a/\u{1B}[2J", "/", "/a/" + String(repeating: "ä", count: 300)] {
+            let name = TransferIdentity.put(path, url, method: .put).name
+            #expect(!name.hasPrefix("-") && !name.hasPrefix(".") && !name.contains("/") && name.utf8.count < 200)
+            #expect(DisplayText.printable(name) == name)
+        }
+    }
+
+    @Test("A state that was saved is read again; its file is for its owner alone")
+    func roundTrip() throws {
+        let place = try Place()
+        let directory = try PrivateDirectory.of(place.path + "/x")
+        let saved = SavedTransfer(
+            identity: Self.identity, options: .init(tokenFile: "/t"), batch: "b", savedAt: 5,
+            resumeData: Self.resumeData)
+        try directory.replace("x.state", with: try saved.encoded())
+        let data = try #require(try directory.read("x.state"))
+        let (read, resumeData) = try SavedTransfer.decode(data)
+        #expect(read == saved)
+        #expect(resumeData.position == 7 && resumeData.total == 10)
+        #expect(directory.names() == ["x.state"])
+        let status = try FileDescriptor.open(place.path + "/x.state", [.readOnly]).status()
+        #expect(status.permissions == 0o600)
+    }
+
+    @Test("A state that others could have written, or that is none, is refused")
+    func foreign() throws {
+        let place = try Place()
+        let directory = try PrivateDirectory.of(place.path + "/x")
+        #expect(try directory.read("missing") == nil)
+        try directory.replace("x", with: Data("{}".utf8))
+        #expect(throws: CommandFailure.self) { _ = try SavedTransfer.decode(Data("{}".utf8)) }
+        #expect(throws: CommandFailure.self) { _ = try SavedTransfer.decode(Data(#"{"version":2}"#.utf8)) }
+        for mode: mode_t in [0o644, 0o620, 0o606] {
+            chmod(place.path + "/x", mode)
+            #expect(throws: CommandFailure.self) { try directory.read("x") }
+        }
+        symlink("/etc/passwd", place.path + "/link")
+        #expect(throws: CommandFailure.self) { try directory.read("link") }
+        mkfifo(place.path + "/fifo", 0o600)
+        #expect(throws: CommandFailure.self) { try directory.read("fifo") }
+    }
+
+    @Test("Decoding damaged states never traps, whatever byte is wrong")
+    func damaged() throws {
+        let saved = SavedTransfer(
+            identity: Self.identity, options: .init(), batch: nil, savedAt: 5, resumeData: Self.resumeData)
+        let whole = try saved.encoded()
+        var generator = SystemRandomNumberGenerator()
+        for _ in 0..<300 {
+            var data = whole
+            data[Int.random(in: 0..<data.count, using: &generator)] = .random(in: 0...255, using: &generator)
+            if Bool.random() { data = data.prefix(Int.random(in: 0..<data.count, using: &generator)) }
+            _ = try? SavedTransfer.decode(Data(data))
+        }
+    }
+
+    @Test("A lock is held by one at a time, names its holder, and leaves nothing behind")
+    func locks() throws {
+        let place = try Place()
+        let directory = try PrivateDirectory.of(place.path + "/x")
+        do {
+            guard case .taken(let lock) = try CommandLock.take("a.lock", in: directory) else {
+                Issue.record("not taken")
+                return
+            }
+            guard case .held(let process) = try CommandLock.take("a.lock", in: directory) else {
+                Issue.record("taken twice")
+                return
+            }
+            #expect(process == getpid())
+            #expect(CommandLock.holder(of: "a.lock", in: directory).isHeld)
+            withExtendedLifetime(lock) {}
+        }
+        #expect(directory.names().isEmpty)
+        #expect(!CommandLock.holder(of: "a.lock", in: directory).isHeld)
+        guard case .taken = try CommandLock.take("a.lock", in: directory) else {
+            Issue.record("not taken again")
+            return
+        }
+    }
+
+    @Test("Paths are known from the root on, whatever the working directory is")
+    func paths() throws {
+        let place = try Place()
+        let root = try #require(AbsolutePath.of(place.path))
+        #expect(AbsolutePath.of(place.path + "/./x") == root + "/x")
+        #expect(AbsolutePath.of(place.path + "/x/") == root + "/x")
+        #expect(AbsolutePath.of(place.path + "/nowhere/x") == nil)
+        #expect(AbsolutePath.of("/x") == "/x" && AbsolutePath.of("/") == "/" && AbsolutePath.of("") == nil)
+        symlink(place.path, place.path + "/link")
+        #expect(AbsolutePath.of(place.path + "/link/x") == root + "/x")
+        #expect(AbsolutePath.of(place.path + "/link") == root + "/link")
+    }
+
+    @Test(
+        "A word is one for a shell, too",
+        arguments: [
+            ("big.bin-1a", "big.bin-1a"), ("/a/b c", "'/a/b c'"), ("it's", #"'it'\''s'"#), ("", "''"), ("a;b", "'a;b'"),
+        ])
+    func words(text: String, word: String) { #expect(Narration.shellWord(text) == word) }
+}
