@@ -3,6 +3,17 @@ import PackageDescription
 
 let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 
+// Apple's platforms have all of it in Foundation: there the library is one name for that.
+#if os(Linux)
+    let sessionTarget = Target.target(
+        name: "ResumableURLSession",
+        dependencies: ["ResumableTransfer", "ResumableUpload", "HTTPSemantics", "SystemCalls"],
+        exclude: ["Apple"],
+        swiftSettings: strict)
+#else
+    let sessionTarget = Target.target(name: "ResumableURLSession", sources: ["Apple"], swiftSettings: strict)
+#endif
+
 let package = Package(
     name: "onward",
     products: [
@@ -10,6 +21,7 @@ let package = Package(
             name: "TransferServer", targets: ["TransferServer", "UploadStorage", "ResumableUpload", "HTTPSemantics"]),
         .library(
             name: "ResumableTransfer", targets: ["ResumableTransfer", "ResumableUpload", "HTTPSemantics"]),
+        .library(name: "ResumableURLSession", targets: ["ResumableURLSession"]),
         .executable(name: "onward", targets: ["onward"]),
     ],
     targets: [
@@ -38,6 +50,7 @@ let package = Package(
             name: "ResumableTransfer",
             dependencies: ["ResumableUpload", "HTTPSemantics", "SystemCalls", "Digests", "CCurl"],
             swiftSettings: strict),
+        sessionTarget,
         .executableTarget(
             name: "onward",
             dependencies: [
@@ -65,9 +78,18 @@ let package = Package(
             name: "onwardTests", dependencies: ["onward", "ResumableTransfer", "HTTPSemantics", "SystemCalls"],
             swiftSettings: strict),
         .testTarget(
+            name: "ResumableURLSessionTests",
+            dependencies: ["ResumableURLSession", "ResumableTransfer", "HTTPSemantics", "SystemCalls"],
+            swiftSettings: strict),
+        // As code is that was written for Apple's platforms: in the Swift 5 mode, where it is a warning that
+        // FoundationNetworking wants delegates to be Sendable.
+        .testTarget(
+            name: "SessionListingTests", dependencies: ["ResumableURLSession"],
+            swiftSettings: [.swiftLanguageMode(.v5), .unsafeFlags(["-suppress-warnings"])]),
+        .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "onward", "ResumableTransfer", "TransferServer", "UploadStorage",
+                "onward", "ResumableURLSession", "ResumableTransfer", "TransferServer", "UploadStorage",
                 "ResumableUpload", "HTTPSemantics",
                 "SystemCalls",
                 "Digests",

@@ -1,0 +1,111 @@
+import Foundation
+import FoundationNetworking
+import ResumableTransfer
+
+extension ResumableURLSession {
+    // MARK: Whose task it is
+
+    /// Whether transfers take this request: it is one of HTTP, and no protocol class of the application's wants it.
+    func carries(_ request: URLRequest) -> Bool {
+        guard let scheme = request.url?.scheme?.lowercased(), scheme == "http" || scheme == "https" else {
+            return false
+        }
+        let own = (configuration.protocolClasses ?? []).filter {
+            !String(reflecting: $0).hasPrefix("FoundationNetworking.")
+        }
+        return !own.contains { ($0 as? URLProtocol.Type)?.canInit(with: request) == true }
+    }
+
+    /// Whether a download of this request can be a transfer: a GET without content of the whole representation.
+    func carriesDownload(_ request: URLRequest) -> Bool {
+        carries(request) && (request.httpMethod ?? "GET") == "GET" && request.httpBody == nil
+            && request.httpBodyStream == nil && request.value(forHTTPHeaderField: "Range") == nil
+            && request.value(forHTTPHeaderField: "If-Range") == nil
+    }
+
+    // MARK: New tasks
+
+    func makeUploadTask(
+        _ request: URLRequest, _ body: UploadTask.Body, _ recipient: UploadTask.Recipient
+    ) -> URLSessionUploadTask {
+        var context = request.transferRequest.map { TaskContext(request: $0) }
+        if case .data(let data) = body { context?.content = data }
+        let task = UploadTask(
+            makeCore(request), client: client(for: request), context: context, body: body, recipient: recipient)
+        registry.add(task)
+        return task
+    }
+
+    func makeUploadTask(
+        resuming data: Data, _ recipient: UploadTask.Recipient, request: URLRequest? = nil
+    ) -> URLSessionUploadTask {
+        let resumption = Resumption(data, kind: .upload, request: request)
+        let task = UploadTask(
+            makeCore(resumption), client: client(for: resumption.request), context: resumption.context, body: nil,
+            recipient: recipient)
+        registry.add(task)
+        return task
+    }
+
+    func makeDownloadTask(_ request: URLRequest, _ recipient: DownloadTask.Recipient) -> URLSessionDownloadTask {
+        let task = DownloadTask(
+            makeCore(request), client: client(for: request),
+            context: request.transferRequest.map { TaskContext(request: $0) }, isResumed: false, recipient: recipient)
+        registry.add(task)
+        return task
+    }
+
+    func makeDownloadTask(
+        resuming data: Data, _ recipient: DownloadTask.Recipient, request: URLRequest? = nil
+    ) -> URLSessionDownloadTask {
+        let resumption = Resumption(data, kind: .download, request: request)
+        let task = DownloadTask(
+            makeCore(resumption), client: client(for: resumption.request), context: resumption.context,
+            isResumed: true, recipient: recipient)
+        registry.add(task)
+        return task
+    }
+
+    private func client(for request: URLRequest?) -> TransferClient {
+        clients.client(for: settings.choice(for: request))
+    }
+
+    private func makeCore(_ request: URLRequest) -> TaskCore {
+        TaskCore(identifier: registry.makeIdentifier(), session: self, request: request, refusal: invalidation)
+    }
+
+    private func makeCore(_ resumption: Resumption) -> TaskCore {
+        TaskCore(
+            identifier: registry.makeIdentifier(), session: self, request: resumption.request, data: resumption.data,
+            refusal: invalidation ?? resumption.refusal)
+    }
+
+    private var invalidation: TransferError? {
+        registry.isClosed ? TransferError(.shutDown, "The session was invalidated.") : nil
+    }
+}
+
+/// What can be read of resume data before it is used.
+private struct Resumption {
+    var data: ResumeData?
+    var request: URLRequest?
+    var context: TaskContext?
+    var refusal: TransferError?
+
+    init(_ bytes: Data, kind: ResumeData.Kind, request given: URLRequest?) {
+        do throws(TransferError) {
+            let data = try ResumeData(bytes)
+            guard data.kind == kind else {
+                throw TransferError(.resumeDataInvalid, "The resume data is that of another kind of task.")
+            }
+            self.data = data
+            context = TaskContexts.shared.context(of: data)
+            if let given, let request = given.transferRequest {
+                context = TaskContext(request: request, content: context?.content)
+            }
+            request = given ?? URLRequest(context?.request ?? data.request)
+        } catch {
+            refusal = error
+        }
+    }
+}

@@ -1,0 +1,173 @@
+import Foundation
+import FoundationNetworking
+import ResumableTransfer
+
+/// A session whose uploads and downloads can be paused and resumed, as those of `URLSession` on Apple's platforms.
+///
+/// It is used in place of `URLSession`, which it is. Uploads of files and of `Data`, and downloads by GET, over HTTP and
+/// HTTPS are carried by ResumableTransfer; all else (data tasks, streamed uploads, web sockets, other schemes, requests
+/// that a `URLProtocol` of the configuration takes) by FoundationNetworking as before.
+///
+/// On Apple's platforms this is another name of `URLSession`.
+public final class ResumableURLSession: URLSession, @unchecked Sendable {
+    // Immutable, or locked on their own; the superclass guards its own.
+    let registry = TaskRegistry()
+    let settings: TransferSettings
+    let clients: TransferClients
+
+    /// A session without a delegate.
+    public override convenience init(configuration: URLSessionConfiguration) {
+        self.init(configuration: configuration, delegate: nil, delegateQueue: nil)
+    }
+
+    public override convenience init(
+        configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?,
+        delegateQueue queue: OperationQueue?
+    ) {
+        self.init(
+            configuration: configuration, delegate: delegate, delegateQueue: queue,
+            transfers: TransferSettings.defaultTransfers)
+    }
+
+    /// A session with settings of its transfers that Foundation does not know: the version of the upload protocol,
+    /// retries, the directory for partial files, a closure that authorises every request.
+    /// - Parameters:
+    ///   - configuration: as for any session.
+    ///   - delegate: held until the session is invalidated.
+    ///   - queue: on which the delegate and completion handlers are called; `nil` makes one that runs one at a time.
+    ///   - transfers: to which `configuration` adds its header fields, timeout and proxies.
+    public init(
+        configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?,
+        delegateQueue queue: OperationQueue?, transfers: TransferClient.Configuration
+    ) {
+        settings = TransferSettings(configuration, transfers: transfers)
+        clients = TransferClients(settings.transfers)
+        super.init(configuration: configuration, delegate: delegate, delegateQueue: queue)
+    }
+
+    private static let sharedSession = ResumableURLSession(configuration: .default)
+
+    /// A session without a delegate that everybody uses. It cannot be invalidated.
+    public override class var shared: URLSession { sharedSession }
+
+    // MARK: Uploads
+
+    public override func uploadTask(with request: URLRequest, fromFile fileURL: URL) -> URLSessionUploadTask {
+        guard carries(request) else { return super.uploadTask(with: request, fromFile: fileURL) }
+        return makeUploadTask(request, .file(fileURL), .delegate)
+    }
+
+    public override func uploadTask(with request: URLRequest, from bodyData: Data) -> URLSessionUploadTask {
+        guard carries(request) else { return super.uploadTask(with: request, from: bodyData) }
+        return makeUploadTask(request, .data(bodyData), .delegate)
+    }
+
+    public override func uploadTask(
+        with request: URLRequest, fromFile fileURL: URL,
+        completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionUploadTask {
+        guard carries(request) else {
+            return super.uploadTask(with: request, fromFile: fileURL, completionHandler: completionHandler)
+        }
+        return makeUploadTask(request, .file(fileURL), .handler(completionHandler))
+    }
+
+    public override func uploadTask(
+        with request: URLRequest, from bodyData: Data?,
+        completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionUploadTask {
+        // The superclass does not take nil.
+        let bodyData = bodyData ?? Data()
+        guard carries(request) else {
+            return super.uploadTask(with: request, from: bodyData, completionHandler: completionHandler)
+        }
+        return makeUploadTask(request, .data(bodyData), .handler(completionHandler))
+    }
+
+    /// Creates a task that goes on with an upload, with another request in place of the one that began it.
+    /// - Parameters:
+    ///   - resumeData: of an upload.
+    ///   - request: its fields go with every request to come, so that credentials can be renewed.
+    public func uploadTask(withResumeData resumeData: Data, request: URLRequest) -> URLSessionUploadTask {
+        makeUploadTask(resuming: resumeData, .delegate, request: request)
+    }
+
+    // MARK: Downloads
+
+    public override func downloadTask(with request: URLRequest) -> URLSessionDownloadTask {
+        guard carriesDownload(request) else { return super.downloadTask(with: request) }
+        return makeDownloadTask(request, .delegate)
+    }
+
+    public override func downloadTask(with url: URL) -> URLSessionDownloadTask {
+        downloadTask(with: URLRequest(url: url))
+    }
+
+    public override func downloadTask(withResumeData resumeData: Data) -> URLSessionDownloadTask {
+        makeDownloadTask(resuming: resumeData, .delegate)
+    }
+
+    public override func downloadTask(
+        with request: URLRequest, completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionDownloadTask {
+        guard carriesDownload(request) else {
+            return super.downloadTask(with: request, completionHandler: completionHandler)
+        }
+        return makeDownloadTask(request, .handler(completionHandler))
+    }
+
+    public override func downloadTask(
+        with url: URL, completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionDownloadTask {
+        downloadTask(with: URLRequest(url: url), completionHandler: completionHandler)
+    }
+
+    public override func downloadTask(
+        withResumeData resumeData: Data,
+        completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionDownloadTask {
+        makeDownloadTask(resuming: resumeData, .handler(completionHandler))
+    }
+
+    /// Creates a task that goes on with a download, with another request in place of the one that began it: for
+    /// credentials that were renewed, or the same file under another URL.
+    public func downloadTask(withResumeData resumeData: Data, request: URLRequest) -> URLSessionDownloadTask {
+        makeDownloadTask(resuming: resumeData, .delegate, request: request)
+    }
+
+    // MARK: The session's end, and its tasks
+
+    public override func finishTasksAndInvalidate() {
+        guard self !== Self.sharedSession else { return }
+        registry.close { [clients] in
+            super.finishTasksAndInvalidate()
+            Task { await clients.shutDown() }
+        }
+    }
+
+    public override func invalidateAndCancel() {
+        guard self !== Self.sharedSession else { return }
+        registry.close { [clients] in
+            super.invalidateAndCancel()
+            Task { await clients.shutDown() }
+        }
+        for task in registry.tasks { task.cancel() }
+    }
+
+    public override func getTasksWithCompletionHandler(
+        _ completionHandler:
+            @escaping @Sendable ([URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]) -> Void
+    ) {
+        let tasks = registry.tasks
+        super.getTasksWithCompletionHandler { data, uploads, downloads in
+            completionHandler(
+                data, uploads + tasks.compactMap { $0 as? URLSessionUploadTask },
+                downloads + tasks.compactMap { $0 as? URLSessionDownloadTask })
+        }
+    }
+
+    public override func getAllTasks(completionHandler: @escaping @Sendable ([URLSessionTask]) -> Void) {
+        let tasks = registry.tasks
+        super.getAllTasks { completionHandler($0 + tasks) }
+    }
+}

@@ -1,0 +1,72 @@
+import Foundation
+import FoundationNetworking
+import HTTPSemantics
+import ResumableTransfer
+
+/// What a session's configuration means for its transfers.
+struct TransferSettings: Sendable {
+    /// The time without a byte after which Foundation gives a request up, in seconds, where nobody has said another.
+    static let defaultTimeout: TimeInterval = 60
+
+    /// With the additional header fields of the session.
+    let transfers: TransferClient.Configuration
+    private let timeout: TimeInterval
+    private let proxies: [String: String]
+
+    init(_ configuration: URLSessionConfiguration, transfers: TransferClient.Configuration) {
+        timeout = configuration.timeoutIntervalForRequest
+        proxies = TransferSettings.proxies(configuration.connectionProxyDictionary ?? [:])
+        var transfers = transfers
+        let added = (configuration.httpAdditionalHeaders ?? [:]).compactMap { name, value -> (String, String)? in
+            (name.base as? String).map { ($0, "\(value)") }
+        }
+        for (name, value) in added.sorted(by: { $0.0 < $1.0 }) { transfers.fields.set(name, value) }
+        self.transfers = transfers
+    }
+
+    func choice(for request: URLRequest?) -> TransferClients.Choice {
+        let scheme = request?.url?.scheme?.lowercased() ?? "http"
+        return TransferClients.Choice(
+            stallTimeout: stallTimeout(request?.timeoutInterval ?? Self.defaultTimeout),
+            proxy: proxies[scheme] ?? transfers.proxy)
+    }
+
+    /// What the request says, unless that is the default; then what the session says, and then the transfers.
+    private func stallTimeout(_ own: TimeInterval) -> Duration? {
+        let seconds = own != Self.defaultTimeout ? own : timeout
+        guard seconds != Self.defaultTimeout else { return transfers.stallTimeout }
+        guard seconds > 0, seconds < 1e9 else { return nil }
+        return .milliseconds(Int64(seconds * 1000))
+    }
+
+    /// The URI of the proxy for each scheme, of a dictionary as CFNetwork describes it.
+    static func proxies(_ dictionary: [AnyHashable: Any]) -> [String: String] {
+        var proxies: [String: String] = [:]
+        for (scheme, prefix) in [("http", "HTTP"), ("https", "HTTPS")] {
+            guard let host = dictionary[prefix + "Proxy"] as? String, !host.isEmpty else { continue }
+            if let isEnabled = dictionary[prefix + "Enable"], number(isEnabled) == 0 { continue }
+            let port = dictionary[prefix + "Port"].flatMap { number($0) }
+            proxies[scheme] = "http://\(host):\(port ?? 80)"
+        }
+        return proxies
+    }
+
+    private static func number(_ value: Any) -> Int? {
+        switch value {
+        case let value as Bool: value ? 1 : 0
+        case let value as Int: value
+        case let value as NSNumber: value.intValue
+        case let value as String: Int(value)
+        default: nil
+        }
+    }
+
+    /// What transfers do where the application says nothing: they wait out seconds, not minutes, as Foundation does.
+    static var defaultTransfers: TransferClient.Configuration {
+        var configuration = TransferClient.Configuration()
+        configuration.retry.delays = [0, 0.5, 1, 2, 4, 8]
+        configuration.retry.triesWithoutProgress = 6
+        configuration.retry.maximumRetryAfter = 30
+        return configuration
+    }
+}

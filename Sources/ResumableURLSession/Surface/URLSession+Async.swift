@@ -1,0 +1,104 @@
+import Foundation
+import FoundationNetworking
+
+// FoundationNetworking has the first three of these methods with a delegate that defaults to nil, and they cannot be
+// overridden. A call without a delegate prefers those that have none, one with a delegate those that take one: these.
+// Only an optional delegate, or a literal nil, still reaches FoundationNetworking's.
+
+extension URLSession {
+    /// Uploads a file. Errors are those of `URLError`; what the upload can be resumed with is in
+    /// ``Foundation/URLError/uploadTaskResumeData``.
+    public func upload(for request: URLRequest, fromFile fileURL: URL) async throws -> (Data, URLResponse) {
+        try await upload(request, .file(fileURL), nil)
+    }
+
+    /// Uploads a file, and tells `delegate` of what happens on the way.
+    public func upload(
+        for request: URLRequest, fromFile fileURL: URL, delegate: any URLSessionTaskDelegate
+    ) async throws -> (Data, URLResponse) {
+        try await upload(request, .file(fileURL), delegate)
+    }
+
+    /// Uploads bytes in memory.
+    public func upload(for request: URLRequest, from bodyData: Data) async throws -> (Data, URLResponse) {
+        try await upload(request, .data(bodyData), nil)
+    }
+
+    /// Uploads bytes in memory, and tells `delegate` of what happens on the way.
+    public func upload(
+        for request: URLRequest, from bodyData: Data, delegate: any URLSessionTaskDelegate
+    ) async throws -> (Data, URLResponse) {
+        try await upload(request, .data(bodyData), delegate)
+    }
+
+    /// Goes on with an upload.
+    public func upload(
+        resumeFrom resumeData: Data, delegate: (any URLSessionTaskDelegate)? = nil
+    ) async throws -> (Data, URLResponse) {
+        try await AsyncTask<(Data, URLResponse)>.run(delegate: delegate) { resumed in
+            resumedUploadTask(resumeData, .inline { resumed.finish($0, $1, $2) })
+        }
+    }
+
+    /// Downloads to a file, which the caller owns.
+    public func download(for request: URLRequest) async throws -> (URL, URLResponse) {
+        try await download(request, nil)
+    }
+
+    /// Downloads to a file, which the caller owns, and tells `delegate` of what happens on the way.
+    public func download(
+        for request: URLRequest, delegate: any URLSessionTaskDelegate
+    ) async throws -> (URL, URLResponse) {
+        try await download(request, delegate)
+    }
+
+    /// Downloads to a file, which the caller owns.
+    public func download(from url: URL) async throws -> (URL, URLResponse) {
+        try await download(URLRequest(url: url), nil)
+    }
+
+    /// Downloads to a file, which the caller owns, and tells `delegate` of what happens on the way.
+    public func download(from url: URL, delegate: any URLSessionTaskDelegate) async throws -> (URL, URLResponse) {
+        try await download(URLRequest(url: url), delegate)
+    }
+
+    /// Goes on with a download.
+    public func download(
+        resumeFrom resumeData: Data, delegate: (any URLSessionTaskDelegate)? = nil
+    ) async throws -> (URL, URLResponse) {
+        try await AsyncTask<(URL, URLResponse)>.run(delegate: delegate) { resumed in
+            guard let session = self as? ResumableURLSession else {
+                return downloadTask(withResumeData: resumeData) { resumed.finish($0, $1, $2) }
+            }
+            return session.makeDownloadTask(resuming: resumeData, .inline { resumed.finish($0, $1, $2) })
+        }
+    }
+
+    // MARK: Which way
+
+    private func upload(
+        _ request: URLRequest, _ body: UploadTask.Body, _ delegate: (any URLSessionTaskDelegate)?
+    ) async throws -> (Data, URLResponse) {
+        guard let session = self as? ResumableURLSession, session.carries(request) else {
+            // With an optional delegate: FoundationNetworking's own.
+            return switch body {
+            case .file(let url): try await upload(for: request, fromFile: url, delegate: delegate)
+            case .data(let data): try await upload(for: request, from: data, delegate: delegate)
+            }
+        }
+        return try await AsyncTask<(Data, URLResponse)>.run(delegate: delegate) { task in
+            session.makeUploadTask(request, body, .inline { task.finish($0, $1, $2) })
+        }
+    }
+
+    private func download(
+        _ request: URLRequest, _ delegate: (any URLSessionTaskDelegate)?
+    ) async throws -> (URL, URLResponse) {
+        guard let session = self as? ResumableURLSession, session.carriesDownload(request) else {
+            return try await download(for: request, delegate: delegate)
+        }
+        return try await AsyncTask<(URL, URLResponse)>.run(delegate: delegate) { task in
+            session.makeDownloadTask(request, .inline { task.finish($0, $1, $2) })
+        }
+    }
+}

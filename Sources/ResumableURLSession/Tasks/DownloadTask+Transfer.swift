@@ -1,0 +1,145 @@
+import Foundation
+import FoundationNetworking
+import HTTPSemantics
+import ResumableTransfer
+
+extension DownloadTask {
+    func open(_ data: ResumeData?) throws(TransferError) -> TaskRun {
+        guard let client else { throw TransferError(.internalFailure, "The session has no client.") }
+        let download: Download
+        if let data {
+            download = try client.resumeDownload(data, request: context?.request)
+            TaskContexts.shared.forget(data)
+        } else {
+            guard let request = context?.request ?? originalRequest?.transferRequest else {
+                throw TransferError(.gone, "The download cannot be resumed any more.")
+            }
+            download = client.download(request, to: .temporary)
+        }
+        let url = originalRequest?.url
+        return TaskRun(transfer: download) {
+            do throws(TransferError) {
+                let result = try await download.value()
+                let response = HTTPURLResponse(status: result.status, fields: result.fields, url: url)
+                return .success(TaskCompletion(response: response, path: result.path))
+            } catch {
+                return .failure(error)
+            }
+        }
+    }
+
+    // MARK: On the way
+
+    func take(_ event: TransferEvent) {
+        switch event {
+        case .informational(let status, let fields): tell(status, fields, hasHandler: recipient.isHandler)
+        case .resumed(let offset): takeResumption(offset)
+        case .received(let position, let total): takeProgress(position, total)
+        case .started, .progress, .interrupted, .checkpoint, .completed, .failed: return
+        }
+    }
+
+    /// The download goes on: where the task was made to, or after an interruption that nobody hears of, unless bytes
+    /// that were told have to come again.
+    private func takeResumption(_ offset: Int64) {
+        let (expected, isNews) = core.withLock { state in
+            defer {
+                state.awaitsResumption = false
+                state.position = offset
+            }
+            return (state.total, isResumed && state.awaitsResumption || offset < state.position)
+        }
+        core.progress.completedUnitCount = offset
+        guard isNews, let delegate = downloadDelegate else { return }
+        let session = core.session
+        core.deliverEvent {
+            delegate.urlSession(session, downloadTask: self, didResumeAtOffset: offset, expectedTotalBytes: expected)
+        }
+    }
+
+    private func takeProgress(_ position: Int64, _ total: Int64?) {
+        // A run that had nothing to go on from began anew.
+        if core.withLock({ !$0.awaitsResumption && position < $0.position }) { takeResumption(0) }
+        let (count, expected) = core.withLock { state -> (Int64, Int64) in
+            if let total { state.total = total }
+            let count = state.awaitsResumption ? 0 : position - state.position
+            state.position = position
+            return (count, state.total)
+        }
+        core.progress.update(completed: position, total: total)
+        guard count > 0, let delegate = downloadDelegate else { return }
+        let session = core.session
+        core.deliverEvent {
+            delegate.urlSession(
+                session, downloadTask: self, didWriteData: count, totalBytesWritten: position,
+                totalBytesExpectedToWrite: expected)
+        }
+    }
+
+    /// Who hears of bytes and of the file: nobody where there is a completion handler.
+    private var downloadDelegate: (any URLSessionDownloadDelegate)? {
+        guard !recipient.isHandler else { return nil }
+        return core.withLock { $0.delegate } as? any URLSessionDownloadDelegate
+            ?? core.session.delegate as? any URLSessionDownloadDelegate
+    }
+
+    // MARK: The end
+
+    /// A download reports a server's refusal as an error (Table 1 of Apple's page on `URLSessionDownloadTask`).
+    func ending(of error: TransferError) -> (Result<TaskCompletion, URLError>, HTTPURLResponse?) {
+        let url = originalRequest?.url
+        let response = error.response.flatMap {
+            HTTPURLResponse(status: $0.status, fields: $0.fields, url: url)
+        }
+        let code = error.status.flatMap { URLError.downloadCode(forStatus: Int($0.rawValue)) }
+        let failure = URLError(error, code: code, url: url, resumeDataKey: NSURLSessionDownloadTaskResumeData)
+        return (.failure(failure), response)
+    }
+
+    func conclude(_ ending: Result<TaskCompletion, URLError>, response: HTTPURLResponse?) {
+        switch ending {
+        case .success(let completion):
+            core.progress.complete()
+            tellSuccess(completion)
+        case .failure(let error): tellEnd(nil, response, error)
+        }
+    }
+
+    private func tellSuccess(_ completion: TaskCompletion) {
+        let path = completion.path ?? ""
+        let url = URL(fileURLWithPath: path)
+        let session = core.session
+        let delegate = downloadDelegate
+        switch recipient {
+        case .delegate:
+            core.deliver {
+                delegate?.urlSession(session, downloadTask: self, didFinishDownloadingTo: url)
+                unlinkFile(path)
+                self.tellCompletion(nil)
+            }
+        case .handler, .inline: tellEnd(url, completion.response, nil)
+        }
+    }
+
+    private func tellEnd(_ file: URL?, _ response: HTTPURLResponse?, _ error: URLError?) {
+        switch recipient {
+        case .delegate: core.deliver { self.tellCompletion(error) }
+        case .handler(let handler):
+            core.deliver {
+                self.completed()
+                handler(file, response, error)
+                if let file { unlinkFile(file.path) }
+                self.finished()
+            }
+        case .inline(let handler):
+            completed()
+            finished()
+            handler(file, response, error)
+        }
+    }
+}
+
+/// Removes a finished download that nobody has moved away.
+private func unlinkFile(_ path: String) {
+    try? FileManager.default.removeItem(atPath: path)
+}

@@ -1,0 +1,78 @@
+import Foundation
+import FoundationNetworking
+import ResumableTransfer
+
+/// A task that is carried by downloads of ResumableTransfer.
+final class DownloadTask: URLSessionDownloadTask, TransferTask, @unchecked Sendable {
+    typealias Handler = @Sendable (URL?, URLResponse?, (any Error)?) -> Void
+
+    /// Who is told of the end.
+    enum Recipient: Sendable {
+        case delegate
+        /// Called on the delegate queue; the file goes when it returns.
+        case handler(Handler)
+        /// Called at once; the file stays.
+        case inline(Handler)
+
+        var isHandler: Bool {
+            if case .delegate = self { return false }
+            return true
+        }
+    }
+
+    // Everything of this class is immutable or behind the core's lock; of the superclass only what is safe by its own
+    // means is used.
+    let core: TaskCore
+    let client: TransferClient?
+    let context: TaskContext?
+    let recipient: Recipient
+    /// Whether the task goes on with an earlier download.
+    let isResumed: Bool
+
+    /// - Parameter context: `nil` where nothing is known but the resume data.
+    init(_ core: TaskCore, client: TransferClient?, context: TaskContext?, isResumed: Bool, recipient: Recipient) {
+        self.core = core
+        self.client = client
+        self.context = context
+        self.isResumed = isResumed
+        self.recipient = recipient
+        super.init()
+        core.progress.control(self)
+    }
+
+    // MARK: Overridden, for the superclass has no session here
+
+    override var taskIdentifier: Int { core.identifier }
+    override var originalRequest: URLRequest? { core.originalRequest }
+    override var currentRequest: URLRequest? { core.originalRequest }
+    override var response: URLResponse? { core.withLock { $0.response } }
+    override var error: (any Error)? { core.withLock { $0.error } }
+    override var state: URLSessionTask.State { core.withLock { $0.machine.state } }
+    override var progress: Progress { core.progress }
+    override var countOfBytesSent: Int64 { 0 }
+    override var countOfBytesExpectedToSend: Int64 { 0 }
+    override var countOfBytesReceived: Int64 { core.withLock { $0.position } }
+    override var countOfBytesExpectedToReceive: Int64 { core.withLock { $0.total } }
+    override var countOfBytesClientExpectsToSend: Int64 {
+        get { core.withLock { $0.expectedToSend } }
+        set { core.withLock { $0.expectedToSend = newValue } }
+    }
+    override var countOfBytesClientExpectsToReceive: Int64 {
+        get { core.withLock { $0.expectedToReceive } }
+        set { core.withLock { $0.expectedToReceive = newValue } }
+    }
+    override var delegate: (any URLSessionTaskDelegate)? {
+        get { effectiveDelegate }
+        set { setDelegate(newValue) }
+    }
+
+    override func resume() { resumeTransfer() }
+    override func suspend() { suspendTransfer() }
+    override func cancel() { cancelTransfer() }
+
+    override func cancel(byProducingResumeData completionHandler: @escaping (Data?) -> Void) {
+        // Called once, on the delegate queue.
+        nonisolated(unsafe) let handler = completionHandler
+        cancelTransfer(byProducingResumeData: { handler($0) })
+    }
+}

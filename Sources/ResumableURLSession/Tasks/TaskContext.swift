@@ -1,0 +1,50 @@
+import Foundation
+import HTTPSemantics
+import ResumableTransfer
+import SystemCalls
+
+/// What a task needs to go on and resume data does not hold: the request with its credentials, and bytes in memory.
+struct TaskContext: Sendable {
+    var request: TransferRequest
+    /// Of an upload of a `Data` value.
+    var content: Data?
+
+    init(request: TransferRequest, content: Data? = nil) {
+        self.request = request
+        self.content = content
+    }
+}
+
+/// The contexts of the resume data that this process has given out. Nothing of it is ever written.
+final class TaskContexts: Sendable {
+    static let shared = TaskContexts()
+
+    private struct State {
+        var contexts: [ResumeData: TaskContext] = [:]
+        /// The oldest first.
+        var order: [ResumeData] = []
+    }
+
+    /// So many paused transfers bring their context along; of more, the oldest do without.
+    private let limit: Int
+    private let state = Monitor(State())
+
+    init(limit: Int = 256) {
+        self.limit = limit
+    }
+
+    func keep(_ context: TaskContext, for data: ResumeData) {
+        state.withLock { state in
+            if state.contexts.updateValue(context, forKey: data) == nil { state.order.append(data) }
+            if state.order.count > limit { state.contexts[state.order.removeFirst()] = nil }
+        }
+    }
+
+    func context(of data: ResumeData) -> TaskContext? { state.withLock { $0.contexts[data] } }
+
+    func forget(_ data: ResumeData) {
+        state.withLock { state in
+            if state.contexts.removeValue(forKey: data) != nil { state.order.removeAll { $0 == data } }
+        }
+    }
+}

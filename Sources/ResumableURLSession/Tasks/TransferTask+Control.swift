@@ -1,0 +1,213 @@
+import Dispatch
+import Foundation
+import FoundationNetworking
+import ResumableTransfer
+import SystemCalls
+
+extension TransferTask {
+    // MARK: What callers want
+
+    func resumeTransfer() { perform(core.withLock { $0.machine.resume() }) }
+
+    func suspendTransfer() { perform(core.withLock { $0.machine.suspend() }) }
+
+    func cancelTransfer() { perform(core.withLock { $0.machine.cancel() }) }
+
+    func cancelTransfer(byProducingResumeData handler: @escaping @Sendable (Data?) -> Void) {
+        let command: TaskMachine.Command? = core.withLock { state in
+            guard !state.machine.isOver, state.machine.wish != .cancel else { return nil }
+            state.handlers.append(handler)
+            return state.machine.cancelKeepingData()
+        }
+        guard let command else { return core.deliver { handler(nil) } }
+        perform(command)
+    }
+
+    /// Ends the task because of `interruption`.
+    private func giveUp(_ interruption: TransferError) {
+        let command = core.withLock { state in
+            let command = state.machine.giveUp()
+            if command != .nothing { state.interruption = interruption }
+            return command
+        }
+        perform(command)
+    }
+
+    private func perform(_ command: TaskMachine.Command) {
+        switch command {
+        case .nothing: return
+        case .start: Task { await run() }
+        case .pause:
+            // A run that has no transfer yet asks when it has one.
+            guard let transfer = core.withLock({ $0.transfer }) else { return }
+            Task { _ = await transfer.pause() }
+        case .abandon, .end:
+            clearAway()
+            end(.failure(TransferError(.paused, "The task was cancelled.")))
+        }
+    }
+
+    /// Lets go of what a cancelled task holds. It goes on beside the task's end: a server may be slow to answer.
+    private func clearAway() {
+        let (transfer, data) = core.withLock { state -> ((any Transfer)?, ResumeData?) in
+            guard state.machine.wish == .cancel else { return (nil, nil) }
+            defer {
+                state.transfer = nil
+                // Data that nobody has used yet still belongs to the caller.
+                if state.hasBegun { state.data = nil }
+            }
+            return (state.transfer, state.hasBegun ? state.data : nil)
+        }
+        if let transfer { Task { await transfer.cancel(deletingUpload: true) } }
+        if let data, let client { Task { try? await client.discard(data) } }
+    }
+
+    // MARK: Runs
+
+    private func run() async {
+        let beginning: (data: ResumeData?, isFirst: Bool)? = core.withLock { state in
+            guard !state.machine.isOver else { return nil }
+            defer {
+                state.data = nil
+                state.hasBegun = true
+            }
+            state.awaitsResumption = state.data != nil
+            return (state.data, !state.hasBegun)
+        }
+        guard let (data, isFirst) = beginning else { return }
+        if isFirst { startTimer() }
+        let run: TaskRun
+        do throws(TransferError) {
+            run = try await opened(data).get()
+        } catch {
+            return runEnded(.failure(error))
+        }
+        let transfer = run.transfer
+        let command = core.withLock { state in
+            state.transfer = transfer
+            return state.machine.commandForNewTransfer
+        }
+        switch command {
+        case .nothing, .start, .end: break
+        case .pause: Task { _ = await transfer.pause() }
+        case .abandon: return await transfer.cancel(deletingUpload: true)
+        }
+        for await event in transfer.events where !core.withLock({ $0.machine.isOver }) {
+            if case .interrupted(let error, _) = event {
+                let canResume = transfer.checkpoint != nil
+                if !InterruptionPolicy.bridges(error, canResume: canResume) { giveUp(error) }
+            }
+            take(event)
+        }
+        runEnded(await run.end())
+    }
+
+    /// Files are looked at for it, which may take its time: not on a thread that Swift's tasks share.
+    private func opened(_ data: ResumeData?) async -> Result<TaskRun, TransferError> {
+        if let refusal = core.refusal { return .failure(refusal) }
+        // Handed over behind a lock, which ThreadSanitizer sees; a continuation of another queue's it does not.
+        let run = Monitor<Result<TaskRun, TransferError>?>(nil)
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                let result = Result { () throws(TransferError) in try self.open(data) }
+                run.withLock { $0 = result }
+                continuation.resume()
+            }
+        }
+        return run.withLock { $0 } ?? .failure(TransferError(.internalFailure, "The transfer was not made."))
+    }
+
+    private func runEnded(_ result: Result<TaskCompletion, TransferError>) {
+        var error: TransferError?
+        if case .failure(let failure) = result { error = failure }
+        let command = core.withLock { state in
+            state.transfer = nil
+            let command = state.machine.runEnded(isPaused: error?.code == .paused)
+            // For the next run.
+            if !state.machine.isOver { state.data = error?.resumeData }
+            return command
+        }
+        switch command {
+        case .start: perform(.start)
+        case .end: end(result)
+        case .nothing: if core.withLock({ $0.machine.isOver }) { discard(result) }
+        case .pause, .abandon: return
+        }
+    }
+
+    /// Removes what a run has left that had stopped by itself before a cancellation reached it.
+    private func discard(_ result: Result<TaskCompletion, TransferError>) {
+        switch result {
+        case .success(let completion):
+            if let path = completion.path { try? FileManager.default.removeItem(atPath: path) }
+        case .failure(let error):
+            if let data = error.resumeData, let client { Task { try? await client.discard(data) } }
+        }
+    }
+
+    private func startTimer() {
+        let limit = core.session.configuration.timeoutIntervalForResource
+        guard limit > 0, limit < 1e9 else { return }
+        let timer = Task { [weak self] in
+            guard (try? await Task.sleep(for: .seconds(limit))) != nil else { return }
+            self?.giveUp(TransferError(.timedOut, "The transfer took longer than the session allows."))
+        }
+        let isLate = core.withLock { state in
+            state.timer = timer
+            return state.machine.isOver
+        }
+        if isLate { timer.cancel() }
+    }
+
+    // MARK: The end
+
+    /// - Parameter result: of the last run; a pause where something else has ended the task.
+    private func end(_ result: Result<TaskCompletion, TransferError>) {
+        let (wish, held, interruption, handlers, timer) = core.withLock { state in
+            defer {
+                state.handlers = []
+                state.timer = nil
+            }
+            return (state.machine.wish, state.data, state.interruption, state.handlers, state.timer)
+        }
+        timer?.cancel()
+        var ending: Result<TaskCompletion, URLError>
+        var response: HTTPURLResponse?
+        var resumeData: ResumeData?
+        switch result {
+        case .success(let completion):
+            ending = .success(completion)
+            response = completion.response
+        case .failure(var error):
+            if error.code == .paused {
+                error.resumeData = error.resumeData ?? held
+                if wish == .giveUp, let interruption {
+                    let data = error.resumeData
+                    error = interruption
+                    error.resumeData = data
+                } else {
+                    error.code = .cancelled
+                }
+            }
+            if wish == .cancel { error.resumeData = nil }
+            (ending, response) = self.ending(of: error)
+            if case .failure = ending { resumeData = error.resumeData }
+        }
+        if let resumeData, let context { TaskContexts.shared.keep(context, for: resumeData) }
+        core.withLock { state in
+            state.response = response
+            if case .failure(let error) = ending { state.error = error }
+        }
+        if !handlers.isEmpty {
+            let data = resumeData?.data
+            core.deliver { for handler in handlers { handler(data) } }
+        }
+        conclude(ending, response: response)
+    }
+
+    /// The end is about to be told.
+    func completed() { core.withLock { $0.machine.told() } }
+
+    /// The end has been told, and nothing more is.
+    func finished() { (core.session as? ResumableURLSession)?.registry.remove(core.identifier) }
+}

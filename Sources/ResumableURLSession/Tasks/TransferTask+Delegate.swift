@@ -1,0 +1,42 @@
+import Foundation
+import FoundationNetworking
+import HTTPSemantics
+import ResumableTransfer
+
+extension TransferTask {
+    /// The task's own delegate, else the session's.
+    var effectiveDelegate: (any URLSessionTaskDelegate)? {
+        core.withLock { $0.delegate } ?? core.session.delegate as? any URLSessionTaskDelegate
+    }
+
+    /// Sets the task's own delegate, unless the task has begun.
+    func setDelegate(_ delegate: (any URLSessionTaskDelegate)?) {
+        core.withLock { state in
+            if !state.hasBegun { state.delegate = delegate }
+        }
+    }
+
+    /// Who hears of events on the way. Of a task with a completion handler that is its own delegate alone.
+    func listener(hasHandler: Bool) -> (any URLSessionTaskDelegate)? {
+        hasHandler ? core.withLock { $0.delegate } : effectiveDelegate
+    }
+
+    /// Tells an interim response.
+    func tell(_ status: Status, _ fields: Fields, hasHandler: Bool) {
+        guard let listener = listener(hasHandler: hasHandler),
+            let response = HTTPURLResponse(status: status, fields: fields, url: originalRequest?.url)
+        else { return }
+        let session = core.session
+        let candidates = hasHandler ? [listener] : [listener, session.delegate as? any URLSessionTaskDelegate]
+        let delegates = candidates.compactMap { $0 as? any URLSessionInformationalResponseDelegate }
+        guard let delegate = delegates.first else { return }
+        core.deliverEvent { delegate.urlSession(session, task: self, didReceiveInformationalResponse: response) }
+    }
+
+    /// Tells the end to the delegate, on the delegate queue.
+    func tellCompletion(_ error: URLError?) {
+        completed()
+        effectiveDelegate?.urlSession(core.session, task: self, didCompleteWithError: error)
+        finished()
+    }
+}

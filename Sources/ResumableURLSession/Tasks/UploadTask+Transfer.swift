@@ -1,0 +1,146 @@
+import Foundation
+import FoundationNetworking
+import HTTPSemantics
+import ResumableTransfer
+
+extension UploadTask {
+    func open(_ data: ResumeData?) throws(TransferError) -> TaskRun {
+        guard let client else { throw TransferError(.internalFailure, "The session has no client.") }
+        let upload: Upload
+        if let data {
+            let source = context?.content.map { DataSource($0) }
+            upload = try client.resumeUpload(data, from: source, request: context?.request)
+            TaskContexts.shared.forget(data)
+        } else {
+            guard let request = context?.request, let body else {
+                throw TransferError(.gone, "The upload cannot be resumed any more.")
+            }
+            switch body {
+            case .file(let url):
+                guard url.isFileURL else { throw TransferError(.noSuchSource, "An upload is made of a local file.") }
+                upload = client.upload(request, from: try FileSource(path: url.path))
+            case .data(let data): upload = client.upload(request, from: DataSource(data))
+            }
+        }
+        let url = originalRequest?.url
+        return TaskRun(transfer: upload) {
+            do throws(TransferError) {
+                let result = try await upload.value()
+                // An answer that was lost still was one of success.
+                let response = HTTPURLResponse(
+                    status: result.status ?? Status(rawValue: 204), fields: result.fields, url: url)
+                return .success(TaskCompletion(response: response, content: Data(result.content)))
+            } catch {
+                return .failure(error)
+            }
+        }
+    }
+
+    // MARK: On the way
+
+    func take(_ event: TransferEvent) {
+        switch event {
+        case .started(let total):
+            core.withLock { $0.total = total ?? NSURLSessionTransferSizeUnknown }
+            core.progress.totalUnitCount = total ?? -1
+        case .informational(let status, let fields): tell(status, fields, hasHandler: recipient.isHandler)
+        case .resumed(let offset):
+            core.withLock { state in
+                // Bytes that have to be sent again are not told again.
+                if state.awaitsResumption { state.position = max(state.position, offset) }
+                state.awaitsResumption = false
+            }
+        case .progress(let sent, let acknowledged, let total): takeProgress(sent, acknowledged, total)
+        case .received, .interrupted, .checkpoint, .completed, .failed: return
+        }
+    }
+
+    private func takeProgress(_ sent: Int64, _ acknowledged: Int64, _ total: Int64?) {
+        let (count, expected) = core.withLock { state -> (Int64, Int64) in
+            if let total { state.total = total }
+            // Before the first request of a resumed upload the server has not told where it goes on.
+            guard !state.awaitsResumption || sent > state.position else { return (0, state.total) }
+            let count = state.awaitsResumption ? 0 : sent - state.position
+            state.position = max(state.position, sent)
+            return (count, state.total)
+        }
+        // What is on its way may be lost; what was acknowledged is not.
+        core.progress.update(completed: max(acknowledged, sent - (4 << 20)), total: total)
+        guard count > 0, let listener = listener(hasHandler: recipient.isHandler) else { return }
+        let session = core.session
+        core.deliverEvent {
+            listener.urlSession(
+                session, task: self, didSendBodyData: count, totalBytesSent: sent, totalBytesExpectedToSend: expected)
+        }
+    }
+
+    // MARK: The end
+
+    /// What a server answered is no error of an upload, whatever its status, unless the upload can still be resumed.
+    func ending(of error: TransferError) -> (Result<TaskCompletion, URLError>, HTTPURLResponse?) {
+        let url = originalRequest?.url
+        let response = error.response.flatMap {
+            HTTPURLResponse(status: $0.status, fields: $0.fields, url: url)
+        }
+        let isAnswer = [.refused, .unauthorized, .tooLarge, .serverUnavailable, .digestMismatch].contains(error.code)
+        if isAnswer, error.resumeData == nil, let response {
+            let content = Data(error.response?.content ?? [])
+            return (.success(TaskCompletion(response: response, content: content)), response)
+        }
+        let failure = URLError(error, url: url, resumeDataKey: NSURLSessionUploadTaskResumeData)
+        return (.failure(failure), response)
+    }
+
+    func conclude(_ ending: Result<TaskCompletion, URLError>, response: HTTPURLResponse?) {
+        switch ending {
+        case .success(let completion):
+            core.withLock { $0.answered = Int64(completion.content.count) }
+            core.progress.complete()
+            tellSuccess(completion)
+        case .failure(let error):
+            tellEnd(nil, response, error)
+        }
+    }
+
+    private func tellSuccess(_ completion: TaskCompletion) {
+        guard case .delegate = recipient, let response = completion.response,
+            let delegate = effectiveDelegate as? any URLSessionDataDelegate
+        else { return tellEnd(completion.content, completion.response, nil) }
+        let session = core.session
+        let decision = SingleDecision()
+        core.deliver {
+            delegate.urlSession(session, dataTask: self, didReceive: response) { disposition in
+                guard decision.isFirst() else { return }
+                guard disposition != .cancel else {
+                    let cancelled = TransferError(.cancelled, "The delegate did not want the response.")
+                    let url = self.originalRequest?.url
+                    let error = URLError(cancelled, url: url, resumeDataKey: NSURLSessionUploadTaskResumeData)
+                    self.core.withLock { $0.error = error }
+                    return self.tellEnd(nil, response, error)
+                }
+                self.core.deliver {
+                    if !completion.content.isEmpty {
+                        delegate.urlSession(session, dataTask: self, didReceive: completion.content)
+                    }
+                    self.tellCompletion(nil)
+                }
+            }
+        }
+    }
+
+    private func tellEnd(_ content: Data?, _ response: HTTPURLResponse?, _ error: URLError?) {
+        switch recipient {
+        case .delegate: core.deliver { self.tellCompletion(error) }
+        case .handler(let handler):
+            core.deliver {
+                self.completed()
+                handler(content, response, error)
+                self.finished()
+            }
+        case .inline(let handler):
+            completed()
+            finished()
+            handler(content, response, error)
+        }
+    }
+}

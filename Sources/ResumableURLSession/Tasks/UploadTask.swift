@@ -1,0 +1,89 @@
+import Foundation
+import FoundationNetworking
+import ResumableTransfer
+
+/// A task that is carried by uploads of ResumableTransfer.
+final class UploadTask: URLSessionUploadTask, TransferTask, @unchecked Sendable {
+    enum Body: Sendable {
+        case file(URL)
+        case data(Data)
+    }
+
+    typealias Handler = @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+
+    /// Who is told of the end.
+    enum Recipient: Sendable {
+        case delegate
+        /// Called on the delegate queue.
+        case handler(Handler)
+        /// Called at once.
+        case inline(Handler)
+
+        var isHandler: Bool {
+            if case .delegate = self { return false }
+            return true
+        }
+    }
+
+    // Everything of this class is immutable or behind the core's lock; of the superclass only what is safe by its own
+    // means is used.
+    let core: TaskCore
+    let client: TransferClient?
+    let context: TaskContext?
+    let recipient: Recipient
+    let body: Body?
+
+    /// - Parameters:
+    ///   - body: `nil` where the rest of an upload is sent.
+    ///   - context: `nil` where nothing is known but the resume data.
+    init(_ core: TaskCore, client: TransferClient?, context: TaskContext?, body: Body?, recipient: Recipient) {
+        self.core = core
+        self.client = client
+        self.context = context
+        self.body = body
+        self.recipient = recipient
+        super.init()
+        core.progress.control(self)
+    }
+
+    // MARK: Overridden, for the superclass has no session here
+
+    override var taskIdentifier: Int { core.identifier }
+    override var originalRequest: URLRequest? { core.originalRequest }
+    override var currentRequest: URLRequest? { core.originalRequest }
+    override var response: URLResponse? { core.withLock { $0.response } }
+    override var error: (any Error)? { core.withLock { $0.error } }
+    override var state: URLSessionTask.State { core.withLock { $0.machine.state } }
+    override var progress: Progress { core.progress }
+    override var countOfBytesSent: Int64 { core.withLock { $0.position } }
+    override var countOfBytesExpectedToSend: Int64 { core.withLock { $0.total } }
+    override var countOfBytesReceived: Int64 { core.withLock { $0.answered } }
+    override var countOfBytesExpectedToReceive: Int64 {
+        core.withLock { $0.response }?.expectedContentLength ?? NSURLSessionTransferSizeUnknown
+    }
+    override var countOfBytesClientExpectsToSend: Int64 {
+        get { core.withLock { $0.expectedToSend } }
+        set { core.withLock { $0.expectedToSend = newValue } }
+    }
+    override var countOfBytesClientExpectsToReceive: Int64 {
+        get { core.withLock { $0.expectedToReceive } }
+        set { core.withLock { $0.expectedToReceive = newValue } }
+    }
+    override var delegate: (any URLSessionTaskDelegate)? {
+        get { effectiveDelegate }
+        set { setDelegate(newValue) }
+    }
+
+    override func resume() { resumeTransfer() }
+    override func suspend() { suspendTransfer() }
+    override func cancel() { cancelTransfer() }
+}
+
+extension UploadTask {
+    /// A task of a session that has no transfers: it fails as data does that cannot be used.
+    convenience init(refusing data: Data, in session: URLSession, _ recipient: Recipient) {
+        let refusal = TransferError(.resumeDataInvalid, "A plain URLSession cannot resume an upload.")
+        let core = TaskCore(identifier: 0, session: session, request: nil, refusal: refusal)
+        self.init(core, client: nil, context: nil, body: nil, recipient: recipient)
+    }
+}

@@ -1,0 +1,301 @@
+import Foundation
+import FoundationNetworking
+import HTTPSemantics
+import ResumableTransfer
+import ResumableURLSession
+import SystemCalls
+import Testing
+
+@Suite("Session: downloads", .blocking, .timeLimit(.minutes(15)))
+struct SessionDownloadTests {
+    private func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
+
+    private func content(_ recorder: SessionRecorder, _ task: URLSessionTask) -> [UInt8]? {
+        for event in recorder.events(of: task) {
+            if case .file(let bytes, _) = event { return bytes }
+        }
+        return nil
+    }
+
+    @Test("a delegate hears of bytes, of the file, which goes when it returns, and of the end, on its queue")
+    func delegate() async throws {
+        try await withServer { server in
+            let fixture = try SessionFixture()
+            let recorder = SessionRecorder()
+            let queue = OperationQueue()
+            queue.maxConcurrentOperationCount = 1
+            let session = fixture.session(recorder, queue: queue)
+            let bytes = Payload.bytes(3_000_000)
+            try server.publish(bytes, as: "a.bin")
+            let task = session.downloadTask(with: try url(server.url("/files/a.bin")))
+            task.resume()
+            #expect(recorder.succeeds(task))
+            var written: Int64 = 0
+            var path = ""
+            for event in recorder.events(of: task) {
+                switch event {
+                case .written(let count, let total, let expected):
+                    written += count
+                    #expect(total == written && expected == 3_000_000 && path.isEmpty)
+                case .file(let content, let place):
+                    expectSame(content, bytes)
+                    path = place
+                case .completed: #expect(!path.isEmpty)
+                default: Issue.record("\(event)")
+                }
+            }
+            #expect(written == 3_000_000)
+            #expect(!FileManager.default.fileExists(atPath: path))
+            #expect(recorder.queues.allSatisfy { $0 === queue })
+            #expect(task.countOfBytesReceived == 3_000_000 && task.countOfBytesExpectedToReceive == 3_000_000)
+            #expect(task.progress.fractionCompleted == 1 && task.state == .completed && task.error == nil)
+            let response = try #require(task.response as? HTTPURLResponse)
+            #expect(response.statusCode == 200 && response.value(forHTTPHeaderField: "ETag") != nil)
+            #expect(fixture.stored.isEmpty)
+        }
+    }
+
+    @Test("a file that the delegate has moved stays")
+    func moved() async throws {
+        try await withServer { server in
+            let fixture = try SessionFixture()
+            let path = fixture.directory.path + "/kept.bin"
+            let recorder = SessionRecorder(keptPath: path)
+            let bytes = Payload.bytes(200_000)
+            try server.publish(bytes, as: "a.bin")
+            let task = fixture.session(recorder).downloadTask(with: try url(server.url("/files/a.bin")))
+            task.resume()
+            #expect(recorder.succeeds(task))
+            expectSame(FileManager.default.contents(atPath: path).map { [UInt8]($0) } ?? [], bytes)
+        }
+    }
+
+    @Test("a completion handler gets the file, which goes when it returns; who awaits it keeps it")
+    func handlers() async throws {
+        try await withServer { server in
+            let fixture = try SessionFixture()
+            let recorder = SessionRecorder()
+            let session: URLSession = fixture.session(recorder)
+            let bytes = Payload.bytes(300_000)
+            try server.publish(bytes, as: "a.bin")
+            let source = try url(server.url("/files/a.bin"))
+            let answer = SessionAnswer<Data>()
+            let path = Monitor("")
+            let task = session.downloadTask(with: source) { file, response, error in
+                path.withLock { $0 = file?.path ?? "" }
+                answer.take(file.flatMap { try? Data(contentsOf: $0) }, response, error)
+            }
+            task.resume()
+            let value = try answer.value()
+            #expect(value.status == 200 && value.error == nil)
+            expectSame([UInt8](value.content ?? Data()), bytes)
+            #expect(eventually { !FileManager.default.fileExists(atPath: path.withLock { $0 }) })
+
+            let (file, response) = try await session.download(for: URLRequest(url: source))
+            #expect((response as? HTTPURLResponse)?.statusCode == 200)
+            expectSame([UInt8](try Data(contentsOf: file)), bytes)
+            try FileManager.default.removeItem(at: file)
+            let (other, _) = try await session.download(from: source, delegate: SessionRecorder())
+            expectSame([UInt8](try Data(contentsOf: other)), bytes)
+            try FileManager.default.removeItem(at: other)
+            #expect(recorder.events().isEmpty && fixture.stored.isEmpty)
+        }
+    }
+
+    @Test(
+        "Table 1: a server's refusal is an error, and no file",
+        arguments: [
+            (401, URLError.Code.userAuthenticationRequired), (403, .noPermissionsToReadFile),
+            (407, .userAuthenticationRequired), (404, .fileDoesNotExist), (410, .fileDoesNotExist),
+            (500, .fileDoesNotExist), (503, .fileDoesNotExist),
+        ])
+    func refusals(status: Int, code: URLError.Code) async throws {
+        let server = try ScriptedServer { _, reply in try reply.respond(status, [:], "no such thing") }
+        let fixture = try SessionFixture()
+        let recorder = SessionRecorder()
+        let session = fixture.session(recorder)
+        let task = session.downloadTask(with: try url(server.url + "/a"))
+        task.resume()
+        #expect(try recorder.error(of: task).code == code)
+        #expect((task.response as? HTTPURLResponse)?.statusCode == status)
+        #expect(content(recorder, task) == nil)
+        await #expect { try await session.download(from: url(server.url + "/a")) } throws: {
+            ($0 as? URLError)?.code == code
+        }
+        #expect(fixture.stored.isEmpty)
+    }
+
+    @Test("a momentary interruption needs no code, and nobody hears of it")
+    func momentary() async throws {
+        try await withServer { server in
+            let fixture = try SessionFixture()
+            let recorder = SessionRecorder()
+            let bytes = Payload.bytes(6_000_000)
+            try server.publish(bytes, as: "a.bin")
+            let cuts = Monitor([700_000, 1_500_000, 900_000])
+            let proxy = try FaultProxy(to: server.port) {
+                cuts.withLock { $0.isEmpty ? nil : FaultProxy.Fault(direction: .toClient, after: $0.removeFirst()) }
+            }
+            let task = fixture.session(recorder).downloadTask(with: try url(proxy.url + "/files/a.bin"))
+            task.resume()
+            #expect(recorder.succeeds(task))
+            #expect(proxy.cuts == 3)
+            expectSame(content(recorder, task) ?? [], bytes)
+            var written: Int64 = 0
+            for event in recorder.events(of: task) {
+                switch event {
+                case .written(let count, let total, _):
+                    written += count
+                    #expect(total == written)
+                case .resumed: Issue.record("\(event)")
+                default: continue
+                }
+            }
+            #expect(written == 6_000_000)
+        }
+    }
+
+    @Test("a file that has changed meanwhile is fetched from its beginning, and the delegate hears of offset 0")
+    func changed() async throws {
+        try await withServer { server in
+            let fixture = try SessionFixture()
+            let recorder = SessionRecorder()
+            let session = fixture.session(recorder)
+            try server.publish(Payload.bytes(5_000_000), as: "a.bin")
+            let proxy = try StallingProxy(to: server, after: 2_000_000)
+            let task = session.downloadTask(with: try proxy.url("/files/a.bin"))
+            task.resume()
+            #expect(recorder.awaitBytes(500_000, of: task))
+            let data = try #require(await task.cancelByProducingResumeData())
+            let bytes = Payload.bytes(4_000_000, seed: 2)
+            try server.publish(bytes, as: "a.bin")
+            proxy.release()
+            let second = session.downloadTask(withResumeData: data)
+            second.resume()
+            #expect(recorder.succeeds(second))
+            expectSame(content(recorder, second) ?? [], bytes)
+            let offsets = recorder.events(of: second).compactMap { event -> Int64? in
+                if case .resumed(let offset, _) = event { offset } else { nil }
+            }
+            #expect(offsets == [0])
+        }
+    }
+
+    @Test("suspend holds a download, resume lets it go on")
+    func suspend() async throws {
+        try await withServer { server in
+            let fixture = try SessionFixture()
+            let recorder = SessionRecorder()
+            let session = fixture.session(recorder)
+            let bytes = Payload.bytes(6_000_000)
+            try server.publish(bytes, as: "a.bin")
+            let proxy = try StallingProxy(to: server, after: 2_000_000)
+            let task = session.downloadTask(with: try proxy.url("/files/a.bin"))
+            task.resume()
+            #expect(recorder.awaitBytes(500_000, of: task))
+            task.suspend()
+            #expect(task.state == .suspended)
+            proxy.release()
+            task.resume()
+            #expect(task.state == .running)
+            #expect(recorder.succeeds(task))
+            expectSame(content(recorder, task) ?? [], bytes)
+            #expect(fixture.stored.isEmpty)
+        }
+    }
+
+    @Test("cancel leaves nothing behind")
+    func cancel() async throws {
+        try await withServer { server in
+            let fixture = try SessionFixture()
+            let recorder = SessionRecorder()
+            let session = fixture.session(recorder)
+            try server.publish(Payload.bytes(5_000_000), as: "a.bin")
+            let proxy = try StallingProxy(to: server, after: 2_000_000)
+            let task = session.downloadTask(with: try proxy.url("/files/a.bin"))
+            task.resume()
+            #expect(recorder.awaitBytes(500_000, of: task))
+            #expect(!fixture.stored.isEmpty)
+            task.cancel()
+            let error = try recorder.error(of: task)
+            #expect(error.code == .cancelled && error.downloadTaskResumeData == nil)
+            #expect(eventually { fixture.stored.isEmpty })
+
+            let paused = session.downloadTask(with: try proxy.url("/files/a.bin"))
+            paused.resume()
+            #expect(recorder.awaitBytes(500_000, of: paused))
+            paused.suspend()
+            #expect(eventually { fixture.stored.contains { $0.hasSuffix(".ticket") } })
+            paused.cancel()
+            #expect(try recorder.error(of: paused).code == .cancelled)
+            #expect(eventually { fixture.stored.isEmpty })
+        }
+    }
+
+    @Test("a download without a validator cannot be resumed")
+    func unresumable() async throws {
+        let server = try ScriptedServer { _, reply in
+            try reply.begin(200, ["Content-Length": "1000000"])
+            try reply.send(raw: Payload.bytes(100_000))
+            reply.stall()
+        }
+        let fixture = try SessionFixture()
+        let recorder = SessionRecorder()
+        let task = fixture.session(recorder).downloadTask(with: try url(server.url + "/a"))
+        task.resume()
+        #expect(recorder.awaitBytes(1, of: task))
+        #expect(await task.cancelByProducingResumeData() == nil)
+        #expect(try recorder.error(of: task).downloadTaskResumeData == nil)
+        #expect(fixture.stored.isEmpty)
+    }
+
+    @Test("resume data with await, with a handler, with another request, once, and no garbage")
+    func resumeFrom() async throws {
+        try await withServer { server in
+            let fixture = try SessionFixture()
+            let recorder = SessionRecorder()
+            let session = fixture.session(recorder)
+            let bytes = Payload.bytes(5_000_000)
+            try server.publish(bytes, as: "a.bin")
+            let proxy = try StallingProxy(to: server, after: 1_500_000)
+            var data: [Data] = []
+            for _ in 0..<3 {
+                let task = session.downloadTask(with: try proxy.url("/files/a.bin"))
+                task.resume()
+                #expect(recorder.awaitBytes(500_000, of: task))
+                data.append(try #require(await task.cancelByProducingResumeData()))
+            }
+            proxy.release()
+            let (file, response) = try await session.download(resumeFrom: data[0])
+            #expect((response as? HTTPURLResponse)?.statusCode == 206)
+            expectSame([UInt8](try Data(contentsOf: file)), bytes)
+            try FileManager.default.removeItem(at: file)
+            let answer = SessionAnswer<Data>()
+            session.downloadTask(withResumeData: data[1]) { file, response, error in
+                answer.take(file.flatMap { try? Data(contentsOf: $0) }, response, error)
+            }.resume()
+            expectSame([UInt8](try answer.value().content ?? Data()), bytes)
+            let request = try SessionFixture.request(server.url("/files/a.bin"))
+            let other = session.downloadTask(withResumeData: data[2], request: request)
+            other.resume()
+            #expect(recorder.succeeds(other))
+            expectSame(content(recorder, other) ?? [], bytes)
+            for unusable in [data[0], Data("garbage".utf8)] {
+                await #expect { try await session.download(resumeFrom: unusable) } throws: {
+                    ($0 as? URLError)?.code == .unsupportedURL
+                }
+            }
+            #expect(eventually { fixture.stored.isEmpty })
+        }
+    }
+
+    @Test("a URL that nobody carries is FoundationNetworking's")
+    func scheme() async throws {
+        let fixture = try SessionFixture()
+        let answer = SessionAnswer<URL>()
+        let task = fixture.session().downloadTask(
+            with: try url("gopher://127.0.0.1/a"), completionHandler: answer.handler)
+        task.resume()
+        #expect(try answer.value().urlError?.code == .unsupportedURL)
+    }
+}

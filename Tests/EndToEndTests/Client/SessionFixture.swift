@@ -1,0 +1,251 @@
+import Foundation
+import FoundationNetworking
+import HTTPSemantics
+import ResumableTransfer
+import ResumableURLSession
+import SystemCalls
+import Testing
+
+/// A place of its own for a session's transfers, and what short waits need.
+final class SessionFixture: Sendable {
+    let directory: TemporaryDirectory
+    /// Of the transfers.
+    let storage: String
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        storage = directory.path + "/storage"
+    }
+
+    func transfers(_ change: (inout TransferClient.Configuration) -> Void = { _ in }) -> TransferClient.Configuration {
+        var configuration = TransferClient.Configuration()
+        configuration.storageDirectory = storage
+        configuration.retry.delays = [0, 0.02, 0.05]
+        configuration.retry.triesWithoutProgress = 4
+        change(&configuration)
+        return configuration
+    }
+
+    func session(
+        _ delegate: (any URLSessionDelegate)? = nil, queue: OperationQueue? = nil,
+        configuration: URLSessionConfiguration = .default,
+        _ change: (inout TransferClient.Configuration) -> Void = { _ in }
+    ) -> ResumableURLSession {
+        ResumableURLSession(
+            configuration: configuration, delegate: delegate, delegateQueue: queue, transfers: transfers(change))
+    }
+
+    /// Writes a file to be uploaded.
+    func file(_ bytes: [UInt8], _ name: String = "source.bin") throws -> URL {
+        let url = URL(fileURLWithPath: directory.path + "/" + name)
+        try Data(bytes).write(to: url)
+        return url
+    }
+
+    /// Tickets and partial files.
+    var stored: [String] { (try? FileManager.default.contentsOfDirectory(atPath: storage)) ?? [] }
+
+    static func request(_ url: String, _ method: String = "GET", _ fields: [String: String] = [:]) throws -> URLRequest
+    {
+        var request = URLRequest(url: try #require(URL(string: url)))
+        request.httpMethod = method
+        for (name, value) in fields { request.setValue(value, forHTTPHeaderField: name) }
+        return request
+    }
+}
+
+/// Writes down everything that a session tells.
+final class SessionRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate,
+    URLSessionInformationalResponseDelegate
+{
+    enum Event: Sendable {
+        case response(Int)
+        case data([UInt8])
+        case sent(Int64, total: Int64, expected: Int64)
+        case informational(Int)
+        case written(Int64, total: Int64, expected: Int64)
+        case resumed(at: Int64, expected: Int64)
+        case file([UInt8], path: String)
+        case completed(URLError?)
+        case invalid
+    }
+
+    private struct Entry: Sendable {
+        var task: Int
+        var event: Event
+        var queue: OperationQueue?
+    }
+
+    private let entries = Monitor<[Entry]>([])
+    private let keptPath: String?
+
+    /// - Parameter keptPath: to which finished downloads are moved.
+    init(keptPath: String? = nil) {
+        self.keptPath = keptPath
+    }
+
+    private func note(_ task: URLSessionTask?, _ event: Event) {
+        let entry = Entry(task: task?.taskIdentifier ?? 0, event: event, queue: OperationQueue.current)
+        entries.withLock { $0.append(entry) }
+        entries.notifyAll()
+    }
+
+    // MARK: What was told
+
+    func events(of task: URLSessionTask? = nil) -> [Event] {
+        entries.withLock { $0.filter { task == nil || $0.task == task?.taskIdentifier }.map(\.event) }
+    }
+
+    var queues: [OperationQueue?] { entries.withLock { $0.map(\.queue) } }
+
+    /// Waits until an event of the task satisfies `condition`.
+    @discardableResult
+    func wait<Found>(
+        for task: URLSessionTask?, within limit: Duration = .seconds(20), _ condition: (Event) -> Found?
+    ) -> Found? {
+        let number = task?.taskIdentifier ?? 0
+        return entries.wait(until: Deadline(limit).nanoseconds) { entries in
+            for entry in entries where entry.task == number {
+                if let found = condition(entry.event) { return found }
+            }
+            return nil
+        }
+    }
+
+    /// Waits for the end without an error.
+    func succeeds(_ task: URLSessionTask) -> Bool {
+        let ending = ending(of: task)
+        guard let ending else { return false }
+        return ending.error == nil
+    }
+
+    /// Waits for the end, and gives the error.
+    func error(of task: URLSessionTask) throws -> URLError {
+        let ending = ending(of: task)
+        return try #require(ending?.error, "no error, or no end")
+    }
+
+    private struct Ending {
+        var error: URLError?
+    }
+
+    private func ending(of task: URLSessionTask) -> Ending? {
+        wait(for: task) { event in
+            if case .completed(let error) = event { return Ending(error: error) }
+            return nil
+        }
+    }
+
+    /// Waits until something of this kind was told.
+    func hears(_ task: URLSessionTask?, _ condition: (Event) -> Bool) -> Bool {
+        wait(for: task) { condition($0) ? () : nil } != nil
+    }
+
+    /// Waits until so many bytes have gone or come.
+    func awaitBytes(_ count: Int64, of task: URLSessionTask) -> Bool {
+        wait(for: task) { event in
+            switch event {
+            case .sent(_, let total, _) where total >= count: ()
+            case .written(_, let total, _) where total >= count: ()
+            default: nil
+            }
+        } != nil
+    }
+
+    // MARK: Delegate
+
+    func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) { note(nil, .invalid) }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        note(task, .completed(error as? URLError))
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
+        totalBytesExpectedToSend: Int64
+    ) {
+        note(task, .sent(bytesSent, total: totalBytesSent, expected: totalBytesExpectedToSend))
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse
+    ) {
+        note(task, .informational(response.statusCode))
+    }
+
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+        completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+    ) {
+        note(dataTask, .response((response as? HTTPURLResponse)?.statusCode ?? 0))
+        completionHandler(.allow)
+    }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        note(dataTask, .data([UInt8](data)))
+    }
+
+    func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
+        let bytes = (FileManager.default.contents(atPath: location.path)).map { [UInt8]($0) } ?? []
+        if let keptPath { try? FileManager.default.moveItem(atPath: location.path, toPath: keptPath) }
+        note(downloadTask, .file(bytes, path: location.path))
+    }
+
+    func urlSession(
+        _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64,
+        totalBytesWritten: Int64, totalBytesExpectedToWrite: Int64
+    ) {
+        note(downloadTask, .written(bytesWritten, total: totalBytesWritten, expected: totalBytesExpectedToWrite))
+    }
+
+    func urlSession(
+        _ session: URLSession, downloadTask: URLSessionDownloadTask, didResumeAtOffset fileOffset: Int64,
+        expectedTotalBytes: Int64
+    ) {
+        note(downloadTask, .resumed(at: fileOffset, expected: expectedTotalBytes))
+    }
+}
+
+/// What a completion handler was told, to be waited for.
+final class SessionAnswer<Content: Sendable>: Sendable {
+    struct Value: Sendable {
+        var content: Content?
+        var response: URLResponse?
+        var error: (any Error)?
+        var status: Int? { (response as? HTTPURLResponse)?.statusCode }
+        var urlError: URLError? { error as? URLError }
+    }
+
+    private let values = Monitor<[Value]>([])
+
+    var handler: @Sendable (Content?, URLResponse?, (any Error)?) -> Void {
+        { self.take($0, $1, $2) }
+    }
+
+    func take(_ content: Content?, _ response: URLResponse?, _ error: (any Error)?) {
+        values.withLock { $0.append(Value(content: content, response: response, error: error)) }
+        values.notifyAll()
+    }
+
+    func value() throws -> Value {
+        try #require(values.wait(until: Deadline(.seconds(20)).nanoseconds) { $0.first })
+    }
+
+    var count: Int { values.withLock { $0.count } }
+}
+
+/// Whether `condition` becomes true within ten seconds.
+func eventually(_ condition: () -> Bool) -> Bool {
+    Deadline.poll(within: .seconds(10)) { condition() ? () : nil } != nil
+}
+
+/// Runs `body` with a server, and ends the server.
+func withServer(_ options: String..., body: (ServerProcess) async throws -> Void) async throws {
+    let server = try ServerProcess(options)
+    do {
+        try await body(server)
+    } catch {
+        Issue.record(error, "The server wrote:\n\(server.log.suffix(4000))")
+    }
+    server.process.kill(9)
+}

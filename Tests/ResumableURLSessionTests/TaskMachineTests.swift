@@ -1,0 +1,104 @@
+import FoundationNetworking
+import Testing
+
+@testable import ResumableURLSession
+
+@Suite("The states of a task")
+struct TaskMachineTests {
+    @Test("a task begins suspended, runs once it is resumed, and is complete when its end was told")
+    func ordinary() {
+        var machine = TaskMachine()
+        #expect(machine.state == .suspended)
+        #expect(machine.resume() == .start)
+        #expect(machine.state == .running)
+        #expect(machine.resume() == .nothing)
+        #expect(machine.commandForNewTransfer == .nothing)
+        #expect(machine.runEnded(isPaused: false) == .end)
+        #expect(machine.isOver && machine.state == .running)
+        machine.told()
+        #expect(machine.state == .completed)
+        #expect(machine.resume() == .nothing && machine.suspend() == .nothing && machine.cancel() == .nothing)
+        #expect(machine.cancelKeepingData() == .nothing && machine.giveUp() == .nothing)
+    }
+
+    @Test("suspending and resuming nest")
+    func nesting() {
+        var machine = TaskMachine()
+        #expect(machine.suspend() == .nothing)
+        #expect(machine.resume() == .nothing)
+        #expect(machine.state == .suspended)
+        #expect(machine.resume() == .start)
+        #expect(machine.suspend() == .pause)
+        #expect(machine.suspend() == .nothing)
+        #expect(machine.state == .suspended)
+        #expect(machine.runEnded(isPaused: true) == .nothing)
+        #expect(machine.resume() == .nothing)
+        #expect(machine.resume() == .start)
+    }
+
+    @Test("a task that is resumed while its run stops goes on when it has stopped")
+    func hasty() {
+        var machine = TaskMachine()
+        _ = machine.resume()
+        #expect(machine.suspend() == .pause)
+        #expect(machine.commandForNewTransfer == .pause)
+        #expect(machine.resume() == .nothing)
+        #expect(machine.state == .running)
+        #expect(machine.runEnded(isPaused: true) == .start)
+    }
+
+    @Test("a run that ended by itself while it was suspended ends the task")
+    func late() {
+        var machine = TaskMachine()
+        _ = machine.resume()
+        _ = machine.suspend()
+        #expect(machine.runEnded(isPaused: false) == .end)
+    }
+
+    @Test("a run that was paused by nobody here ends the task")
+    func foreign() {
+        var machine = TaskMachine()
+        _ = machine.resume()
+        #expect(machine.runEnded(isPaused: true) == .end)
+    }
+
+    @Test("cancelling ends a task at once, in every state", arguments: [0, 1, 2])
+    func cancelling(state: Int) {
+        var machine = TaskMachine()
+        if state > 0 { _ = machine.resume() }
+        if state > 1 { _ = machine.suspend() }
+        #expect(machine.cancel() == (state == 0 ? .end : .abandon))
+        #expect(machine.state == .canceling && machine.isOver)
+        #expect(machine.commandForNewTransfer == .abandon)
+        #expect(machine.runEnded(isPaused: true) == .nothing)
+        #expect(machine.cancel() == .nothing)
+        #expect(machine.cancelKeepingData() == .nothing)
+    }
+
+    @Test("cancelling for resume data waits for the run, and a plain cancellation does not take the data away")
+    func keeping() {
+        var machine = TaskMachine()
+        _ = machine.resume()
+        #expect(machine.cancelKeepingData() == .pause)
+        #expect(machine.state == .canceling && !machine.isOver)
+        #expect(machine.cancel() == .nothing && machine.suspend() == .nothing && machine.resume() == .nothing)
+        #expect(machine.runEnded(isPaused: true) == .end)
+        #expect(machine.wish == .cancelKeepingData)
+        var idle = TaskMachine()
+        #expect(idle.cancelKeepingData() == .end)
+    }
+
+    @Test("an interruption that is not waited out stops the run; who cancels meanwhile is obeyed")
+    func givingUp() {
+        var machine = TaskMachine()
+        _ = machine.resume()
+        #expect(machine.giveUp() == .pause)
+        #expect(machine.state == .running)
+        var cancelled = machine
+        #expect(machine.runEnded(isPaused: true) == .end)
+        #expect(cancelled.cancelKeepingData() == .nothing)
+        #expect(cancelled.runEnded(isPaused: true) == .end)
+        var idle = TaskMachine()
+        #expect(idle.giveUp() == .end)
+    }
+}

@@ -1,0 +1,98 @@
+import Foundation
+import FoundationNetworking
+import HTTPSemantics
+import ResumableTransfer
+import Testing
+
+@testable import ResumableURLSession
+
+@Suite("What a session's configuration means")
+struct TransferSettingsTests {
+    private func request(_ url: String = "http://example.org/", timeout: TimeInterval? = nil) throws -> URLRequest {
+        var request = URLRequest(url: try #require(URL(string: url)))
+        if let timeout { request.timeoutInterval = timeout }
+        return request
+    }
+
+    @Test("a request's timeout goes before the session's, and that before the transfers'")
+    func timeouts() throws {
+        let configuration = URLSessionConfiguration.default
+        var transfers = TransferClient.Configuration()
+        transfers.stallTimeout = .seconds(5)
+        let plain = TransferSettings(configuration, transfers: transfers)
+        #expect(plain.choice(for: try request()).stallTimeout == .seconds(5))
+        #expect(plain.choice(for: nil).stallTimeout == .seconds(5))
+        #expect(plain.choice(for: try request(timeout: 1.5)).stallTimeout == .milliseconds(1500))
+        configuration.timeoutIntervalForRequest = 10
+        let own = TransferSettings(configuration, transfers: transfers)
+        #expect(own.choice(for: try request()).stallTimeout == .seconds(10))
+        #expect(own.choice(for: try request(timeout: 2)).stallTimeout == .seconds(2))
+        #expect(own.choice(for: try request(timeout: 0)).stallTimeout == nil)
+        #expect(own.choice(for: try request(timeout: .infinity)).stallTimeout == nil)
+    }
+
+    @Test("additional header fields go with every request, after those of the transfers")
+    func fields() {
+        let configuration = URLSessionConfiguration.default
+        configuration.httpAdditionalHeaders = ["X-Session": "1", "x-shared": 2]
+        var transfers = TransferClient.Configuration()
+        transfers.fields = ["X-Shared": "0", "X-Other": "3"]
+        let fields = TransferSettings(configuration, transfers: transfers).transfers.fields
+        #expect(fields["X-Session"] == "1" && fields["X-Shared"] == "2" && fields["X-Other"] == "3")
+        #expect(fields.count == 3)
+    }
+
+    @Test("proxies are those of CFNetwork's dictionary, each for its scheme")
+    func proxies() throws {
+        let configuration = URLSessionConfiguration.default
+        configuration.connectionProxyDictionary = [
+            "HTTPEnable": 1, "HTTPProxy": "proxy.example", "HTTPPort": 3128,
+            "HTTPSEnable": false, "HTTPSProxy": "other.example",
+        ]
+        var transfers = TransferClient.Configuration()
+        transfers.proxy = "http://base.example:1"
+        let settings = TransferSettings(configuration, transfers: transfers)
+        #expect(settings.choice(for: try request()).proxy == "http://proxy.example:3128")
+        #expect(settings.choice(for: try request("https://example.org/")).proxy == "http://base.example:1")
+        #expect(TransferSettings.proxies([:]).isEmpty)
+        #expect(TransferSettings.proxies(["HTTPSProxy": "p"]) == ["https": "http://p:80"])
+    }
+
+    @Test("requests become transfers' requests and back")
+    func requests() throws {
+        var request = try request("http://example.org/a?b")
+        request.httpMethod = "PUT"
+        request.setValue("text/plain", forHTTPHeaderField: "Content-Type")
+        let transfer = try #require(request.transferRequest)
+        #expect(transfer.uri == "http://example.org/a?b" && transfer.method == .put)
+        #expect(transfer.fields["Content-Type"] == "text/plain")
+        let back = try #require(URLRequest(transfer))
+        #expect(back.url == request.url && back.httpMethod == "PUT")
+        #expect(back.value(forHTTPHeaderField: "content-type") == "text/plain")
+    }
+
+    @Test("what a session leaves to FoundationNetworking")
+    func carried() throws {
+        let session = ResumableURLSession(configuration: .default)
+        #expect(session.carries(try request()))
+        #expect(!session.carries(try request("file:///etc/hosts")))
+        #expect(!session.carries(try request("ftp://example.org/a")))
+        #expect(session.carriesDownload(try request()))
+        var post = try request()
+        post.httpMethod = "POST"
+        #expect(session.carries(post) && !session.carriesDownload(post))
+        var part = try request()
+        part.setValue("bytes=0-1", forHTTPHeaderField: "Range")
+        #expect(!session.carriesDownload(part))
+        let configuration = URLSessionConfiguration.default
+        configuration.protocolClasses = [OwnProtocol.self] + (configuration.protocolClasses ?? [])
+        let own = ResumableURLSession(configuration: configuration)
+        #expect(!own.carries(try request("http://own.example/")))
+        #expect(own.carries(try request()))
+    }
+}
+
+/// Wants one host's requests.
+private final class OwnProtocol: URLProtocol {
+    override class func canInit(with request: URLRequest) -> Bool { request.url?.host == "own.example" }
+}

@@ -1,0 +1,74 @@
+import Foundation
+import FoundationNetworking
+import HTTPSemantics
+import ResumableTransfer
+import Testing
+
+@testable import ResumableURLSession
+
+@Suite("Errors as Foundation tells them")
+struct URLErrorTests {
+    @Test("the keys are Apple's")
+    func keys() {
+        #expect(NSURLSessionDownloadTaskResumeData == "NSURLSessionDownloadTaskResumeData")
+        #expect(NSURLSessionDownloadTaskResumeData == URLSessionDownloadTaskResumeData)
+        #expect(NSURLSessionUploadTaskResumeData == "NSURLSessionUploadTaskResumeData")
+    }
+
+    @Test("resume data of any URLError")
+    func properties() {
+        let data = Data("resume".utf8)
+        let download = URLError(.networkConnectionLost, userInfo: [NSURLSessionDownloadTaskResumeData: data])
+        #expect(download.downloadTaskResumeData == data && download.uploadTaskResumeData == nil)
+        let upload: any Error = URLError(.timedOut, userInfo: [NSURLSessionUploadTaskResumeData: data])
+        #expect((upload as? URLError)?.uploadTaskResumeData == data)
+        #expect((upload as NSError).userInfo[NSURLSessionUploadTaskResumeData] as? Data == data)
+        #expect(URLError(.timedOut).uploadTaskResumeData == nil)
+    }
+
+    @Test("an error says what failed, where, and why")
+    func content() throws {
+        let url = try #require(URL(string: "http://example.org/a"))
+        let error: any Error = URLError(
+            TransferError(.connectionLost, "Lost."), url: url, resumeDataKey: NSURLSessionUploadTaskResumeData)
+        let converted = error as NSError
+        #expect(converted.domain == NSURLErrorDomain && converted.code == NSURLErrorNetworkConnectionLost)
+        #expect(converted.localizedDescription == "Lost.")
+        let told = try #require(error as? URLError)
+        #expect(told.failingURL == url)
+        #expect(converted.userInfo["NSErrorFailingURLStringKey"] as? String == url.absoluteString)
+        #expect((told.userInfo[NSUnderlyingErrorKey] as? TransferError)?.code == .connectionLost)
+    }
+
+    @Test(
+        "Table 1 of the page on URLSessionDownloadTask",
+        arguments: [
+            (401, NSURLErrorUserAuthenticationRequired), (403, NSURLErrorNoPermissionsToReadFile),
+            (407, NSURLErrorUserAuthenticationRequired), (404, NSURLErrorFileDoesNotExist),
+            (500, NSURLErrorFileDoesNotExist), (416, NSURLErrorFileDoesNotExist),
+        ])
+    func table(status: Int, code: Int) {
+        #expect(URLError.downloadCode(forStatus: status) == code)
+    }
+
+    @Test("no error for a status below 400")
+    func success() {
+        #expect(URLError.downloadCode(forStatus: 200) == nil && URLError.downloadCode(forStatus: 304) == nil)
+    }
+
+    @Test("every code of a transfer has a URLError")
+    func codes() {
+        for code in TransferError.Code.allCases {
+            let error = URLError(TransferError(code, ""), url: nil, resumeDataKey: "")
+            #expect(code == .internalFailure || error.code != .unknown, "\(code)")
+        }
+    }
+
+    @Test("an interruption is bridged where there is something to resume, but no silence")
+    func policy() {
+        let lost = TransferError(.connectionLost, "")
+        #expect(InterruptionPolicy.bridges(lost, canResume: true))
+        #expect(!InterruptionPolicy.bridges(lost, canResume: false))
+        #expect(!InterruptionPolicy.bridges(TransferError(.timedOut, ""), canResume: true))
+    }
+}
