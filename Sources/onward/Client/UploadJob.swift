@@ -20,7 +20,7 @@ struct UploadJob: Sendable {
         var fields = settings.fields
         if url.isCollection && !fields.contains("Content-Disposition") {
             fields.append(
-                "Content-Disposition", ContentDisposition.serialized(type: "attachment", filename: identity.fileName))
+                "Content-Disposition", ContentDisposition.serialized(type: "inline", filename: identity.fileName))
         }
         request = TransferRequest(url.request, method: method, fields: fields)
         self.settings = settings

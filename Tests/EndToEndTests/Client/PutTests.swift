@@ -40,6 +40,16 @@ struct PutTests {
         }
     }
 
+    @Test("CLI-37: the name goes in both forms of inline, so that old and new recipients can read it")
+    func disposition() throws {
+        let model = ScriptedUpload()
+        let server = try ScriptedServer { try model.serve($0, $1) }
+        let home = try CommandHome()
+        try home.run("put", try home.file([1, 2, 3], "größer.bin"), server.url + "/box/").expect(0)
+        let value = try #require(server.requests.first { $0.method == "POST" }?.fields["Content-Disposition"])
+        #expect(value == "inline; filename=\"gr__er.bin\"; filename*=UTF-8''gr%C3%B6%C3%9Fer.bin")
+    }
+
     @Test("To a URL that ends in / a file is posted under its own name")
     func collection() throws {
         try withServer { server in

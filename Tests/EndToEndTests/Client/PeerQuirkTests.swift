@@ -1,0 +1,160 @@
+import HTTPSemantics
+import ResumableTransfer
+import ResumableUpload
+import Testing
+
+/// Servers of other people, as they were seen on the wire.
+@Suite("Client: peculiarities of other servers", .blocking, .timeLimit(.minutes(15)))
+struct PeerQuirkTests {
+    private let bytes = Payload.bytes(1_000_000)
+    private static let dialects = [Dialect.interop3, .interop5, .interop6]
+
+    /// What a server of the version answers with, of its own family.
+    private func fields(_ dialect: Dialect, offset: Int? = nil, complete: Bool? = nil) -> Fields {
+        var fields: Fields = ["Upload-Draft-Interop-Version": "\(dialect.rawValue)"]
+        if let offset { fields.append("Upload-Offset", "\(offset)") }
+        if let complete {
+            let field = dialect.completenessField(complete)
+            fields.append(field.name, field.value)
+        }
+        return fields
+    }
+
+    private func announcement(_ dialect: Dialect) -> Fields {
+        var fields = fields(dialect)
+        fields.append("Location", "/u/1")
+        return fields
+    }
+
+    private func run(
+        _ dialect: Dialect, _ server: ScriptedServer, _ change: (inout TransferClient.Configuration) -> Void = { _ in }
+    ) async throws -> Result<UploadResult, TransferError> {
+        let fixture = try UploadFixture {
+            $0.dialect = dialect
+            change(&$0)
+        }
+        let upload = fixture.client.upload(
+            TransferRequest(server.url + "/x", method: .post), from: try fixture.file(bytes))
+        do throws(TransferError) { return .success(try await upload.value()) } catch { return .failure(error) }
+    }
+
+    @Test(
+        "CLI-34: a final answer without the field, or with that of another version turned around, is the end",
+        arguments: dialects, [nil, "Upload-Incomplete: ?0", "Upload-Complete: ?1"])
+    func finalAnswer(dialect: Dialect, field: String?) async throws {
+        let inventory = UploadInventory()
+        let server = try ScriptedServer { request, reply in
+            try reply.interim(104, announcement(dialect))
+            try ScriptedUpload.take(reply, into: inventory)
+            var fields: Fields = ["Upload-Offset": "\(inventory.count)"]
+            if let parts = field?.split(separator: ": ") { fields.append(String(parts[0]), String(parts[1])) }
+            try reply.respond(201, fields, "done")
+        }
+        let result = try await run(dialect, server).get()
+        #expect(result.status == 201 && result.content == Array("done".utf8) && !result.isResponseLost)
+        expectSame(inventory.bytes, bytes)
+        #expect(server.requests.count == 1)
+    }
+
+    @Test("CLI-32: a 409 without an offset makes the client ask for it", arguments: dialects)
+    func conflictWithoutOffset(dialect: Dialect) async throws {
+        let inventory = UploadInventory()
+        let turns = UploadInventory()
+        let server = try ScriptedServer { request, reply in
+            switch request.method {
+            case "POST":
+                try reply.interim(104, announcement(dialect))
+                try ScriptedUpload.take(reply, into: inventory, atMost: 300_000)
+                reply.reset()
+            case "HEAD":
+                // Behind at first: what the broken connection brought is still being written.
+                let isFirst = turns.turn() == 1
+                try reply.respond(
+                    204, fields(dialect, offset: isFirst ? 200_000 : inventory.count, complete: false))
+            default:
+                guard request.fields["Upload-Offset"] == "\(inventory.count)" else {
+                    return try reply.respond(409, ["Content-Type": "text/plain"], "mismatched offset\n")
+                }
+                try ScriptedUpload.take(reply, into: inventory)
+                try reply.respond(204, ["Upload-Offset": "\(inventory.count)"])
+            }
+        }
+        let result = try await run(dialect, server).get()
+        #expect(result.status == 204)
+        expectSame(inventory.bytes, bytes)
+        #expect(server.requests.map(\.method) == ["POST", "HEAD", "PATCH", "HEAD", "PATCH"])
+    }
+
+    @Test(
+        "an upload that the server destroyed with its 409 is gone, and nothing is left to resume", arguments: dialects)
+    func destroyed(dialect: Dialect) async throws {
+        let inventory = UploadInventory()
+        let turns = UploadInventory()
+        let server = try ScriptedServer { request, reply in
+            switch request.method {
+            case "POST":
+                try reply.interim(104, announcement(dialect))
+                try ScriptedUpload.take(reply, into: inventory, atMost: 300_000)
+                reply.reset()
+            case "HEAD" where turns.turn() == 1:
+                try reply.respond(204, fields(dialect, offset: inventory.count, complete: false))
+            case "PATCH":
+                try reply.respond(409, fields(dialect, offset: inventory.count, complete: false))
+            default: try reply.respond(404)
+            }
+        }
+        let outcome = try await run(dialect, server)
+        guard case .failure(let error) = outcome else {
+            Issue.record("\(outcome)")
+            return
+        }
+        #expect(error.code == .gone && error.resumeData == nil)
+    }
+
+    @Test("a server that forgets an upload with its end leaves the client with what it knows", arguments: dialects)
+    func forgotten(dialect: Dialect) async throws {
+        let inventory = UploadInventory()
+        let server = try ScriptedServer { request, reply in
+            guard request.method == "POST" else { return try reply.respond(404) }
+            try reply.interim(104, announcement(dialect))
+            try ScriptedUpload.take(reply, into: inventory)
+            reply.reset()
+        }
+        let outcome = try await run(dialect, server)
+        guard case .failure(let error) = outcome else {
+            Issue.record("\(outcome)")
+            return
+        }
+        #expect(error.code == .gone)
+        expectSame(inventory.bytes, bytes)
+    }
+
+    @Test("an answer that was lost is known to be lost where HEAD says that all is there", arguments: dialects)
+    func lostAnswer(dialect: Dialect) async throws {
+        let inventory = UploadInventory()
+        let server = try ScriptedServer { request, reply in
+            guard request.method == "POST" else {
+                return try reply.respond(204, fields(dialect, offset: inventory.count, complete: true))
+            }
+            try reply.interim(104, announcement(dialect))
+            try ScriptedUpload.take(reply, into: inventory)
+            reply.reset()
+        }
+        let result = try await run(dialect, server).get()
+        #expect(result.isResponseLost)
+        #expect(server.requests.map(\.method) == ["POST", "HEAD"])
+    }
+}
+
+extension ScriptedUpload {
+    /// Takes in the content, as it comes, up to `most` bytes.
+    fileprivate static func take(_ reply: Reply, into inventory: UploadInventory, atMost most: Int = .max) throws {
+        var left = most
+        while left > 0 {
+            let piece = try reply.readBody(atMost: min(left, 64 << 10))
+            if piece.isEmpty { return }
+            inventory.append(piece)
+            left -= piece.count
+        }
+    }
+}
