@@ -4,7 +4,7 @@ SWIFT ?= swift
 TESTFLAGS ?=
 
 .PHONY: run test demo build build-packages test-packages format lint requirements \
-        test-thread test-address bench-upload bench-takeover bench-memory help clean
+        test-thread test-address bench-upload bench-takeover bench-client bench-memory doc help clean
 
 run: build-packages ## build in release mode and serve on 127.0.0.1:8080, data in ./onward-data
 	$(SWIFT) build -c release --product onward
@@ -39,12 +39,19 @@ bench-takeover: build-packages ## how fast a stuck upload is taken over
 	$(SWIFT) build -c release --product onward
 	scripts/bench-takeover .build/release/onward
 
+bench-client: build-packages ## 1 GiB up and down, side by side with curl; memory for 5 GiB
+	$(SWIFT) build -c release --product onward
+	scripts/bench-client .build/release/onward
+
 bench-memory: build-packages ## resident memory of 2,000 slow uploads
 	$(SWIFT) build -c release --product onward
 	scripts/bench-memory .build/release/onward
 
+doc: build-packages ## the documentation of the client libraries, in .build/documentation
+	scripts/doc
+
 requirements: ## which test covers which requirement
-	@scripts/requirements
+	@scripts/requirements all
 
 format: ## format all Swift sources
 	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests

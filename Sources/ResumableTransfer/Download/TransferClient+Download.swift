@@ -2,8 +2,10 @@ import SystemCalls
 
 extension TransferClient {
     /// Prepares a download to `destination`.
-    /// - Parameter request: a GET. Fields of its own that choose a part (`Range`, `If-Range`) are refused with
-    ///   `invalidRequest`; no `Accept-Encoding` is added to it.
+    /// - Parameters:
+    ///   - request: a GET. Fields of its own that choose a part (`Range`, `If-Range`) are refused with `invalidRequest`;
+    ///     no `Accept-Encoding` is added to it.
+    ///   - destination: where the file goes once it is whole.
     public func download(_ request: TransferRequest, to destination: DownloadDestination) -> Download {
         Download(core: core, plan: DownloadPlan(request: request, destination: destination))
     }

@@ -7,7 +7,9 @@ public protocol UploadSource: Sendable {
 
     /// Fills the beginning of `buffer` with the bytes from `offset` on.
     ///
-    /// - Parameter buffer: never empty. It is the transport's own; nothing is copied afterwards.
+    /// - Parameters:
+    ///   - buffer: never empty. It is the transport's own; nothing is copied afterwards.
+    ///   - offset: in bytes, never below what was acknowledged.
     /// - Returns: how many bytes were read, at least one; 0 at the end of the representation alone.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SourceError) -> Int
 
