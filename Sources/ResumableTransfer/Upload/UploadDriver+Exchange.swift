@@ -19,12 +19,13 @@ extension UploadDriver {
         }
         lastBase = base
         requests += 1
-        if request.content.bearsBytes { position = request.content.start }
-        if request.kind == .append, isResuming {
-            isResuming = false
+        if request.kind == .append {
             let start = request.content.bearsBytes ? request.content.start : machine.acknowledged
-            control.events.send(.resumed(at: start))
+            // Also where the server refused the offset and told another one.
+            if isResuming || start < position { control.events.send(.resumed(at: start)) }
+            isResuming = false
         }
+        if request.content.bearsBytes { position = request.content.start }
         observe(request, outgoing)
         let exchange = core.engine.start(
             transportRequest(for: request, outgoing, uri: base.text, isCancelling: isCancelling))
