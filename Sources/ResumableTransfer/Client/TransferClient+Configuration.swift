@@ -37,6 +37,9 @@ extension TransferClient {
         /// An absolute path: the directory for tickets and for partial files without a destination, made with mode 0700
         /// when it is needed first. It must belong to the user and be writable by nobody else.
         public var storageDirectory: String = Self.defaultStorageDirectory
+        /// Called with what a later process needs to go on with an upload, whenever that has changed. Content whose loss it
+        /// would prevent is not sent before it returns: save it here to survive a crash at any moment.
+        public var checkpointed: (@Sendable (ResumeData) async -> Void)?
         /// Told the head of every message sent and received, interim responses included, on some thread, in order for
         /// each transfer.
         public var observer: (@Sendable (TransferRecord) -> Void)?

@@ -42,7 +42,7 @@ extension UploadDriver {
         sent += result.sent
         take(result, of: request, from: base, isAborted: isAborted)
         plan.source.acknowledged(upTo: machine.acknowledged)
-        keepCheckpoint()
+        await keepCheckpoint()
         tellProgress(sent: max(position, machine.acknowledged), acknowledged: machine.acknowledged)
     }
 
@@ -56,6 +56,8 @@ extension UploadDriver {
                 let reaction = machine.interim(uploadHead(head, base), now: SystemClock.realtimeSeconds())
                 observe(head, of: request, from: base)
                 control.events.send(.informational(head.status, head.fields))
+                plan.source.acknowledged(upTo: machine.acknowledged)
+                await keepCheckpoint()
                 switch reaction {
                 case .goOn: break
                 case .openGate: exchange.openGate()
@@ -63,8 +65,6 @@ extension UploadDriver {
                     isAborted = true
                     exchange.cancel()
                 }
-                plan.source.acknowledged(upTo: machine.acknowledged)
-                keepCheckpoint()
             case .interim: break
             case .head(let head): observe(head, of: request, from: base)
             case .sent(let count):

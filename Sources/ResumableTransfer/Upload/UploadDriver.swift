@@ -175,7 +175,7 @@ final class UploadDriver {
     }
 
     /// Keeps what could be resumed, and tells it if a later process needs to know more than before.
-    func keepCheckpoint() {
+    func keepCheckpoint() async {
         guard let resumption = machine.resumption else {
             if told != nil { control.keep(nil, isNews: false) }
             return
@@ -185,7 +185,9 @@ final class UploadDriver {
         let record = plan.record(
             of: UploadRecord(resumption: resumption, source: sourceRecord), generation: plan.generation,
             hasTicket: false)
-        control.keep(try? ResumeData(record), isNews: isNews)
+        let data = try? ResumeData(record)
+        control.keep(data, isNews: isNews)
+        if isNews, let data, let save = core.configuration.checkpointed { await save(data) }
     }
 
     /// The error with data that can be used once, where there is something to resume.

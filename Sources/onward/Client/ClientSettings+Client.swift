@@ -4,8 +4,12 @@ import SystemCalls
 
 extension ClientSettings {
     /// The client that these settings ask for.
-    /// - Parameter report: told the head of every message, with `--verbose`.
-    func client(for report: TransferReport? = nil) throws(CommandFailure) -> TransferClient {
+    /// - Parameters:
+    ///   - report: told the head of every message, with `--verbose`.
+    ///   - run: keeps what an upload needs, before content is sent that would else be lost.
+    func client(for report: TransferReport? = nil, keptBy run: TransferRun? = nil) throws(CommandFailure)
+        -> TransferClient
+    {
         var configuration = TransferClient.Configuration()
         configuration.creation = isPlain ? .plain : isCareful ? .careful : .optimistic
         configuration.dialect = dialect
@@ -15,6 +19,7 @@ extension ClientSettings {
         configuration.rateLimit = rateLimit
         configuration.caFile = caFile
         configuration.sendsDigest = sendsDigest
+        if let run { configuration.checkpointed = { run.save($0) } }
         if isVerbose, let report {
             configuration.observer = { record in report.head(record) }
         }

@@ -65,7 +65,7 @@ struct TransferRun: Sendable {
         return nil
     }
 
-    private func save(_ data: ResumeData) {
+    func save(_ data: ResumeData) {
         let hadFailed = state.saveFailure != nil
         let position = report.position
         state.save(data, options: options, batch: batch, sent: position.kind == .put ? position.moved : nil)

@@ -48,9 +48,9 @@ struct UploadJob: Sendable {
             defer { withExtendedLifetime(state) {} }
             let source = try Self.source(identity.path)
             if settings.restarts { try await state.forget(settings) }
-            let client = try settings.client(for: report)
             let run = TransferRun(
                 state: state, options: settings.saved, batch: batch?.batch, report: report, signals: signals)
+            let client = try settings.client(for: report, keptBy: run)
             let status = await upload(source, client, run)
             await client.shutDown()
             return status

@@ -252,4 +252,21 @@ struct UploadCreationTests {
         #expect(error?.code == .paused && error?.resumeData != nil)
         #expect(await fixture.client.upload(request, from: DataSource(Data(bytes))).failure()?.code == .shutDown)
     }
+
+    @Test("content waits until what it could be resumed with is saved")
+    func saved() async throws {
+        let model = ScriptedUpload()
+        let server = try ScriptedServer { try model.serve($0, $1) }
+        let early = Monitor<Int?>(nil)
+        _ = try await upload(to: server) {
+            $0.gate = .seconds(600)
+            $0.checkpointed = { data in
+                try? await Task.sleep(for: .milliseconds(300))
+                early.withLock { $0 = $0 ?? model.inventory.count }
+                #expect(data.kind == .upload)
+            }
+        }
+        #expect(early.withLock { $0 } == 0)
+        expectSame(model.inventory.bytes, bytes)
+    }
 }

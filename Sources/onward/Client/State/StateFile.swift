@@ -95,12 +95,19 @@ final class StateFile: Sendable {
         let saved = SavedTransfer(
             identity: identity, options: options, batch: batch, sent: sent, savedAt: SystemClock.realtimeSeconds(),
             resumeData: resumeData.data)
-        guard let data = try? saved.encoded() else { return failure.withLock { $0 = .invalidArgument } }
-        do throws(Errno) {
-            try directory.replace(fileName, with: data)
-            failure.withLock { $0 = nil }
-        } catch {
-            failure.withLock { $0 = error }
+        let data = try? saved.encoded()
+        // One after the other: the transfer saves before it sends, and whoever follows it as it goes on.
+        failure.withLock { failure in
+            guard let data else {
+                failure = .invalidArgument
+                return
+            }
+            do throws(Errno) {
+                try directory.replace(fileName, with: data)
+                failure = nil
+            } catch {
+                failure = error
+            }
         }
     }
 
