@@ -18,7 +18,7 @@ struct DownloadEnduranceTests {
         defer { server.process.kill(SIGKILL) }
         let file = try LargeFile(server.root + "/files/large.bin", seed: seed)
         let digest = try LargeFile.digest(file.path)
-        let most = Int(file.size) / (Self.faults + Self.restarts + 24)
+        let most = Int(file.size) / (Self.faults + Self.restarts + 64)
         let random = Monitor(SeededHistory(seed))
         let proxy = try FaultProxy(to: server.port) {
             random.withLock { history in

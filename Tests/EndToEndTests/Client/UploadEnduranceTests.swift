@@ -64,7 +64,7 @@ struct UploadEnduranceTests {
     /// Breaks every connection that lasts: none carries more than a small part of the file.
     private func disturbingProxy(to port: UInt16, seed: UInt64, size: Int64) throws -> FaultProxy {
         let random = Monitor((history: SeededHistory(seed), isFirst: true))
-        let most = Int(size) / (Self.faults + Self.restarts + 24)
+        let most = Int(size) / (Self.faults + Self.restarts + 64)
         return try FaultProxy(to: port) {
             random.withLock { state in
                 // Responses are small. The first one tells the upload resource; without it a PUT is sent as a whole again.

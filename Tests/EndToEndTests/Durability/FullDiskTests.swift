@@ -156,7 +156,9 @@ struct FullDiskTests {
             let refusal = try server.exchange(.append(.v8, location, at: 1, complete: true, .bytes([2])))
             #expect(refusal.status == 500)
             #expect(refusal.complete == false)
-            #expect(server.log.contains("cannot publish in volume, in files/: EXDEV"))
+            _ = try server.process.awaitErrorOutput {
+                $0.contains("cannot publish in volume, in files/: EXDEV") ? true : nil
+            }
             try server.restart()
             #expect(try server.exchange(.retrieval(.v8, location)).offset == 2)
             umount2(volume, Int32(MNT_DETACH))
