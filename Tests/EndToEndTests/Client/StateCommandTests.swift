@@ -76,7 +76,7 @@ struct StateCommandTests {
             #expect(try FileManager.default.contentsOfDirectory(atPath: uploads).isEmpty == false)
             try home.run("cancel", home.states + "/" + state).expect(0)
             #expect(home.stateNames == [])
-            #expect(server.log.contains(" DELETE "))
+            _ = try server.process.awaitErrorOutput { $0.contains(" DELETE ") ? true : nil }
             try home.run("cancel", home.states + "/" + state).expect(66)
             try home.run("cancel", "nothing").expect(66)
         }
