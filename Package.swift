@@ -44,7 +44,9 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "TransferServer",
-            dependencies: ["UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls", "CMicroHTTPD"],
+            dependencies: [
+                "UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls", "Digests", "CMicroHTTPD",
+            ],
             swiftSettings: strict),
         .target(
             name: "ResumableTransfer",

@@ -31,6 +31,20 @@ extension FileDescriptor {
         return done
     }
 
+    /// All bytes of the file.
+    /// - Throws: `fileTooLarge` where there are more than `limit`; the error of the read.
+    public func content(atMost limit: Int) throws(Errno) -> [UInt8] {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
+        defer { buffer.deallocate() }
+        var content: [UInt8] = []
+        while true {
+            let count = try read(into: buffer, at: Int64(content.count))
+            content += buffer[..<count]
+            guard content.count <= limit else { throw .fileTooLarge }
+            guard count == buffer.count else { return content }
+        }
+    }
+
     /// Sets the length (ftruncate(2)).
     public func truncate(to size: Int64) throws(Errno) {
         _ = try retryingOnInterrupt { ftruncate(rawValue, off_t(size)) }

@@ -1,6 +1,13 @@
 import Glibc
 
 extension ProcessControl {
+    /// Keeps the signals that ask for an end from ending the process, ignored or not; ``awaitSignal(of:)`` gets them.
+    /// To be called before any other thread is started, so that all inherit it.
+    public static func holdEndSignals() {
+        var set = set(of: endSignals)
+        pthread_sigmask(SIG_BLOCK, &set, nil)
+    }
+
     /// Keeps `signals` from being delivered to any thread that is started later; ``awaitSignal(of:)`` gets them.
     /// - Returns: those of them that whoever started this process has not told it to ignore (nohup(1)).
     public static func hold(_ signals: [Int32]) -> [Int32] {

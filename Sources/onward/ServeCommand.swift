@@ -37,6 +37,12 @@ enum ServeCommand {
 
     private static func serve(_ settings: ServeSettings) -> ExitStatus {
         ProcessControl.raiseDescriptorLimit()
+        let reloadSignals = ProcessControl.hold([ProcessControl.reloadSignal])
+        let access: ServedAccess
+        do { access = try ServedAccess(settings) } catch {
+            Console.error("onward serve: \(error.message)")
+            return .usage
+        }
         var configuration = settings.store
         configuration.interruptedResponse = .init(
             ProblemDetails(
@@ -51,13 +57,17 @@ enum ServeCommand {
         }
         defer { store.close() }
         let server = Server(
-            configuration: settings.server, store: store, handlers: [("files", FilesHandler(store: store))])
+            configuration: access.applied(to: settings.server), store: store,
+            handlers: [("files", FilesHandler(store: store))])
         do { try server.start() } catch { return report(error) }
-        explain(server, root: settings.root)
-        ProcessControl.waitForEnd()
+        explain(server, root: settings.root, needsToken: settings.tokenFile != nil)
+        access.tell(server)
+        while reloadSignals.contains(ProcessControl.awaitSignal(of: ProcessControl.endSignals + reloadSignals)) {
+            access.reload(server)
+        }
         // Whoever asks twice does not want to wait for answers under way.
         _ = try? WorkerThread(name: "second-signal") {
-            ProcessControl.waitForEnd()
+            _ = ProcessControl.awaitSignal(of: ProcessControl.endSignals)
             server.stopNow()
         }
         server.stop()
@@ -65,7 +75,8 @@ enum ServeCommand {
     }
 
     /// The lines to try, for the person at the terminal.
-    private static func explain(_ server: Server, root: String) {
+    private static func explain(_ server: Server, root: String, needsToken: Bool) {
+        let token = needsToken ? " -H 'Authorization: Bearer TOKEN'" : ""
         var text = "onward serves \(root)"
         for case .tcp(let host, let port) in server.addresses.prefix(1) {
             let name = ["0.0.0.0", "::"].contains(host) ? "localhost" : host.contains(":") ? "[\(host)]" : host
@@ -74,14 +85,14 @@ enum ServeCommand {
                  at http://\(name):\(port)/
 
                 Upload a file, resumable:
-                  curl -v -T big.bin -H 'Upload-Complete: ?1' -H 'Upload-Draft-Interop-Version: 8' \(url)
+                  curl -v\(token) -T big.bin -H 'Upload-Complete: ?1' -H 'Upload-Draft-Interop-Version: 8' \(url)
                 The first response, 104, names the upload's own URL. After a cut ask it for the offset:
-                  curl -I http://\(name):\(port)/uploads/…
+                  curl -I\(token) http://\(name):\(port)/uploads/…
                 and send the rest from there:
-                  tail -c +$((OFFSET + 1)) big.bin | curl -X PATCH -T - -H 'Upload-Offset: OFFSET' \\
+                  tail -c +$((OFFSET + 1)) big.bin | curl\(token) -X PATCH -T - -H 'Upload-Offset: OFFSET' \\
                     -H 'Upload-Complete: ?1' -H 'Content-Type: application/partial-upload' http://\(name):\(port)/uploads/…
                 Download it, and go on after a cut:
-                  curl -C - -O \(url)
+                  curl\(token) -C - -O \(url)
                 """
         }
         Console.output(text)
@@ -120,7 +131,7 @@ enum ServeCommand {
             Console.error(
                 """
                 onward serve: \(address) can be reached from other machines, and anybody could read and write there.
-                Listen on 127.0.0.1, or allow that with --allow-anonymous.
+                Listen on 127.0.0.1, ask for tokens with --token-file, or allow that with --allow-anonymous.
                 """)
             return .usage
         case .alreadyStarted:

@@ -9,6 +9,8 @@ struct ServeSettings {
     var listeners: [SocketAddress] = []
     var server = ServerConfiguration()
     var store = StoreConfiguration()
+    var tokenFile: String?
+    var allowsPublicReading = false
 
     static let options: [CommandOption<ServeSettings>] = [
         // Where
@@ -80,6 +82,16 @@ struct ServeSettings {
 
         // Access
         CommandOption(
+            "token-file", "FILE", group: "Access",
+            "who may do what: lines NAME TOKEN [SCOPES] [prefix=/files/x/];\nSCOPES out of read,create,write (all), TOKEN may be sha256:HEX;\nread again on SIGHUP"
+        ) { settings, value throws(OptionError) in
+            guard !value.isEmpty else { throw OptionError("the file's name is empty") }
+            settings.tokenFile = value
+        },
+        CommandOption(
+            flag: "public-read", group: "Access", "with --token-file: everybody may download and list without a token"
+        ) { $0.allowsPublicReading = true },
+        CommandOption(
             flag: "allow-anonymous", group: "Access",
             "take requests from everybody who can connect; without it\nonly from this machine, not through a proxy, not from\nforeign web pages"
         ) { $0.server.allowsAnonymous = true },
@@ -126,6 +138,14 @@ struct ServeSettings {
 
     /// Refuses limits that nothing could keep.
     func check() throws(OptionError) {
+        if tokenFile != nil && server.allowsAnonymous {
+            throw OptionError(
+                "--token-file asks everybody for a token and --allow-anonymous nobody; choose one. With --public-read"
+                    + " everybody may read")
+        }
+        if allowsPublicReading && tokenFile == nil {
+            throw OptionError("--public-read says who may read without a token; it needs --token-file")
+        }
         let limits = server.limits
         func require(_ low: Int64?, _ lowName: String, atMost high: Int64?, _ highName: String) throws(OptionError) {
             guard let low, let high, low > high else { return }

@@ -29,10 +29,14 @@ struct CrossOrigin: Sendable {
         return fields
     }
 
+    /// Whether a browser asks for a page's sake what the page may send.
+    static func isPreflight(_ request: Fields) -> Bool {
+        request.contains("Origin") && request.contains("Access-Control-Request-Method")
+    }
+
     /// Further fields where the request is a browser's preflight.
     func preflightFields(for request: Fields, methods: [Method]) -> Fields {
-        guard request.contains("Origin"), request.contains("Access-Control-Request-Method"),
-            responseFields(for: request).contains("Access-Control-Allow-Origin")
+        guard Self.isPreflight(request), responseFields(for: request).contains("Access-Control-Allow-Origin")
         else { return [:] }
         return [
             "Access-Control-Allow-Methods": methods.map(\.rawValue).joined(separator: ", "),

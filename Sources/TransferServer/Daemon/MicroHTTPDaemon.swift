@@ -5,8 +5,8 @@ import SystemCalls
 
 /// What the daemon asks of the server above it.
 protocol RequestService: Sendable {
-    /// A request's head is complete. `fields` go with every response to it.
-    func begin(_ request: IncomingRequest) -> (served: Served, fields: Fields)
+    /// A request's head is complete.
+    func begin(_ request: IncomingRequest) -> RequestStanding
     /// A request ended, however it did.
     func record(_ summary: RequestSummary)
     /// There were too many connections for one more.
@@ -151,8 +151,10 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         let request = IncomingRequest(
             id: state.id, head: head, framing: framing, target: target, connection: connection.entry,
             interim: connection.interimChannel(version: head.version))
-        let (served, fields) = service.begin(request)
-        state.responseFields = fields
+        let standing = service.begin(request)
+        let served = standing.served
+        state.responseFields = standing.fields
+        state.principal = standing.principal
         state.stage = .receiving(served.exchange)
         state.exchange = served.exchange
         switch served.step {

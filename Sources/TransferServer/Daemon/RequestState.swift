@@ -24,6 +24,8 @@ final class RequestState {
     var exchange: (any Exchange)?
     /// Fields that go with every response to this request.
     var responseFields = Fields()
+    /// Who asks, where the server knows.
+    var principal: String?
     var framing = MessageFraming.chunked
     var isAnswered = false
     /// Whether the connection ends after the answer, with content perhaps still on its way.
@@ -62,7 +64,8 @@ final class RequestState {
             id: id, method: head?.method.rawValue ?? "-", target: rawTarget, status: isAnswered ? status : nil,
             code: code, received: received, sent: isAnswered ? sent : 0,
             nanoseconds: SystemClock.monotonicNanoseconds() - startedAt,
-            interruption: end == .interrupted ? connection.ending?.rawValue ?? "client" : nil, peer: connection.peer)
+            interruption: end == .interrupted ? connection.ending?.rawValue ?? "client" : nil, peer: connection.peer,
+            principal: principal)
     }
 }
 
@@ -81,4 +84,5 @@ struct RequestSummary: Sendable {
     /// Who ended the request before its end; `nil`: nobody.
     let interruption: String?
     let peer: String?
+    let principal: String?
 }

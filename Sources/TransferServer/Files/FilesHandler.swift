@@ -28,7 +28,9 @@ public struct FilesHandler: TargetHandler {
         do {
             let name = try Self.existing(PublishedName(segments: proposal.target.segments))
             let current = try attributes(of: name)
-            if let refusal = Self.refusal(method: proposal.method, fields: proposal.fields, current: current) {
+            if let refusal = Self.refusal(
+                method: proposal.method, fields: proposal.fields, current: current, mayReplace: proposal.mayReplace)
+            {
                 return .refuse(refusal)
             }
             return .accept
@@ -40,6 +42,7 @@ public struct FilesHandler: TargetHandler {
     public func complete(_ upload: ReceivedUpload) throws -> TargetOutcome {
         let fields = upload.fields
         let method = upload.method
+        let mayReplace = upload.mayReplace
         if upload.target.isCollection {
             // The names are those of a target that was checked when the upload was created.
             let names = FreeNames(directory: upload.target.segments, disposition: fields["Content-Disposition"])
@@ -58,7 +61,7 @@ public struct FilesHandler: TargetHandler {
             Publication(
                 name: try Self.existing(PublishedName(segments: upload.target.segments)),
                 fields: FileFields.saved(of: fields),
-                condition: { Self.refusal(method: method, fields: fields, current: $0) },
+                condition: { Self.refusal(method: method, fields: fields, current: $0, mayReplace: mayReplace) },
                 refused: FinalResponse(ProblemDetails.preconditionFailed), validated: Self.validated,
                 response: { created, _ in
                     created ? FinalResponse(status: 201, fields: ["Location": location]) : FinalResponse(status: 204)
@@ -67,8 +70,9 @@ public struct FilesHandler: TargetHandler {
 
     /// The refusal of conditions that do not hold, at creation and once more at publication.
     private static func refusal(
-        method: Method, fields: Fields, current: PublishedFile.Attributes?
+        method: Method, fields: Fields, current: PublishedFile.Attributes?, mayReplace: Bool = true
     ) -> FinalResponse? {
+        if current != nil && !mayReplace { return FinalResponse(ProblemDetails.nameTaken) }
         let now = HTTPDate(secondsSinceEpoch: SystemClock.realtimeSeconds())
         let validators = current.map {
             Validators(
@@ -149,6 +153,9 @@ extension ProblemDetails {
         status: 415,
         detail: "Forms are not taken. Send the file itself as the content, its name in Content-Disposition.",
         code: "unsupported-media-type")
+    static let nameTaken = ProblemDetails(
+        status: 403, detail: "There is a file of this name, and the token allows new names only.",
+        code: "insufficient-scope")
     static let noSuchFile = ProblemDetails(
         status: 404, detail: "There is no such file. It appears when its upload is complete.", code: "no-such-file")
 }

@@ -28,7 +28,7 @@ final class ServerLog: Sendable {
             target: LoggedTarget(summary.target).text, status: summary.status?.rawValue, code: summary.code,
             received: summary.received, sent: summary.sent, milliseconds: Double(summary.nanoseconds / 1000) / 1000,
             end: summary.interruption == nil ? "answered" : "interrupted", by: summary.interruption,
-            peer: summary.peer)
+            peer: summary.peer, principal: summary.principal)
         switch format {
         case .json: write(json: line)
         case .text:
@@ -37,6 +37,7 @@ final class ServerLog: Sendable {
             write(
                 text: "\(line.time) \(line.request) \(line.method) \(line.target) \(status)\(code) in=\(line.received)"
                     + " out=\(line.sent) ms=\(line.milliseconds)\(line.peer.map { " peer=" + $0 } ?? "")"
+                    + (line.principal.map { $0 == Identity.anonymous.principal ? "" : " principal=" + $0 } ?? "")
                     + (line.by.map { " by=\($0) interrupted" } ?? ""))
         }
     }
@@ -76,7 +77,7 @@ private struct RequestLine: Encodable {
     let received, sent: Int64
     let milliseconds: Double
     let end: String
-    let by, peer: String?
+    let by, peer, principal: String?
 }
 
 private struct MessageLine: Encodable {

@@ -34,10 +34,6 @@ extension ProblemDetails {
         status: 503, detail: "The upload is complete, but its target is still at work. Ask again.",
         code: "upload-processing")
 
-    static func forbidden(_ code: String, _ detail: String) -> ProblemDetails {
-        ProblemDetails(status: 403, detail: detail, code: code)
-    }
-
     init(_ refusal: FramingRefusal) {
         self.init(status: refusal.status, detail: refusal.detail, code: refusal.code)
     }

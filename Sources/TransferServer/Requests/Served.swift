@@ -15,6 +15,8 @@ struct Served {
 
     init(_ problem: ProblemDetails) { self.init(Reply(problem)) }
 
+    init(_ refusal: AuthorizationRefusal) { self.init(Reply(refusal.problem, fields: refusal.fields)) }
+
     /// Closes the connection without an answer.
     static var dropped: Served { Served(AnsweredExchange(), .drop) }
 }

@@ -62,7 +62,9 @@ public final class Server: Sendable {
             for address in configuration.listeners {
                 let socket: ListeningSocket
                 do throws(Errno) { socket = try ListeningSocket(address) } catch { throw .cannotListen(address, error) }
-                guard socket.isLocal || configuration.allowsAnonymous else { throw .anonymousBeyondLoopback(address) }
+                guard socket.isLocal || configuration.allowsAnonymous || configuration.authorizer != nil else {
+                    throw .anonymousBeyondLoopback(address)
+                }
                 sockets.append(socket)
             }
             for socket in sockets {
@@ -97,6 +99,15 @@ public final class Server: Sendable {
         for daemon in daemons { daemon.stop() }
         registry.stop()
         log.info("stopped")
+    }
+
+    /// Writes a line of the embedder's own to the server's log.
+    public func note(_ level: LogLevel, _ message: String) {
+        switch level {
+        case .error: log.error(message)
+        case .warning: log.warning(message)
+        case .info, .debug: log.info(message)
+        }
     }
 
     /// Ends the answers that ``stop()`` waits for.

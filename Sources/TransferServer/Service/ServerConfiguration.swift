@@ -20,6 +20,8 @@ public struct ServerConfiguration: Sendable {
     /// Take requests from anybody who can connect. Otherwise only from this machine, only for its own names, not through
     /// a proxy, and not from foreign web pages.
     public var allowsAnonymous: Bool
+    /// Who may do what; `nil`: everybody anything, as far as ``allowsAnonymous`` goes.
+    public var authorizer: (any Authorizer)?
     /// Origins whose pages may use the server, such as `https://app.example`.
     public var corsOrigins: [String]
     public var logFormat: LogFormat
@@ -29,7 +31,8 @@ public struct ServerConfiguration: Sendable {
         listeners: [SocketAddress] = [.tcp(host: "127.0.0.1", port: 8080)], maximumConnections: Int = 1000,
         limits: UploadLimits = UploadLimits(maxAge: 604_800), announcesWithoutVersion: Bool = false,
         headerTimeout: Int = 30, idleTimeout: Int = 60, drainTimeout: Int = 30, allowsAnonymous: Bool = false,
-        corsOrigins: [String] = [], logFormat: LogFormat = .text, logLevel: LogLevel = .info
+        authorizer: (any Authorizer)? = nil, corsOrigins: [String] = [], logFormat: LogFormat = .text,
+        logLevel: LogLevel = .info
     ) {
         self.listeners = listeners
         self.maximumConnections = maximumConnections
@@ -39,6 +42,7 @@ public struct ServerConfiguration: Sendable {
         self.idleTimeout = idleTimeout
         self.drainTimeout = drainTimeout
         self.allowsAnonymous = allowsAnonymous
+        self.authorizer = authorizer
         self.corsOrigins = corsOrigins
         self.logFormat = logFormat
         self.logLevel = logLevel

@@ -10,7 +10,7 @@ final class TransferService: RequestService {
     let store: UploadStore
     let routes: Routes
     let log: ServerLog
-    let access: AccessPolicy
+    private let authorizer: any Authorizer
     let crossOrigin: CrossOrigin
     let digests = FileDigests()
     private let draining = Atomic<Bool>(false)
@@ -22,7 +22,10 @@ final class TransferService: RequestService {
         self.store = store
         self.routes = routes
         self.log = log
-        access = AccessPolicy(allowsAnonymous: configuration.allowsAnonymous, allowedOrigins: configuration.corsOrigins)
+        authorizer =
+            configuration.authorizer
+            ?? AnonymousAuthorizer(
+                allowsAnonymous: configuration.allowsAnonymous, allowedOrigins: configuration.corsOrigins)
         crossOrigin = CrossOrigin(origins: configuration.corsOrigins)
     }
 
@@ -50,18 +53,41 @@ final class TransferService: RequestService {
         if error.concernsOperator { log.error("\(error)", request: request) }
     }
 
-    func begin(_ request: IncomingRequest) -> (served: Served, fields: Fields) {
+    func begin(_ request: IncomingRequest) -> RequestStanding {
         let fields = crossOrigin.responseFields(for: request.fields)
-        return (route(request), fields)
+        if Expectation(fields: request.fields, version: request.head.version) == .unsupported {
+            return RequestStanding(Served(ProblemDetails.unsupportedExpectation), fields: fields)
+        }
+        // Whoever watches the server need not know a token.
+        if request.path == "/healthz" || request.path == "/readyz" {
+            return RequestStanding(serveHealth(request), fields: fields)
+        }
+        let identity: Identity
+        do throws(AuthorizationRefusal) {
+            identity = try authorizer.identify(request.head, target: request.target)
+        } catch {
+            return RequestStanding(serveStranger(request, refusal: error), fields: fields)
+        }
+        return RequestStanding(route(request, identity), fields: fields, principal: identity.principal)
     }
 
-    private func route(_ request: IncomingRequest) -> Served {
-        if Expectation(fields: request.fields, version: request.head.version) == .unsupported {
-            return Served(ProblemDetails.unsupportedExpectation)
-        }
-        if request.path == "/healthz" || request.path == "/readyz" { return serveHealth(request) }
-        if let refusal = access.refusal(of: request.head, target: request.target) { return Served(refusal) }
-        if case .asterisk = request.target.form { return serveAsterisk(request) }
+    /// Browsers ask without credentials whether a page may send a request with some. They learn that, and nothing of what
+    /// is here.
+    private func serveStranger(_ request: IncomingRequest, refusal: AuthorizationRefusal) -> Served {
+        guard refusal.isForLackOfCredentials, request.method == .options, !request.fields.contains("Authorization"),
+            CrossOrigin.isPreflight(request.fields)
+        else { return Served(refusal) }
+        let fields = crossOrigin.preflightFields(for: request.fields, methods: Self.methods)
+        return Served(Reply(status: 204, fields: fields, content: .bytes([])))
+    }
+
+    /// Why this identity may not do something with a target; without one, with the server.
+    func refusal(of identity: Identity, _ operation: Operation, on target: Target?) -> AuthorizationRefusal? {
+        authorizer.refusal(of: identity, operation, at: target?.location)
+    }
+
+    private func route(_ request: IncomingRequest, _ identity: Identity) -> Served {
+        if case .asterisk = request.target.form { return serveAsterisk(request, identity) }
         let path: PathSegments
         do {
             path = try PathSegments(decoding: request.path)
@@ -71,12 +97,14 @@ final class TransferService: RequestService {
             return Served(isUpload ? UploadError.notFound.problem(in: .rfc) : ProblemDetails(error))
         }
         if path.segments.first == "uploads" && path.segments.count <= 2 {
-            return UploadEndpoint(service: self, request: request).serve(path)
+            return UploadEndpoint(service: self, request: request, identity: identity).serve(path)
         }
         guard let (handler, target) = routes.match(path, query: request.target.query) else {
             return Served(ProblemDetails.notFound)
         }
-        return TargetEndpoint(service: self, request: request, handler: handler, target: target).serve()
+        return TargetEndpoint(
+            service: self, request: request, identity: identity, handler: handler, target: target
+        ).serve()
     }
 
     private func serveHealth(_ request: IncomingRequest) -> Served {
@@ -97,11 +125,13 @@ final class TransferService: RequestService {
     }
 
     /// `OPTIONS *`: the limits that all resources share.
-    private func serveAsterisk(_ request: IncomingRequest) -> Served {
+    private func serveAsterisk(_ request: IncomingRequest, _ identity: Identity) -> Served {
         guard request.method == .options else { return Served(ProblemDetails.malformedTarget) }
-        return Served(
-            discovery(request, methods: [.get, .head, .put, .post, .patch, .delete, .options]))
+        if let refusal = refusal(of: identity, .discover, on: nil) { return Served(refusal) }
+        return Served(discovery(request, methods: Self.methods))
     }
+
+    private static let methods: [Method] = [.get, .head, .put, .post, .patch, .delete, .options]
 
     /// The answer to `OPTIONS`, as discovery and as a browser's preflight.
     func discovery(_ request: IncomingRequest, methods: [Method], limits: UploadLimits? = nil) -> Reply {

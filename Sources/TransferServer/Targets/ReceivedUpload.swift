@@ -11,15 +11,18 @@ public struct ReceivedUpload: Sendable {
     public let fields: Fields
     /// Bytes of the representation.
     public let length: Int64
+    /// Whether whoever completed the upload may replace what exists, as ``UploadProposal/mayReplace``.
+    public let mayReplace: Bool
 
     private let lease: UploadLease
 
-    init(target: Target, upload: NewUpload, length: Int64, lease: UploadLease) {
+    init(target: Target, upload: NewUpload, length: Int64, mayReplace: Bool, lease: UploadLease) {
         self.target = target
         method = upload.method
         principal = upload.principal
         fields = upload.fields
         self.length = length
+        self.mayReplace = mayReplace
         self.lease = lease
     }
 

@@ -25,7 +25,7 @@ struct Routes: Sendable {
             let rest = Array(path.segments.dropFirst(prefix.count))
             let target = Target(
                 path: path.percentEncoded, segments: rest, isCollection: rest.isEmpty || path.hasTrailingSlash,
-                query: query)
+                query: query, location: path)
             return (handler, target)
         }
         return nil

@@ -5,7 +5,7 @@ import UploadStorage
 /// The resources below one prefix of the URL space, as the upload protocol sees them: they take a representation, whole,
 /// and answer.
 ///
-/// The server speaks the protocol; a handler never sees parts, offsets or interruptions. Every call comes on a thread of
+/// The server speaks the protocol and asks its ``Authorizer``; a handler never sees parts, offsets or interruptions. Every call comes on a thread of
 /// its own for the connection and may block. Calls for different requests run at the same time.
 public protocol TargetHandler: Sendable {
     /// The methods that a resource knows, for `Allow`.
@@ -44,6 +44,8 @@ public struct Target: Sendable, Hashable {
     public let isCollection: Bool
     /// The URL's query as it was sent, without the question mark.
     public let query: String?
+    /// All decoded segments of the path.
+    let location: PathSegments
 
     /// Path and query, from which the target is found again.
     var reference: String { path + (query.map { "?" + $0 } ?? "") }
@@ -59,6 +61,8 @@ public struct UploadProposal: Sendable {
     public let fields: Fields
     /// Length of the whole representation in bytes, where the request told it.
     public let length: Int64?
+    /// Whether whoever asks may replace what exists; otherwise the representation has to become something new.
+    public let mayReplace: Bool
 }
 
 /// A handler's decision about a proposal.

@@ -7,10 +7,11 @@ import UploadStorage
 struct TargetEndpoint {
     let service: TransferService
     let request: IncomingRequest
+    let identity: Identity
     let handler: any TargetHandler
     let target: Target
 
-    private var principal: String { Principal.anonymous }
+    private var principal: String { identity.principal }
 
     func serve() -> Served {
         let responses = service.responses(for: request, stored: nil)
@@ -18,6 +19,7 @@ struct TargetEndpoint {
             method: request.method, addressesUpload: false, fields: request.fields, dialect: responses.dialect)
         switch kind {
         case .discovery:
+            if let refusal = refusal(.discover) { return Served(refusal) }
             return Served(service.discovery(request, methods: handler.methods(of: target)))
         case .creation(let isComplete):
             return serveContent(isComplete: isComplete, responses: responses)
@@ -27,9 +29,14 @@ struct TargetEndpoint {
         }
     }
 
+    private func refusal(_ operation: Operation) -> AuthorizationRefusal? {
+        service.refusal(of: identity, operation, on: target)
+    }
+
     // MARK: Without a representation
 
     private func serveWithoutContent() -> Served {
+        if let refusal = refusal(Operation(request.method)) { return Served(refusal) }
         guard handler.methods(of: target).contains(request.method) else { return Served(methodNotAllowed) }
         let wanted = TargetRequest(
             target: target, method: request.method, principal: principal, fields: request.fields)
@@ -55,6 +62,7 @@ struct TargetEndpoint {
     // MARK: With a representation
 
     private func serveContent(isComplete: Bool?, responses: UploadResponses) -> Served {
+        if let refusal = refusal(.create) { return Served(refusal) }
         guard handler.methods(of: target).contains(request.method) else { return Served(methodNotAllowed) }
         // A part in the place of the whole would destroy it (RFC 9110 section 9.3.4).
         if request.method == .put, request.fields.contains("Content-Range") {
@@ -78,7 +86,8 @@ struct TargetEndpoint {
         _ plan: ContentPlan, isComplete: Bool?, responses: UploadResponses, isUpload: Bool
     ) -> Served {
         let proposal = UploadProposal(
-            target: target, method: request.method, principal: principal, fields: request.fields, length: plan.length)
+            target: target, method: request.method, principal: principal, fields: request.fields, length: plan.length,
+            mayReplace: refusal(.write) == nil)
         if case .refuse(let response) = handler.accept(proposal) {
             let state = UploadState(offset: 0, limits: service.configuration.limits)
             // A server that fails has not answered for good: the client may try again.
@@ -110,8 +119,8 @@ struct TargetEndpoint {
                 }
             }
             let context = UploadExchange.Context(
-                service: service, request: request, responses: responses, upload: upload, handler: handler,
-                target: target)
+                service: service, request: request, identity: identity, responses: responses, upload: upload,
+                handler: handler, target: target)
             return try UploadExchange.begin(
                 context, lease: lease, plan: plan,
                 origin: isComplete == nil ? .plain : .creation(location: location))

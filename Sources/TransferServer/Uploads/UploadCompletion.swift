@@ -29,7 +29,9 @@ struct UploadCompletion {
         if let wanted = digests.wanted {
             digestValue = DigestField(values: [(wanted, try lease.representationDigest(wanted))]).serialized
         }
-        let upload = ReceivedUpload(target: context.target, upload: context.upload, length: length, lease: lease)
+        let upload = ReceivedUpload(
+            target: context.target, upload: context.upload, length: length,
+            mayReplace: context.service.refusal(of: context.identity, .write, on: context.target) == nil, lease: lease)
         let outcome: TargetOutcome
         targetHasRun = true
         do {

@@ -7,6 +7,7 @@ import UploadStorage
 struct UploadEndpoint {
     let service: TransferService
     let request: IncomingRequest
+    let identity: Identity
 
     /// How long a repeat of the completing request waits for a target at work.
     private static let processingWait: Duration = .seconds(30)
@@ -14,13 +15,16 @@ struct UploadEndpoint {
     private static let attempts = 10
 
     private var store: UploadStore { service.store }
-    private var principal: String { Principal.anonymous }
+    private var principal: String { identity.principal }
+    private var operation: Operation { request.method == .options ? .discover : .create }
 
     /// The path of an upload resource, the value of `Location`.
     static func path(of id: UploadID) -> String { "/uploads/\(id.text)" }
 
     func serve(_ path: PathSegments) -> Served {
         let unknown = service.responses(for: request, stored: nil)
+        // Before anything is looked up: who may upload nothing learns nothing.
+        if let refusal = service.refusal(of: identity, operation, on: nil) { return Served(refusal) }
         guard path.segments.count == 2, !path.hasTrailingSlash, let id = UploadID(parsing: path.segments[1]) else {
             return Served(refused(.notFound, unknown))
         }
@@ -28,6 +32,7 @@ struct UploadEndpoint {
             let record = try store.record(id)
             guard record.upload.principal == principal else { return Served(refused(.notFound, unknown)) }
             let responses = service.responses(for: request, stored: record.upload.dialect)
+            if let refusal = refusal(of: record) { return Served(refusal) }
             if case .invalid(let reason) = record.phase, request.method != .options {
                 return Served(refused(.deactivated(reason: reason), responses))
             }
@@ -35,6 +40,12 @@ struct UploadEndpoint {
         } catch {
             return Served(failed(error, unknown))
         }
+    }
+
+    /// What its creator may not do any more is refused, for whom the upload exists all the same.
+    private func refusal(of record: UploadRecord) -> AuthorizationRefusal? {
+        let target = service.routes.match(reference: record.upload.target)?.target
+        return service.refusal(of: identity, operation, on: target)
     }
 
     private func serve(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> Served {
@@ -182,8 +193,8 @@ struct UploadEndpoint {
             }
             isHandedOn = true
             let context = UploadExchange.Context(
-                service: service, request: request, responses: responses, upload: record.upload, handler: handler,
-                target: target)
+                service: service, request: request, identity: identity, responses: responses, upload: record.upload,
+                handler: handler, target: target)
             return try UploadExchange.begin(context, lease: lease, plan: plan, origin: .append)
         }
     }

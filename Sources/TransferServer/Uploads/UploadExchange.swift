@@ -9,6 +9,7 @@ final class UploadExchange: Exchange {
     struct Context {
         let service: TransferService
         let request: IncomingRequest
+        let identity: Identity
         let responses: UploadResponses
         /// As it was saved at creation.
         let upload: NewUpload
@@ -148,6 +149,13 @@ final class UploadExchange: Exchange {
                 return .reply(refused(.inconsistentLength(detail: detail)))
             case .whole(let length):
                 try lease.setLength(length)
+                // It may have been revoked while the content came (draft section 13).
+                if let refusal = context.service.refusal(of: context.identity, .create, on: context.target) {
+                    if isProcessing { lease.endProcessing() }
+                    isProcessing = false
+                    _ = try lease.acknowledge()
+                    return .reply(refused(refusal))
+                }
                 try beginProcessing()
                 completion = UploadCompletion(context, lease: lease, length: length)
                 return .reply(finished(try completion?.run() ?? FinalResponse(status: 500), length: length))
@@ -198,6 +206,19 @@ final class UploadExchange: Exchange {
             context.responses.refused(
                 error, offset: lease.id == nil ? nil : lease.acknowledged, limits: remainingLimits),
             code: error.code)
+    }
+
+    private func refused(_ refusal: AuthorizationRefusal) -> Reply {
+        var reply: Reply
+        if case .plain = origin {
+            reply = Reply(refusal.problem)
+        } else {
+            reply = Reply(
+                context.responses.failed(refusal.problem, offset: lease.id == nil ? nil : lease.acknowledged),
+                code: refusal.problem.code)
+        }
+        for field in refusal.fields { reply.fields.set(field.name, field.value) }
+        return reply
     }
 
     private func failed(_ error: StoreError) -> Reply {

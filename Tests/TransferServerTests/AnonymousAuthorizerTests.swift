@@ -4,13 +4,19 @@ import Testing
 @testable import TransferServer
 
 @Suite("Anonymous service")
-struct AccessPolicyTests {
+struct AnonymousAuthorizerTests {
     private func code(
         _ method: Method, target: String = "/files/x", _ fields: Fields, version: ProtocolVersion = .http11,
-        policy: AccessPolicy = AccessPolicy(allowsAnonymous: false, allowedOrigins: [])
+        authorizer: AnonymousAuthorizer = AnonymousAuthorizer(allowsAnonymous: false, allowedOrigins: [])
     ) throws -> String? {
         let head = RequestHead(method: method, target: target, version: version, fields: fields)
-        return policy.refusal(of: head, target: try #require(RequestTarget(parsing: target)))?.code
+        let target = try #require(RequestTarget(parsing: target))
+        do throws(AuthorizationRefusal) {
+            _ = try authorizer.identify(head, target: target)
+            return nil
+        } catch {
+            return error.problem.code
+        }
     }
 
     @Test("is for this machine's own names", arguments: ["localhost", "LOCALHOST:8080", "127.0.0.1:1", "[::1]:8080"])
@@ -49,14 +55,14 @@ struct AccessPolicyTests {
         #expect(try code(.post, ["Host": "localhost:8080", "Origin": "null"]) == "foreign-origin")
         #expect(try code(.post, ["Host": "localhost:8080", "Origin": "http://localhost:9090"]) == "foreign-origin")
         #expect(try code(.post, ["Host": "localhost:8080", "Origin": "http://localhost:8080"]) == nil)
-        let named = AccessPolicy(allowsAnonymous: false, allowedOrigins: ["https://evil.example"])
-        #expect(try code(.post, foreign, policy: named) == nil)
+        let named = AnonymousAuthorizer(allowsAnonymous: false, allowedOrigins: ["https://evil.example"])
+        #expect(try code(.post, foreign, authorizer: named) == nil)
     }
 
     @Test("is for everybody where that was asked for")
     func allowed() throws {
-        let open = AccessPolicy(allowsAnonymous: true, allowedOrigins: [])
+        let open = AnonymousAuthorizer(allowsAnonymous: true, allowedOrigins: [])
         let fields: Fields = ["Host": "files.example", "Via": "1.1 proxy", "Origin": "https://evil.example"]
-        #expect(try code(.post, fields, policy: open) == nil)
+        #expect(try code(.post, fields, authorizer: open) == nil)
     }
 }

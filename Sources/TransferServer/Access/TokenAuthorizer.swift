@@ -1,0 +1,109 @@
+import HTTPSemantics
+import SystemCalls
+
+/// Lets those in who show a bearer token (RFC 6750) that it knows.
+public final class TokenAuthorizer: Authorizer {
+    private let list: Monitor<TokenList>
+    private let allowsPublicReading: Bool
+
+    /// - Parameter allowsPublicReading: whether everybody may read.
+    public init(_ list: TokenList, allowsPublicReading: Bool = false) {
+        self.list = Monitor(list)
+        self.allowsPublicReading = allowsPublicReading
+    }
+
+    /// Knows other tokens from now on. Requests under way are judged by them when their uploads are complete.
+    public func replace(with list: TokenList) {
+        self.list.withLock { $0 = list }
+    }
+
+    public func identify(
+        _ head: RequestHead, target: RequestTarget
+    ) throws(AuthorizationRefusal) -> Identity {
+        let lines = head.fields.values("Authorization")
+        if lines.isEmpty {
+            guard allowsPublicReading && head.method.isSafe else { throw Self.missing }
+            return .anonymous
+        }
+        guard lines.count == 1, let token = Self.bearerToken(lines[0]) else { throw Self.invalid }
+        let digest = TokenList.digest(token)
+        guard let known = list.withLock({ $0.token(withDigest: digest) }) else { throw Self.invalid }
+        return Identity(principal: known.name, credential: digest.hexadecimal)
+    }
+
+    public func refusal(
+        of identity: Identity, _ operation: Operation, at path: PathSegments?
+    ) -> AuthorizationRefusal? {
+        if identity == .anonymous { return allowsPublicReading && operation == .read ? nil : Self.missing }
+        let tokens = list.withLock { $0.tokens }
+        guard let token = tokens.first(where: { $0.digest.hexadecimal == identity.credential }),
+            token.name == identity.principal
+        else { return Self.invalid }
+        if operation == .read && allowsPublicReading { return nil }
+        guard token.allows(operation) else { return Self.insufficientScope(operation) }
+        guard token.covers(path) else { return Self.beyondPrefix }
+        return nil
+    }
+
+    /// `Bearer` in any case, white space, the token (RFC 9110 section 11.4).
+    private static func bearerToken(_ value: String) -> String? {
+        let parts = value.split(separator: " ", maxSplits: 1)
+        guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
+        let token = String(parts[1].drop { $0 == " " })
+        return TokenList.isBearerToken(token) ? token : nil
+    }
+
+    private static let realm = #"Bearer realm="onward""#
+
+    private static var missing: AuthorizationRefusal {
+        .unauthenticated(
+            code: "missing-token", detail: "Send a token that this server knows as Authorization: Bearer TOKEN.",
+            challenge: realm)
+    }
+
+    private static var invalid: AuthorizationRefusal {
+        .unauthenticated(
+            code: "invalid-token", detail: "The token is not, or no longer, known to this server.",
+            challenge: realm + #", error="invalid_token""#)
+    }
+
+    private static func insufficientScope(_ operation: Operation) -> AuthorizationRefusal {
+        let detail =
+            switch operation {
+            case .read: "The token does not allow to read."
+            case .create: "The token does not allow to upload."
+            case .write: "The token does not allow to replace or remove what exists."
+            case .discover: "The token does not allow that."
+            }
+        return .forbidden(
+            code: "insufficient-scope", detail: detail, challenge: realm + #", error="insufficient_scope""#)
+    }
+
+    private static var beyondPrefix: AuthorizationRefusal {
+        .forbidden(
+            code: "insufficient-scope", detail: "The token does not count for this path.",
+            challenge: realm + #", error="insufficient_scope""#)
+    }
+}
+
+extension TokenList.Token {
+    func allows(_ operation: Operation) -> Bool {
+        switch operation {
+        case .discover: true
+        case .read: scopes.contains(.read)
+        case .create: scopes.contains(.create) || scopes.contains(.write)
+        case .write: scopes.contains(.write)
+        }
+    }
+
+    /// Names are compared byte by byte, as the file system does: letters that look alike are not the same.
+    func covers(_ path: PathSegments?) -> Bool {
+        guard let path, !prefixes.isEmpty else { return true }
+        return prefixes.contains { prefix in
+            path.segments.count >= prefix.count
+                && zip(prefix, path.segments).allSatisfy { $0.utf8.elementsEqual($1.utf8) }
+                // The prefix's own name without the slash is a file beside, not something in it.
+                && (path.segments.count > prefix.count || path.hasTrailingSlash)
+        }
+    }
+}

@@ -1,0 +1,150 @@
+import Digests
+import HTTPSemantics
+
+/// The tokens that a server knows: the content of a token file.
+///
+/// A line holds `NAME TOKEN [SCOPES] [prefix=/files/x/]…`, separated by white space; SCOPES are words of ``TokenScope``
+/// separated by commas, and all of them where none is named; `#` begins a comment. TOKEN is a bearer token (RFC 6750
+/// section 2.1) or `sha256:` and the hexadecimal SHA-256 of one. A name may have several lines: its tokens' uploads and
+/// quota are the same.
+public struct TokenList: Sendable, Hashable {
+    /// What is wrong with a token file.
+    public struct Malformed: Error, Sendable, Hashable {
+        /// Counted from one.
+        public let line: Int
+        public let reason: String
+    }
+
+    struct Token: Sendable, Hashable {
+        let name: String
+        /// SHA-256 of the token; the token itself is not kept.
+        let digest: [UInt8]
+        let scopes: Set<TokenScope>
+        /// Decoded segments of the paths below which it counts; none: everywhere.
+        let prefixes: [[String]]
+    }
+
+    private(set) var tokens: [Token] = []
+    /// How many tokens there are.
+    public var count: Int { tokens.count }
+    /// Names with a token that is short enough to be guessed.
+    public private(set) var namesWithShortTokens: [String] = []
+
+    /// No token is known.
+    public init() {}
+
+    public init(parsing text: String) throws(Malformed) {
+        // A line feed that follows a carriage return makes one Character with it.
+        for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
+            let words = line.prefix { $0 != "#" }.split { $0 == " " || $0 == "\t" }.map(String.init)
+            guard !words.isEmpty else { continue }
+            do throws(Reason) { try append(words) } catch { throw Malformed(line: index + 1, reason: error.text) }
+        }
+    }
+
+    private struct Reason: Error {
+        let text: String
+    }
+
+    private mutating func append(_ words: [String]) throws(Reason) {
+        guard words.count >= 2 else { throw Reason(text: "a line is NAME TOKEN [SCOPES] [prefix=/files/x/]") }
+        let name = words[0]
+        guard name.utf8.count <= 64, name.utf8.allSatisfy(Self.isNameByte) else {
+            throw Reason(text: "the name has to be 1 to 64 of letters, digits, and . _ - @")
+        }
+        guard name != Identity.anonymous.principal else {
+            throw Reason(text: "the name \(name) is that of everybody without a token")
+        }
+        let digest = try digest(of: words[1], name: name)
+        var scopes: Set<TokenScope>?
+        var prefixes: [[String]] = []
+        for word in words.dropFirst(2) {
+            if word.hasPrefix("prefix=") {
+                prefixes.append(try prefix(String(word.dropFirst(7))))
+            } else if scopes == nil && prefixes.isEmpty {
+                scopes = try self.scopes(word)
+            } else {
+                throw Reason(text: "'\(word)' is not prefix=/files/x/")
+            }
+        }
+        guard !tokens.contains(where: { $0.digest == digest }) else {
+            throw Reason(text: "another line has the same token")
+        }
+        tokens.append(
+            Token(name: name, digest: digest, scopes: scopes ?? Set(TokenScope.allCases), prefixes: prefixes))
+    }
+
+    // The texts of errors never show a token: they end in logs.
+    private mutating func digest(of token: String, name: String) throws(Reason) -> [UInt8] {
+        if token.hasPrefix("sha256:") {
+            let digits = Array(token.utf8.dropFirst(7))
+            let values = digits.compactMap { Character(UnicodeScalar($0)).hexDigitValue.map(UInt8.init) }
+            guard digits.count == 64, values.count == 64 else {
+                throw Reason(text: "sha256: has to be followed by 64 hexadecimal digits")
+            }
+            return (0..<32).map { values[2 * $0] << 4 | values[2 * $0 + 1] }
+        }
+        guard Self.isBearerToken(token) else {
+            throw Reason(text: "the token has to be letters, digits, and - . _ ~ + /, with = at its end alone")
+        }
+        if token.utf8.count < 16 && !namesWithShortTokens.contains(name) { namesWithShortTokens.append(name) }
+        return Self.digest(token)
+    }
+
+    private func scopes(_ word: String) throws(Reason) -> Set<TokenScope> {
+        var scopes: Set<TokenScope> = []
+        for part in word.split(separator: ",", omittingEmptySubsequences: false) {
+            guard let scope = TokenScope(rawValue: String(part)) else {
+                throw Reason(text: "'\(part)' is none of the scopes read, create, write")
+            }
+            scopes.insert(scope)
+        }
+        return scopes
+    }
+
+    private func prefix(_ text: String) throws(Reason) -> [String] {
+        guard let path = try? PathSegments(decoding: text), path.hasTrailingSlash, !path.segments.isEmpty else {
+            throw Reason(text: "'prefix=\(text)' has to be a path of the server with a slash at both ends")
+        }
+        return path.segments
+    }
+
+    private static func isNameByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x40: true
+        default: false
+        }
+    }
+
+    /// `b64token` of RFC 6750 section 2.1.
+    static func isBearerToken(_ text: String) -> Bool {
+        let body = text.utf8.prefix { $0 != 0x3D }
+        return !body.isEmpty && text.utf8.dropFirst(body.count).allSatisfy { $0 == 0x3D }
+            && body.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E, 0x2B, 0x2F: true
+                default: false
+                }
+            }
+    }
+
+    static func digest(_ token: String) -> [UInt8] {
+        var digest = RunningDigest(.sha256)
+        Array(token.utf8).withUnsafeBytes { digest.update($0) }
+        return digest.finalized()
+    }
+
+    /// The token with this digest. Every one is compared, and every byte: time tells nothing.
+    func token(withDigest digest: [UInt8]) -> Token? {
+        var found: Token?
+        for token in tokens where Self.isEqual(token.digest, digest) { found = token }
+        return found
+    }
+
+    private static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        guard left.count == right.count else { return false }
+        var difference: UInt8 = 0
+        for index in left.indices { difference |= left[index] ^ right[index] }
+        return difference == 0
+    }
+}

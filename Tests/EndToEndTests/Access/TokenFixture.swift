@@ -1,0 +1,43 @@
+import FoundationEssentials
+import Glibc
+import Testing
+
+/// A server that asks for tokens, and the file with these.
+final class TokenFixture {
+    private let directory: TemporaryDirectory
+    let server: ServerProcess
+
+    var path: String { directory.path + "/tokens" }
+
+    init(_ tokens: String, _ options: String...) throws {
+        directory = try TemporaryDirectory()
+        try Self.write(tokens, to: directory.path + "/tokens")
+        server = try ServerProcess(["--token-file", directory.path + "/tokens"] + options)
+    }
+
+    static func write(_ tokens: String, to path: String) throws {
+        guard
+            FileManager.default.createFile(
+                atPath: path, contents: Data(tokens.utf8), attributes: [.posixPermissions: 0o600])
+        else { throw WireFailure.system(.current) }
+    }
+
+    /// Gives the server other tokens and waits until it knows them, or says why not.
+    func reload(_ tokens: String) throws {
+        try Self.write(tokens, to: path)
+        let before = server.log.utf8.count
+        server.process.kill(SIGHUP)
+        _ = try server.process.awaitErrorOutput { text -> Bool? in
+            let news = text.dropFirst(min(before, text.count))
+            return news.contains("was read again") || news.contains("stay as they were") ? true : nil
+        }
+    }
+}
+
+extension Request {
+    /// The same with a token.
+    func with(token: String?) -> Request {
+        guard let token else { return self }
+        return with("Authorization", "Bearer " + token)
+    }
+}

@@ -1,0 +1,274 @@
+import FoundationEssentials
+import Glibc
+import Testing
+
+/// Draft section 13, RFC 6750.
+@Suite("Tokens", .serialized, .timeLimit(.minutes(15)), .blocking)
+struct TokenTests {
+    private static let tokens = """
+        anna token-of-anna-0001
+        ben token-of-ben-00001
+        reader token-of-reader-1 read
+        maker token-of-maker-01 create
+        box token-of-box-0001 read,create prefix=/files/box/
+        """
+
+    private func upload(_ fixture: TokenFixture, _ token: String, complete: Bool = false) throws -> String {
+        let request = Request.creation(.v8, complete: complete, .bytes(Payload.bytes(10))).with(token: token)
+        let response = try fixture.server.exchange(request)
+        return try #require(response.location)
+    }
+
+    @Test("are asked for before anything is told: no 104, no word about what is here")
+    func needed() throws {
+        let fixture = try TokenFixture(Self.tokens)
+        let server = fixture.server
+        let anna = "token-of-anna-0001"
+        let location = try upload(fixture, anna)
+        #expect(try server.exchange(Request("PUT", "/files/there", [], .bytes([1])).with(token: anna)).status == 201)
+        let requests: [Request] = [
+            .creation(.v8, complete: true, .declared(1_000_000)), .creation(.v3, complete: true, .declared(10)),
+            .get("/files/there"), .get("/files/missing"), .get("/files/"), .get("/"), .get("/elsewhere"),
+            .get("/files/../../etc/passwd"), .retrieval(.v8, location), .retrieval(.v8, "/uploads/0"),
+            .append(.v8, location, at: 10, complete: true, .declared(10)), .cancellation(.v8, location),
+            Request("DELETE", "/files/there"), Request("OPTIONS", "*"), Request("OPTIONS", location),
+            Request("OPTIONS", "/files/there"), Request("POST", "/files/", [], .declared(7)), .get("/metrics"),
+            Request("PUT", "/files/there", [("Expect", "100-continue")], .declared(7)),
+        ]
+        for request in requests {
+            for value in [nil, "Bearer token-of-nobody-1", "Basic eDp5"] {
+                var request = request
+                if let value { request.fields.append(("Authorization", value)) }
+                let response = try server.exchange(request)
+                #expect(response.status == 401, "\(request)")
+                #expect(response.interim.isEmpty)
+                #expect(response.value("WWW-Authenticate")?.hasPrefix("Bearer ") == true)
+                #expect(response.fields["Upload-Limit"] == nil && response.fields["Allow"] == nil)
+                #expect(response.fields["Upload-Offset"] == nil)
+            }
+        }
+        #expect(try server.retrieve(location).status == 401)
+        #expect(try server.exchange(.retrieval(.v8, location).with(token: anna)).offset == 10)
+        #expect(server.published("there") == [1])
+    }
+
+    @Test("are not asked for by those who watch the server, nor by a browser's preflight, which learns nothing")
+    func exceptions() throws {
+        let fixture = try TokenFixture(Self.tokens, "--cors-origin", "https://app.example", "--max-size", "1000")
+        let server = fixture.server
+        let location = try upload(fixture, "token-of-anna-0001")
+        #expect(try server.exchange(.get("/healthz")).status == 200)
+        #expect(try server.exchange(.get("/readyz")).status == 200)
+        let preflight = [
+            ("Origin", "https://app.example"), ("Access-Control-Request-Method", "PATCH"),
+            ("Access-Control-Request-Headers", "authorization"),
+        ]
+        let answers = try [location, "/uploads/00000000000000000000000000000000", "/files/missing"].map {
+            try server.exchange(Request("OPTIONS", $0, preflight))
+        }
+        for answer in answers {
+            #expect(answer.status == 204)
+            #expect(answer.value("Access-Control-Allow-Origin") == "https://app.example")
+            #expect(answer.list("Access-Control-Allow-Headers").contains("authorization"))
+            #expect(answer.fields["Upload-Limit"] == nil)
+            #expect(answer.fields.map(\.name) == answers[0].fields.map(\.name))
+        }
+        // What only looks like one is none.
+        #expect(try server.exchange(Request("OPTIONS", location, [preflight[0]])).status == 401)
+        #expect(
+            try server.exchange(Request("OPTIONS", location, preflight).with(token: "nobody-knows-it")).status == 401)
+    }
+
+    @Test("SEC-02 SEC-16: an upload is its creator's; others get what a stranger's guess gets")
+    func ownership() throws {
+        let fixture = try TokenFixture(Self.tokens)
+        let server = fixture.server
+        let location = try upload(fixture, "token-of-anna-0001")
+        let unknown = "/uploads/" + String(repeating: "ab", count: 16)
+        let ben = "token-of-ben-00001"
+        func same(_ request: (String) -> Request) throws {
+            let foreign = try server.exchange(request(location).with(token: ben))
+            let missing = try server.exchange(request(unknown).with(token: ben))
+            #expect(foreign.status == 404)
+            #expect(foreign.status == missing.status && foreign.body == missing.body)
+            let isVariable = { (name: String) in ["date"].contains(name.lowercased()) }
+            #expect(
+                foreign.fields.filter { !isVariable($0.name) }.map { "\($0)" }
+                    == missing.fields.filter { !isVariable($0.name) }.map { "\($0)" })
+        }
+        for version in Interop.allCases {
+            try same { .retrieval(version, $0) }
+            try same { .append(version, $0, at: 10, complete: true, .bytes(Payload.bytes(5))) }
+            try same { .cancellation(version, $0) }
+        }
+        try same { Request("OPTIONS", $0) }
+        try same { .get($0) }
+        let state = try server.exchange(.retrieval(.v8, location).with(token: "token-of-anna-0001"))
+        #expect(state.offset == 10)
+        #expect(state.complete == false)
+        // Invalid and complete ones tell no more.
+        let over = Request.append(.v8, location, at: 10, complete: true, length: 11, .bytes(Payload.bytes(5)))
+        _ = try server.exchange(over.with(token: "token-of-anna-0001"))
+        try same { .retrieval(.v8, $0) }
+    }
+
+    @Test("an upload and its quota belong to the name, whichever of its tokens is shown")
+    func rotation() throws {
+        let fixture = try TokenFixture("anna old-token-of-anna-1", "--max-uploads", "1")
+        let location = try upload(fixture, "old-token-of-anna-1")
+        try fixture.reload("anna old-token-of-anna-1\nanna sha256:" + Self.newTokenHash)
+        let again = Request.creation(.v8, complete: false, .bytes([1])).with(token: Self.newToken)
+        #expect(try fixture.server.exchange(again).status == 429)
+        try fixture.reload("anna sha256:" + Self.newTokenHash)
+        let old = try fixture.server.exchange(.retrieval(.v8, location).with(token: "old-token-of-anna-1"))
+        #expect(old.status == 401)
+        let rest = Request.append(.v8, location, at: 10, complete: true, .bytes(Payload.bytes(5)))
+        #expect(try fixture.server.exchange(rest.with(token: Self.newToken)).status == 201)
+    }
+
+    private static let newToken = "new-token-of-anna-2"
+    // printf %s new-token-of-anna-2 | sha256sum
+    private static let newTokenHash = "bdec52cfbf84f806cf1d8384def3ee428376998184db39cd872225b5e7905b66"
+
+    @Test("allow what their scopes and prefixes say")
+    func scopes() throws {
+        let fixture = try TokenFixture(Self.tokens)
+        let server = fixture.server
+        func status(_ token: String, _ method: String, _ target: String) throws -> Int {
+            let content: Request.Content = ["PUT", "POST"].contains(method) ? .bytes([1, 2]) : .none
+            let response = try server.exchange(Request(method, target, [], content).with(token: token))
+            if response.status == 403 {
+                #expect(response.text.contains("insufficient-scope"))
+                #expect(response.interim.isEmpty)
+            }
+            return response.status
+        }
+        let (maker, reader, box, anna) =
+            ("token-of-maker-01", "token-of-reader-1", "token-of-box-0001", "token-of-anna-0001")
+        #expect(try status(maker, "PUT", "/files/new") == 201)
+        #expect(try status(maker, "PUT", "/files/new") == 403)
+        #expect(try status(maker, "DELETE", "/files/new") == 403)
+        #expect(try status(maker, "GET", "/files/new") == 403)
+        #expect(try status(maker, "POST", "/files/") == 201)
+        #expect(try status(reader, "GET", "/files/new") == 200)
+        #expect(try status(reader, "GET", "/files/") == 200)
+        #expect(try status(reader, "PUT", "/files/other") == 403)
+        #expect(try status(box, "PUT", "/files/box/x") == 201)
+        #expect(try status(box, "GET", "/files/box/") == 200)
+        #expect(try status(box, "POST", "/files/box/") == 201)
+        #expect(try status(box, "GET", "/files/new") == 403)
+        #expect(try status(box, "GET", "/files/missing") == 403)
+        #expect(try status(box, "PUT", "/files/boxes") == 403)
+        #expect(try status(anna, "PUT", "/files/new") == 204)
+        #expect(try status(anna, "DELETE", "/files/new") == 204)
+    }
+
+    @Test("that allow new names only replace no file that came in the meantime")
+    func createOnly() throws {
+        let fixture = try TokenFixture(Self.tokens)
+        let location = try upload(fixture, "token-of-maker-01")
+        let other = Request("PUT", "/files/file.bin", [], .bytes([7])).with(token: "token-of-anna-0001")
+        #expect(try fixture.server.exchange(other).status == 201)
+        let rest = Request.append(.v8, location, at: 10, complete: true, .bytes(Payload.bytes(5)))
+        #expect(try fixture.server.exchange(rest.with(token: "token-of-maker-01")).status == 403)
+        #expect(fixture.server.published("file.bin") == [7])
+    }
+
+    @Test("SEC-05: a token that is taken back during the last part publishes nothing; the upload waits")
+    func revocation() throws {
+        let fixture = try TokenFixture(Self.tokens)
+        let server = fixture.server
+        let location = try upload(fixture, "token-of-anna-0001")
+        let connection = try server.connect()
+        let content = Payload.bytes(100)
+        try connection.send(
+            Request.append(.v8, location, at: 10, complete: true, .declared(100)).with(token: "token-of-anna-0001"))
+        try connection.send(Array(content.prefix(60)))
+        try fixture.reload(Self.tokens.replacing("token-of-anna-0001", with: "token-of-anna-0002"))
+        try connection.send(Array(content.suffix(40)))
+        let response = try connection.readResponse()
+        #expect(response.status == 401)
+        #expect(response.offset == 110)
+        #expect(server.publishedNames().isEmpty)
+        #expect(try server.exchange(.retrieval(.v8, location).with(token: "token-of-anna-0001")).status == 401)
+        let renewed = "token-of-anna-0002"
+        let state = try server.exchange(.retrieval(.v8, location).with(token: renewed))
+        #expect(state.offset == 110)
+        #expect(state.complete == false)
+        let last = Request.append(.v8, location, at: 110, complete: true, .bytes([])).with(token: renewed)
+        #expect(try server.exchange(last).status == 201)
+        #expect(server.published("file.bin") == Payload.bytes(10) + content)
+    }
+
+    @Test("a scope that is taken away between two parts ends the upload with 403")
+    func narrowed() throws {
+        let fixture = try TokenFixture(Self.tokens)
+        let location = try upload(fixture, "token-of-anna-0001")
+        try fixture.reload("anna token-of-anna-0001 read")
+        for request in [
+            Request.append(.v8, location, at: 10, complete: true, .bytes([1])), .retrieval(.v8, location),
+            .cancellation(.v8, location),
+        ] {
+            #expect(try fixture.server.exchange(request.with(token: "token-of-anna-0001")).status == 403)
+        }
+        #expect(fixture.server.publishedNames().isEmpty)
+    }
+
+    @Test("a bad token file changes nothing on reload, and is no start")
+    func badFile() throws {
+        let fixture = try TokenFixture(Self.tokens)
+        try fixture.reload("anna short-but-good\nben token-of-ben-00001 everything")
+        #expect(fixture.server.log.contains("line 2: 'everything' is none of the scopes"))
+        let request = Request.get("/files/").with(token: "token-of-anna-0001")
+        #expect(try fixture.server.exchange(request).status == 200)
+        #expect(!fixture.server.log.contains("token-of"))
+        let root = fixture.path + "-root"
+        try ServeRun(["serve", "--root", root, "--token-file", fixture.path]).expect(64, "line 2", "everything")
+        try ServeRun(["serve", "--root", root, "--token-file", fixture.path + "-none"]).expect(64, "ENOENT")
+        try ServeRun(["serve", "--root", root, "--token-file", fixture.path, "--allow-anonymous"]).expect(
+            64, "--public-read")
+        try ServeRun(["serve", "--root", root, "--public-read"]).expect(64, "--token-file")
+        #expect(!FileManager.default.fileExists(atPath: root))
+    }
+
+    @Test("--public-read lets everybody download and list, and nothing else")
+    func publicRead() throws {
+        let fixture = try TokenFixture(Self.tokens, "--public-read")
+        let server = fixture.server
+        #expect(
+            try server.exchange(Request("PUT", "/files/a", [], .bytes([1])).with(token: "token-of-anna-0001")).status
+                == 201)
+        #expect(try server.exchange(.get("/files/a")).status == 200)
+        #expect(try server.exchange(Request("HEAD", "/files/a")).status == 200)
+        #expect(try server.exchange(.get("/files/")).status == 200)
+        #expect(try server.exchange(.get("/files/a").with(token: "nobody-knows-this")).status == 401)
+        let location = try upload(fixture, "token-of-anna-0001")
+        for request in [
+            .retrieval(.v8, location), .get(location), Request("OPTIONS", "/files/a"), Request("DELETE", "/files/a"),
+            Request("PUT", "/files/b", [], .bytes([1])), .creation(.v8, complete: true, .bytes([1])),
+        ] {
+            let response = try server.exchange(request)
+            #expect(response.status == 401, "\(request)")
+            #expect(response.interim.isEmpty)
+        }
+    }
+
+    @Test("the log names who asked, never the token")
+    func log() throws {
+        let fixture = try TokenFixture(Self.tokens, "--log-format", "json", "--log-level", "debug")
+        _ = try upload(fixture, "token-of-anna-0001")
+        _ = try fixture.server.exchange(.get("/files/x").with(token: "token-of-nobody"))
+        let log = try fixture.server.process.awaitErrorOutput { text -> String? in
+            text.contains(#""principal":"anna""#) && text.contains("invalid-token") ? text : nil
+        }
+        #expect(!log.contains("token-of"))
+    }
+
+    @Test("with tokens the server may be reached from other machines, by every name, and through proxies")
+    func beyondLoopback() throws {
+        let fixture = try TokenFixture(Self.tokens, "--listen", "0.0.0.0:0")
+        let request = Request("PUT", "/files/a", [("Host", "files.example"), ("Via", "1.1 proxy")], .bytes([1]))
+        #expect(try fixture.server.exchange(request.with(token: "token-of-anna-0001")).status == 201)
+        #expect(try fixture.server.exchange(request).status == 401)
+    }
+}

@@ -1,0 +1,114 @@
+import HTTPSemantics
+import Testing
+
+@testable import TransferServer
+
+@Suite("Tokens")
+struct TokenAuthorizerTests {
+    private static let text = """
+        all token-of-all
+        reader token-of-reader read
+        maker token-of-maker create
+        box token-of-box create,read prefix=/files/box/
+        """
+
+    private func authorizer(_ text: String = Self.text, publicRead: Bool = false) throws -> TokenAuthorizer {
+        TokenAuthorizer(try TokenList(parsing: text), allowsPublicReading: publicRead)
+    }
+
+    private func identify(
+        _ authorizer: TokenAuthorizer, _ values: [String], method: Method = .get
+    ) throws(AuthorizationRefusal) -> Identity {
+        var fields: Fields = ["Host": "files.example"]
+        for value in values { fields.append("Authorization", value) }
+        let head = RequestHead(method: method, target: "/files/x", version: .http11, fields: fields)
+        return try authorizer.identify(head, target: RequestTarget(parsing: "/files/x")!)
+    }
+
+    private func allowed(_ authorizer: TokenAuthorizer, _ token: String, at path: String) throws -> Set<Operation> {
+        let identity = try identify(authorizer, ["Bearer " + token])
+        let path = try PathSegments(decoding: path)
+        return Set(Operation.allCases.filter { authorizer.refusal(of: identity, $0, at: path) == nil })
+    }
+
+    @Test("name who asks; the scheme in any case")
+    func names() throws {
+        let authorizer = try authorizer()
+        for value in ["Bearer token-of-maker", "bearer token-of-maker", "BEARER   token-of-maker"] {
+            #expect(try identify(authorizer, [value]).principal == "maker")
+        }
+    }
+
+    @Test(
+        "that are missing, unknown, malformed or several get 401 with a challenge",
+        arguments: [
+            [], [""], ["Bearer"], ["Bearer "], ["Bearer token-of-make"], ["Bearer token-of-makers"],
+            ["Basic bWFrZXI6eA=="], ["token-of-maker"], ["Bearer token-of-maker", "Bearer token-of-maker"],
+            ["Bearer token-of-maker, Bearer token-of-all"], ["Bearer\ttoken-of-maker"], ["Bearer token of maker"],
+        ])
+    func unknown(values: [String]) throws {
+        for publicRead in [false, true] where !(values.isEmpty && publicRead) {
+            let authorizer = try authorizer(publicRead: publicRead)
+            let refusal = #expect(throws: AuthorizationRefusal.self) { try identify(authorizer, values) }
+            #expect(refusal?.problem.status == 401)
+            #expect(refusal?.fields["WWW-Authenticate"]?.hasPrefix("Bearer realm=") == true)
+            #expect(refusal?.problem.code == (values.isEmpty ? "missing-token" : "invalid-token"))
+        }
+    }
+
+    @Test("allow what their scopes say")
+    func scopes() throws {
+        let authorizer = try authorizer()
+        #expect(try allowed(authorizer, "token-of-all", at: "/files/x") == [.discover, .read, .create, .write])
+        #expect(try allowed(authorizer, "token-of-reader", at: "/files/x") == [.discover, .read])
+        #expect(try allowed(authorizer, "token-of-maker", at: "/files/x") == [.discover, .create])
+    }
+
+    @Test(
+        "count below their prefixes alone",
+        arguments: [
+            ("/files/box/x", true), ("/files/box/", true), ("/files/box/a/b", true), ("/files/box", false),
+            ("/files/boxes/x", false), ("/files/x", false), ("/files/", false), ("/files/%62ox/x", true),
+            ("/other/box/x", false),
+        ])
+    func prefixes(path: String, isCovered: Bool) throws {
+        #expect(
+            try allowed(authorizer(), "token-of-box", at: path) == (isCovered ? [.discover, .read, .create] : []))
+    }
+
+    @Test("names that only look alike are not the same")
+    func lookAlikes() throws {
+        let authorizer = try authorizer("a token-token-token prefix=/files/%C3%A9/")
+        #expect(try allowed(authorizer, "token-token-token", at: "/files/%C3%A9/x").contains(.read))
+        #expect(try allowed(authorizer, "token-token-token", at: "/files/e%CC%81/x").isEmpty)
+    }
+
+    @Test("are not needed to read where everybody may")
+    func publicReading() throws {
+        let authorizer = try authorizer(publicRead: true)
+        let nobody = try identify(authorizer, [])
+        let path = try PathSegments(decoding: "/files/x")
+        #expect(nobody == .anonymous)
+        #expect(authorizer.refusal(of: nobody, .read, at: path) == nil)
+        for operation in [Operation.discover, .create, .write] {
+            #expect(authorizer.refusal(of: nobody, operation, at: path)?.problem.status == 401)
+        }
+        #expect(throws: AuthorizationRefusal.self) { try identify(authorizer, [], method: .put) }
+        #expect(try allowed(authorizer, "token-of-maker", at: "/files/x") == [.discover, .read, .create])
+        #expect(try allowed(authorizer, "token-of-box", at: "/files/x") == [.read])
+    }
+
+    @Test("SEC-05: that are taken back count for nothing, also where they were known before")
+    func replacement() throws {
+        let authorizer = try authorizer()
+        let identity = try identify(authorizer, ["Bearer token-of-all"])
+        let path = try PathSegments(decoding: "/files/x")
+        #expect(authorizer.refusal(of: identity, .create, at: path) == nil)
+        authorizer.replace(with: try TokenList(parsing: "all token-of-all read"))
+        #expect(authorizer.refusal(of: identity, .create, at: path)?.problem.status == 403)
+        authorizer.replace(with: try TokenList(parsing: "other token-of-all"))
+        #expect(authorizer.refusal(of: identity, .create, at: path)?.problem.status == 401)
+        authorizer.replace(with: TokenList())
+        #expect(authorizer.refusal(of: identity, .create, at: path)?.problem.status == 401)
+    }
+}
