@@ -18,7 +18,8 @@ let package = Package(
     name: "onward",
     products: [
         .library(
-            name: "TransferServer", targets: ["TransferServer", "UploadStorage", "ResumableUpload", "HTTPSemantics"]),
+            name: "TransferServer",
+            targets: ["TransferServer", "UploadStorage", "ResumableUpload", "HTTPSemantics", "TLS"]),
         .library(
             name: "ResumableTransfer", targets: ["ResumableTransfer", "ResumableUpload", "HTTPSemantics"]),
         .library(name: "ResumableURLSession", targets: ["ResumableURLSession"]),
@@ -31,8 +32,10 @@ let package = Package(
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CNettle", pkgConfig: "nettle", providers: [.apt(["nettle-dev"])]),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "CGnuTLS", pkgConfig: "gnutls", providers: [.apt(["libgnutls28-dev"])]),
         .systemLibrary(name: "CLinux"),
         .target(name: "SystemCalls", dependencies: ["CLinux"], swiftSettings: strict),
+        .target(name: "TLS", dependencies: ["SystemCalls", "CGnuTLS"], swiftSettings: strict),
         .target(name: "Digests", dependencies: ["CNettle"], swiftSettings: strict),
 
         .target(name: "StructuredFields", swiftSettings: strict),
@@ -45,7 +48,7 @@ let package = Package(
         .target(
             name: "TransferServer",
             dependencies: [
-                "UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls", "Digests", "CMicroHTTPD",
+                "UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls", "Digests", "TLS", "CMicroHTTPD",
             ],
             swiftSettings: strict),
         .target(
@@ -57,7 +60,7 @@ let package = Package(
             name: "onward",
             dependencies: [
                 "TransferServer", "UploadStorage", "ResumableTransfer", "ResumableUpload", "HTTPSemantics", "Digests",
-                "SystemCalls",
+                "SystemCalls", "TLS",
             ],
             swiftSettings: strict,
             linkerSettings: [

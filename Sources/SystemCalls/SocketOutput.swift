@@ -93,7 +93,8 @@ public struct SocketOutput: Sendable {
         return info.tcpi_last_data_sent
     }
 
-    private func isWritable(within milliseconds: Int32) -> Bool {
+    /// Whether a byte fits, now or within so many milliseconds.
+    public func isWritable(within milliseconds: Int32) -> Bool {
         var entry = pollfd(descriptor: descriptor, events: POLLOUT)
         while true {
             let result = poll(&entry, 1, milliseconds)

@@ -38,8 +38,8 @@ enum ServeCommand {
     private static func serve(_ settings: ServeSettings) -> ExitStatus {
         ProcessControl.raiseDescriptorLimit()
         let reloadSignals = ProcessControl.hold([ProcessControl.reloadSignal])
-        let access: ServedAccess
-        do { access = try ServedAccess(settings) } catch {
+        let files: ServedFiles
+        do { files = try ServedFiles(settings) } catch {
             Console.error("onward serve: \(error.message)")
             return .usage
         }
@@ -57,13 +57,13 @@ enum ServeCommand {
         }
         defer { store.close() }
         let server = Server(
-            configuration: access.applied(to: settings.server), store: store,
+            configuration: files.applied(to: settings.server), store: store,
             handlers: [("files", FilesHandler(store: store))])
         do { try server.start() } catch { return report(error) }
-        explain(server, root: settings.root, needsToken: settings.tokenFile != nil)
-        access.tell(server)
+        explain(server, settings)
+        files.tell(server)
         while reloadSignals.contains(ProcessControl.awaitSignal(of: ProcessControl.endSignals + reloadSignals)) {
-            access.reload(server)
+            files.reload(server)
         }
         // Whoever asks twice does not want to wait for answers under way.
         _ = try? WorkerThread(name: "second-signal") {
@@ -75,22 +75,23 @@ enum ServeCommand {
     }
 
     /// The lines to try, for the person at the terminal.
-    private static func explain(_ server: Server, root: String, needsToken: Bool) {
-        let token = needsToken ? " -H 'Authorization: Bearer TOKEN'" : ""
-        var text = "onward serves \(root)"
+    private static func explain(_ server: Server, _ settings: ServeSettings) {
+        let token = settings.tokenFile != nil ? " -H 'Authorization: Bearer TOKEN'" : ""
+        let scheme = settings.certificateFiles != nil ? "https" : "http"
+        var text = "onward serves \(settings.root)"
         for case .tcp(let host, let port) in server.addresses.prefix(1) {
             let name = ["0.0.0.0", "::"].contains(host) ? "localhost" : host.contains(":") ? "[\(host)]" : host
-            let url = "http://\(name):\(port)/files/big.bin"
+            let url = "\(scheme)://\(name):\(port)/files/big.bin"
             text += """
-                 at http://\(name):\(port)/
+                 at \(scheme)://\(name):\(port)/
 
                 Upload a file, resumable:
                   curl -v\(token) -T big.bin -H 'Upload-Complete: ?1' -H 'Upload-Draft-Interop-Version: 8' \(url)
                 The first response, 104, names the upload's own URL. After a cut ask it for the offset:
-                  curl -I\(token) http://\(name):\(port)/uploads/…
+                  curl -I\(token) \(scheme)://\(name):\(port)/uploads/…
                 and send the rest from there:
                   tail -c +$((OFFSET + 1)) big.bin | curl\(token) -X PATCH -T - -H 'Upload-Offset: OFFSET' \\
-                    -H 'Upload-Complete: ?1' -H 'Content-Type: application/partial-upload' http://\(name):\(port)/uploads/…
+                    -H 'Upload-Complete: ?1' -H 'Content-Type: application/partial-upload' \(scheme)://\(name):\(port)/uploads/…
                 Download it, and go on after a cut:
                   curl\(token) -C - -O \(url)
                 """

@@ -11,6 +11,14 @@ struct ServeSettings {
     var store = StoreConfiguration()
     var tokenFile: String?
     var allowsPublicReading = false
+    private var certificateFile: String?
+    private var keyFile: String?
+
+    /// Paths of the certificate chain and its key.
+    var certificateFiles: (certificate: String, key: String)? {
+        guard let certificateFile, let keyFile else { return nil }
+        return (certificateFile, keyFile)
+    }
 
     static let options: [CommandOption<ServeSettings>] = [
         // Where
@@ -28,6 +36,15 @@ struct ServeSettings {
         CommandOption("max-connections", "N", group: "Where", "connections served at once (1000)") {
             settings, value throws(OptionError) in
             settings.server.maximumConnections = try Quantity.count(value, 1...1_000_000)
+        },
+
+        // TLS
+        CommandOption(
+            "tls-cert", "FILE", group: "TLS",
+            "certificate in PEM with those that vouch for it behind it; all TCP\naddresses then speak TLS; read again on SIGHUP"
+        ) { settings, value throws(OptionError) in settings.certificateFile = try fileName(value) },
+        CommandOption("tls-key", "FILE", group: "TLS", "its private key in PEM") {
+            settings, value throws(OptionError) in settings.keyFile = try fileName(value)
         },
 
         // Protocol
@@ -85,8 +102,7 @@ struct ServeSettings {
             "token-file", "FILE", group: "Access",
             "who may do what: lines NAME TOKEN [SCOPES] [prefix=/files/x/];\nSCOPES out of read,create,write (all), TOKEN may be sha256:HEX;\nread again on SIGHUP"
         ) { settings, value throws(OptionError) in
-            guard !value.isEmpty else { throw OptionError("the file's name is empty") }
-            settings.tokenFile = value
+            settings.tokenFile = try fileName(value)
         },
         CommandOption(
             flag: "public-read", group: "Access", "with --token-file: everybody may download and list without a token"
@@ -138,6 +154,9 @@ struct ServeSettings {
 
     /// Refuses limits that nothing could keep.
     func check() throws(OptionError) {
+        guard (certificateFile == nil) == (keyFile == nil) else {
+            throw OptionError("--tls-cert and --tls-key need each other")
+        }
         if tokenFile != nil && server.allowsAnonymous {
             throw OptionError(
                 "--token-file asks everybody for a token and --allow-anonymous nobody; choose one. With --public-read"
@@ -164,6 +183,11 @@ struct ServeSettings {
         CommandOption(name, "SIZE", group: limits, help) { settings, value throws(OptionError) in
             settings[keyPath: path] = try positive(Quantity.bytes(value))
         }
+    }
+
+    private static func fileName(_ value: String) throws(OptionError) -> String {
+        guard !value.isEmpty else { throw OptionError("the file's name is empty") }
+        return value
     }
 
     private static func positive(_ value: Int64) throws(OptionError) -> Int64 {

@@ -1,7 +1,7 @@
 import Foundation
 import HTTPSemantics
 import ResumableUpload
-import Synchronization
+import SystemCalls
 import Testing
 
 @testable import UploadStorage
@@ -47,7 +47,7 @@ import Testing
         let fixture = try StoreFixture(kind)
         let target = try name("file")
         _ = try lease(fixture, "one").publish(.testing(target))
-        let seen = Mutex<[PublishedFile.Attributes?]>([])
+        let seen = Monitor<[PublishedFile.Attributes?]>([])
         var publication = Publication.testing(target)
         publication.condition = { attributes in
             seen.withLock { $0.append(attributes) }

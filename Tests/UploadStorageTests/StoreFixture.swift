@@ -1,7 +1,7 @@
 import Foundation
 import HTTPSemantics
 import ResumableUpload
-import Synchronization
+import SystemCalls
 import Testing
 
 @testable import UploadStorage
@@ -17,8 +17,8 @@ final class StoreFixture: Sendable {
     let kind: StoreKind
     let root: String
     let plan = FaultPlan()
-    private let seconds = Mutex<Int64>(1_000_000)
-    private let opened: Mutex<Opened>
+    private let seconds = Monitor<Int64>(1_000_000)
+    private let opened: Monitor<Opened>
 
     private struct Opened {
         var store: UploadStore
@@ -33,7 +33,7 @@ final class StoreFixture: Sendable {
         let area = MemoryBlobArea(plan: plan)
         let placeholder = try UploadStore(
             catalogue: MemoryCatalogue(), area: MemoryBlobArea(), configuration: StoreConfiguration())
-        opened = Mutex(Opened(store: placeholder, catalogue: catalogue, area: area))
+        opened = Monitor(Opened(store: placeholder, catalogue: catalogue, area: area))
         try open(adjust)
         placeholder.close()
     }

@@ -16,7 +16,7 @@ import Testing
         let creation = try fixture.store.create(.testing(length: Int64(content.count), digests: [.sha256]))
         let id = try #require(creation.id)
         let highest = Atomic<Int64>(0)
-        let complaints = Mutex<[String]>([])
+        let complaints = Monitor<[String]>([])
         let store = fixture.store
         let threads = try (0..<6).map { number in
             try WorkerThread(name: "client-\(number)") {
@@ -70,7 +70,7 @@ import Testing
     func turmoil(_ kind: StoreKind, _ seed: UInt64) throws {
         let fixture = try StoreFixture(kind) { $0.keepCompleted = 0 }
         let store = fixture.store
-        let ids = Mutex<[UploadID]>([])
+        let ids = Monitor<[UploadID]>([])
         let threads = try (0..<5).map { number in
             try WorkerThread(name: "client-\(number)") {
                 var generator = SeededGenerator(seed: seed * 100 + UInt64(number))

@@ -1,4 +1,5 @@
 import SystemCalls
+import TLS
 
 /// One open connection as other threads may see it: they can end it, and see since when it is idle.
 ///
@@ -44,10 +45,13 @@ final class ConnectionEntry: Sendable {
     let output: SocketOutput
     /// The client's address, or that of the proxy that it came through; `nil` on a Unix socket.
     let peer: String?
+    /// What it was opened with lives as long as it does, whatever new connections get; `nil` without TLS.
+    let credentials: ServerCredentials?
     private let standing: Monitor<Standing>
 
-    init(output: SocketOutput, now: Int64) {
+    init(output: SocketOutput, credentials: ServerCredentials?, now: Int64) {
         self.output = output
+        self.credentials = credentials
         peer = output.peerAddress
         standing = Monitor(Standing(since: now))
     }

@@ -2,6 +2,7 @@ import CMicroHTTPD
 import Glibc
 import HTTPSemantics
 import SystemCalls
+import TLS
 
 /// What the daemon asks of the server above it.
 protocol RequestService: Sendable {
@@ -23,6 +24,8 @@ final class MicroHTTPDaemon: @unchecked Sendable {
     private var handle: OpaquePointer?
     private let service: any RequestService
     private let registry: ConnectionRegistry
+    /// `nil`: without TLS.
+    private let credentials: CurrentCredentials?
 
     struct Options: Sendable {
         var maximumConnections: UInt32
@@ -31,15 +34,16 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         var threadStack = 512 << 10
     }
 
-    init(service: any RequestService, registry: ConnectionRegistry) {
+    init(service: any RequestService, registry: ConnectionRegistry, credentials: CurrentCredentials?) {
         self.service = service
         self.registry = registry
+        self.credentials = credentials
     }
 
     /// Serves `socket`, which the daemon then owns.
     /// - Throws: `Errno` when the daemon cannot start.
     func start(on socket: ListeningSocket, options: Options) throws(Errno) {
-        let flags =
+        var flags =
             MHD_USE_THREAD_PER_CONNECTION.rawValue | MHD_USE_POLL_INTERNAL_THREAD.rawValue | MHD_USE_ITC.rawValue
         let context = Unmanaged.passUnretained(self).toOpaque()
         func option(_ option: MHD_OPTION, _ value: Int, _ pointer: UnsafeMutableRawPointer? = nil) -> MHD_OptionItem {
@@ -60,9 +64,30 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             option(.END, 0),
         ]
         errno = 0
-        handle = onward_mhd_start(flags, answer, context, &items)
+        if let initial = credentials?.value {
+            flags |= MHD_USE_TLS.rawValue
+            // libmicrohttpd wants a certificate of its own; connections get the current one when they are opened.
+            handle = (initial.certificate + [0]).withUnsafeBytes { certificate in
+                (initial.key + [0]).withUnsafeBytes { key in
+                    Self.protocolVersions.withCString { versions in
+                        let secured = [
+                            option(.HTTPS_MEM_CERT, 0, UnsafeMutableRawPointer(mutating: certificate.baseAddress)),
+                            option(.HTTPS_MEM_KEY, 0, UnsafeMutableRawPointer(mutating: key.baseAddress)),
+                            option(.HTTPS_PRIORITIES, 0, UnsafeMutableRawPointer(mutating: versions)),
+                        ]
+                        var items = secured + items
+                        return onward_mhd_start(flags, answer, context, &items)
+                    }
+                }
+            }
+        } else {
+            handle = onward_mhd_start(flags, answer, context, &items)
+        }
         if handle == nil { throw Errno(rawValue: errno == 0 ? ENOMEM : errno) }
     }
+
+    /// GnuTLS's defaults, but neither TLS 1.0 nor 1.1 (RFC 8996).
+    private static let protocolVersions = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
     /// Takes no more connections; those that are open go on.
     func stopListening() {
@@ -161,7 +186,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         case .proceed:
             if !state.isReceivedWhole { connection.entry.enter(.content, at: SystemClock.monotonicNanoseconds()) }
             if Expectation(fields: head.fields, version: head.version) == .continue100 && !Self.continuesItself(head) {
-                guard connection.entry.output.send(Self.continueHead, patience: 0) == .sent else { return .NO }
+                guard connection.output.send(Self.continueHead, patience: 0) == .sent else { return .NO }
             }
             return .YES
         case .drop: return .NO
@@ -213,10 +238,10 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         fields.set("Connection", "close")
         let head = ResponseHead(status: reply.status, fields: fields)
         let isHead = state.head?.method == .head
-        let outcome = connection.entry.output.send(head.serialized() + (isHead ? [] : content), patience: 2000)
+        let outcome = connection.output.send(head.serialized() + (isHead ? [] : content), patience: 2000)
         guard outcome == .sent else { return .NO }
         state.isAnswered = true
-        connection.entry.output.endOutput()
+        connection.output.endOutput()
         connection.entry.enter(.discarding, at: SystemClock.monotonicNanoseconds())
         state.stage = .discarding
         return .YES
@@ -225,7 +250,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
     private func queue(_ reply: Reply, _ state: RequestState, on connection: RequestConnection) -> MHD_Result {
         let reply = state.complete(reply)
         state.stage = .queued
-        guard let response = OutgoingResponse(reply) else { return .NO }
+        guard let response = OutgoingResponse(reply, isSecure: connection.entry.credentials != nil) else { return .NO }
         guard connection.queue(response, status: reply.status) else { return .NO }
         connection.entry.enter(.response, at: SystemClock.monotonicNanoseconds())
         state.isAnswered = true
@@ -241,17 +266,23 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         service.record(state.summary(end, of: connection.entry))
         if state.lingers {
             // Unread content would make the kernel destroy the answer with a reset.
-            connection.entry.output.endOutput()
+            connection.output.endOutput()
             connection.entry.enter(.discarding, at: SystemClock.monotonicNanoseconds())
-            connection.entry.output.discardInput()
+            connection.output.discardInput()
         }
         connection.entry.enter(.head(first: false), at: SystemClock.monotonicNanoseconds())
     }
 
     fileprivate func opened(_ connection: OpaquePointer) -> ConnectionEntry? {
         guard let descriptor = RequestConnection.descriptor(of: connection) else { return nil }
+        let credentials = credentials?.value
         let entry = ConnectionEntry(
-            output: SocketOutput(descriptor: descriptor), now: SystemClock.monotonicNanoseconds())
+            output: SocketOutput(descriptor: descriptor), credentials: credentials,
+            now: SystemClock.monotonicNanoseconds())
+        if let credentials, let session = RequestConnection.session(of: connection) {
+            // If this fails the connection gets the certificate of the start.
+            try? credentials.use(for: session)
+        }
         // libmicrohttpd counts the connections of one listener only.
         if !registry.add(entry) {
             entry.abandon(.tooMany)

@@ -7,9 +7,10 @@ import UploadStorage
 final class OutgoingResponse {
     let handle: OpaquePointer
 
+    /// - Parameter isSecure: whether it goes out encrypted.
     /// - Returns: `nil` where libmicrohttpd has no memory, or the content cannot be opened.
-    init?(_ reply: Reply) {
-        guard let made = Self.make(reply.content) else { return nil }
+    init?(_ reply: Reply, isSecure: Bool) {
+        guard let made = Self.make(reply.content, isSecure: isSecure) else { return nil }
         handle = made
         for field in reply.fields where Fields.isValidName(field.name) && Fields.isValidValue(field.value) {
             // Empty values are refused by libmicrohttpd, and mean nothing in any field that we send.
@@ -19,46 +20,53 @@ final class OutgoingResponse {
 
     deinit { MHD_destroy_response(handle) }
 
-    private static func make(_ content: Reply.Content) -> OpaquePointer? {
+    private static func make(_ content: Reply.Content, isSecure: Bool) -> OpaquePointer? {
         switch content {
         case .bytes(let bytes):
             return bytes.withUnsafeBytes { buffer in
                 MHD_create_response_from_buffer(
                     buffer.count, UnsafeMutableRawPointer(mutating: buffer.baseAddress), .RESPMEM_MUST_COPY)
             }
+        case .file(let file, let range) where isSecure:
+            // The kernel cannot encrypt it, and libmicrohttpd reads files in small blocks.
+            return make(
+                ContentReader(file: file, segments: [.range(range)]), count: range.upperBound - range.lowerBound)
         case .file(let file, let range):
             // The kernel sends it from the file; libmicrohttpd closes the descriptor with the response.
             guard let descriptor = try? file.duplicateDescriptor()?.duplicateForHandover() else { return nil }
             return MHD_create_response_from_fd_at_offset64(
                 UInt64(range.upperBound - range.lowerBound), descriptor, UInt64(range.lowerBound))
         case .parts(let file, let parts):
-            let reader = Unmanaged.passRetained(PartsReader(file: file, parts: parts))
-            return MHD_create_response_from_callback(
-                UInt64(parts.contentLength), 256 << 10,
-                { context, position, buffer, capacity in
-                    guard let context, let buffer else { return PartsReader.failure }
-                    let reader = Unmanaged<PartsReader>.fromOpaque(context).takeUnretainedValue()
-                    return reader.read(
-                        at: Int64(position), into: UnsafeMutableRawBufferPointer(start: buffer, count: capacity))
-                },
-                reader.toOpaque(),
-                { context in if let context { Unmanaged<PartsReader>.fromOpaque(context).release() } })
+            return make(ContentReader(file: file, segments: parts.segments), count: parts.contentLength)
         }
+    }
+
+    private static func make(_ reader: ContentReader, count: Int64) -> OpaquePointer? {
+        MHD_create_response_from_callback(
+            UInt64(count), 256 << 10,
+            { context, position, buffer, capacity in
+                guard let context, let buffer else { return ContentReader.failure }
+                let reader = Unmanaged<ContentReader>.fromOpaque(context).takeUnretainedValue()
+                return reader.read(
+                    at: Int64(position), into: UnsafeMutableRawBufferPointer(start: buffer, count: capacity))
+            },
+            Unmanaged.passRetained(reader).toOpaque(),
+            { context in if let context { Unmanaged<ContentReader>.fromOpaque(context).release() } })
     }
 }
 
-/// Reads the content of a `multipart/byteranges` response at any position.
-private final class PartsReader {
+/// Reads the content of a response that is made of parts of a file at any position.
+private final class ContentReader {
     /// MHD_CONTENT_READER_END_WITH_ERROR
     static let failure = -2
 
     private let file: PublishedFile
     private let segments: [(start: Int64, segment: MultipartByteRanges.Segment)]
 
-    init(file: PublishedFile, parts: MultipartByteRanges) {
+    init(file: PublishedFile, segments: [MultipartByteRanges.Segment]) {
         self.file = file
         var start: Int64 = 0
-        segments = parts.segments.map { segment in
+        self.segments = segments.map { segment in
             defer { start += segment.count }
             return (start, segment)
         }

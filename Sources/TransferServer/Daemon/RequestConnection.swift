@@ -2,6 +2,7 @@ import CMicroHTTPD
 import Glibc
 import HTTPSemantics
 import SystemCalls
+import TLS
 
 /// libmicrohttpd's connection during one callback. The handle must not be kept beyond it.
 struct RequestConnection {
@@ -15,6 +16,17 @@ struct RequestConnection {
         else { return nil }
         self.handle = handle
         entry = Unmanaged<ConnectionEntry>.fromOpaque(raw).takeUnretainedValue()
+    }
+
+    /// For writing beside libmicrohttpd.
+    var output: ConnectionOutput {
+        ConnectionOutput(
+            socket: entry.output,
+            session: entry.credentials == nil ? nil : Self.session(of: handle).map(TLSSession.init))
+    }
+
+    static func session(of handle: OpaquePointer) -> UnsafeMutableRawPointer? {
+        onward_mhd_connection_info(handle, .CONNECTION_INFO_GNUTLS_SESSION)?.pointee.tls_session
     }
 
     static func descriptor(of handle: OpaquePointer) -> Int32? {
@@ -67,7 +79,7 @@ struct RequestConnection {
 
     /// Interim responses for a client of `version`; HTTP/1.0 knows none (RFC 9110 section 15.2).
     func interimChannel(version: ProtocolVersion) -> InterimChannel {
-        InterimChannel(output: version >= .http11 ? entry.output : nil)
+        InterimChannel(output: version >= .http11 ? output : nil)
     }
 
     func queue(_ response: OutgoingResponse, status: Status) -> Bool {

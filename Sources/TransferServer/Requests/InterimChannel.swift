@@ -5,7 +5,7 @@ import SystemCalls
 /// call for that request: then nothing else is being written to the connection.
 struct InterimChannel: Sendable {
     /// `nil` where the client does not know interim responses (HTTP/1.0) or they are turned off.
-    let output: SocketOutput?
+    let output: ConnectionOutput?
 
     /// Whether interim responses can be sent at all.
     var isOpen: Bool { output != nil }

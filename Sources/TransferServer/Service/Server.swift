@@ -2,6 +2,7 @@ import Glibc
 import HTTPSemantics
 import ResumableUpload
 import SystemCalls
+import TLS
 import UploadStorage
 
 /// A server for resumable uploads and Range downloads.
@@ -29,6 +30,7 @@ public final class Server: Sendable {
     private let service: TransferService
     private let registry: ConnectionRegistry
     private let log: ServerLog
+    private let credentials: CurrentCredentials?
     private let running = Monitor(Running())
 
     /// - Parameters:
@@ -41,6 +43,7 @@ public final class Server: Sendable {
         self.configuration = configuration
         self.store = store
         log = ServerLog(format: configuration.logFormat, level: configuration.logLevel)
+        credentials = configuration.credentials.map { CurrentCredentials($0) }
         service = TransferService(
             configuration: configuration, store: store, routes: Routes(handlers), log: log)
         registry = ConnectionRegistry(
@@ -68,7 +71,9 @@ public final class Server: Sendable {
                 sockets.append(socket)
             }
             for socket in sockets {
-                let daemon = MicroHTTPDaemon(service: service, registry: registry)
+                let isUnix = if case .unix = socket.address { true } else { false }
+                let daemon = MicroHTTPDaemon(
+                    service: service, registry: registry, credentials: isUnix ? nil : credentials)
                 let options = MicroHTTPDaemon.Options(maximumConnections: UInt32(configuration.maximumConnections))
                 do throws(Errno) { try daemon.start(on: socket, options: options) } catch {
                     for daemon in state.daemons { daemon.stop() }
@@ -99,6 +104,12 @@ public final class Server: Sendable {
         for daemon in daemons { daemon.stop() }
         registry.stop()
         log.info("stopped")
+    }
+
+    /// Shows another certificate to new connections; those that are open go on with theirs. Without effect on a server
+    /// that was made without TLS.
+    public func replaceCredentials(with credentials: ServerCredentials) {
+        self.credentials?.replace(with: credentials)
     }
 
     /// Writes a line of the embedder's own to the server's log.

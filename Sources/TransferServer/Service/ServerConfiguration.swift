@@ -1,10 +1,13 @@
 import ResumableUpload
 import SystemCalls
+import TLS
 
 /// How a server presents itself and what it lets its clients do.
 public struct ServerConfiguration: Sendable {
     /// Where it listens.
     public var listeners: [SocketAddress]
+    /// With which the TCP addresses speak TLS; `nil`: they do not. Unix sockets never do.
+    public var credentials: ServerCredentials?
     /// Connections served at once by each listener; more are closed.
     public var maximumConnections: Int
     /// Limits announced and enforced for every upload; `maxAge` is an upload's life in seconds.
@@ -28,13 +31,15 @@ public struct ServerConfiguration: Sendable {
     public var logLevel: LogLevel
 
     public init(
-        listeners: [SocketAddress] = [.tcp(host: "127.0.0.1", port: 8080)], maximumConnections: Int = 1000,
+        listeners: [SocketAddress] = [.tcp(host: "127.0.0.1", port: 8080)], credentials: ServerCredentials? = nil,
+        maximumConnections: Int = 1000,
         limits: UploadLimits = UploadLimits(maxAge: 604_800), announcesWithoutVersion: Bool = false,
         headerTimeout: Int = 30, idleTimeout: Int = 60, drainTimeout: Int = 30, allowsAnonymous: Bool = false,
         authorizer: (any Authorizer)? = nil, corsOrigins: [String] = [], logFormat: LogFormat = .text,
         logLevel: LogLevel = .info
     ) {
         self.listeners = listeners
+        self.credentials = credentials
         self.maximumConnections = maximumConnections
         self.limits = limits
         self.announcesWithoutVersion = announcesWithoutVersion

@@ -1,0 +1,28 @@
+import SystemCalls
+import TLS
+
+/// Writing to a connection between libmicrohttpd's own writes, in the clear or encrypted. For the connection's own thread.
+struct ConnectionOutput: Sendable {
+    private let socket: SocketOutput
+    /// `nil` on a connection without TLS.
+    private let session: TLSSession?
+
+    init(socket: SocketOutput, session: TLSSession?) {
+        self.socket = socket
+        self.session = session
+    }
+
+    /// Sends all of `bytes`, waiting at most `patience` milliseconds for the first byte to fit.
+    func send(_ bytes: [UInt8], patience: Int32) -> SocketOutput.Outcome {
+        session?.send(bytes, on: socket, patience: patience) ?? socket.send(bytes, patience: patience)
+    }
+
+    /// Tells the peer that nothing more will come, and goes on receiving.
+    func endOutput() {
+        session?.endOutput()
+        socket.endOutput()
+    }
+
+    /// Reads and throws away what arrives, until the peer or ``ConnectionEntry/abandon(_:)`` ends the connection.
+    func discardInput() { socket.discardInput() }
+}

@@ -1,0 +1,13 @@
+import SystemCalls
+import TLS
+
+/// The certificate that a server shows to new connections.
+final class CurrentCredentials: Sendable {
+    private let current: Monitor<ServerCredentials>
+
+    init(_ credentials: ServerCredentials) { current = Monitor(credentials) }
+
+    var value: ServerCredentials { current.withLock { $0 } }
+
+    func replace(with credentials: ServerCredentials) { current.withLock { $0 = credentials } }
+}

@@ -1,0 +1,113 @@
+import SystemCalls
+import TLS
+import TransferServer
+
+/// What the files say that were named: who may use the server, and its certificate. They are read again when the operator
+/// asks for it.
+struct ServedFiles {
+    private let settings: ServeSettings
+    private let authorizer: TokenAuthorizer?
+    private let credentials: ServerCredentials?
+    private let warnings: [String]
+
+    init(_ settings: ServeSettings) throws(OptionError) {
+        self.settings = settings
+        var warnings: [String] = []
+        if let path = settings.tokenFile {
+            let list = try Self.tokens(in: path, &warnings)
+            authorizer = TokenAuthorizer(list, allowsPublicReading: settings.allowsPublicReading)
+        } else {
+            authorizer = nil
+        }
+        if let (certificate, key) = settings.certificateFiles {
+            credentials = try Self.credentials(certificate, key, &warnings)
+        } else {
+            credentials = nil
+        }
+        self.warnings = warnings
+    }
+
+    func applied(to configuration: ServerConfiguration) -> ServerConfiguration {
+        var configuration = configuration
+        configuration.authorizer = authorizer
+        configuration.credentials = credentials
+        return configuration
+    }
+
+    /// Logs what is doubtful about the files.
+    func tell(_ server: Server) {
+        for warning in warnings { server.note(.warning, warning) }
+    }
+
+    /// Reads the files again. What is wrong with one of them leaves what it concerns as it was.
+    func reload(_ server: Server) {
+        if settings.tokenFile == nil && settings.certificateFiles == nil {
+            server.note(.info, "asked to read the files again, but neither tokens nor a certificate are in use")
+        }
+        var warnings: [String] = []
+        if let path = settings.tokenFile, let authorizer {
+            do throws(OptionError) {
+                let list = try Self.tokens(in: path, &warnings)
+                authorizer.replace(with: list)
+                server.note(.info, "\(path) was read again: \(list.count) tokens")
+            } catch {
+                server.note(.error, "the tokens stay as they were: \(error.message)")
+            }
+        }
+        if let (certificate, key) = settings.certificateFiles {
+            do throws(OptionError) {
+                server.replaceCredentials(with: try Self.credentials(certificate, key, &warnings))
+                server.note(.info, "\(certificate) was read again")
+            } catch {
+                server.note(.error, "the certificate stays as it was: \(error.message)")
+            }
+        }
+        for warning in warnings { server.note(.warning, warning) }
+    }
+
+    private static func tokens(in path: String, _ warnings: inout [String]) throws(OptionError) -> TokenList {
+        let text = String(decoding: try content(of: path, isSecret: true, &warnings), as: UTF8.self)
+        do throws(TokenList.Malformed) {
+            let list = try TokenList(parsing: text)
+            if list.count == 0 { warnings.append("\(path) names no token: nobody can be let in") }
+            for name in list.namesWithShortTokens {
+                warnings.append("\(path): a token of \(name) is so short that it can be guessed")
+            }
+            return list
+        } catch {
+            throw OptionError("\(path), line \(error.line): \(error.reason)")
+        }
+    }
+
+    private static func credentials(
+        _ certificate: String, _ key: String, _ warnings: inout [String]
+    ) throws(OptionError) -> ServerCredentials {
+        let chain = try content(of: certificate, isSecret: false, &warnings)
+        let secret = try content(of: key, isSecret: true, &warnings)
+        do throws(TLSError) {
+            let credentials = try ServerCredentials(certificate: chain, key: secret)
+            if credentials.expiresAt < SystemClock.realtimeSeconds() {
+                warnings.append("\(certificate) has expired")
+            }
+            return credentials
+        } catch {
+            throw OptionError("\(certificate) with \(key): \(error)")
+        }
+    }
+
+    private static func content(
+        of path: String, isSecret: Bool, _ warnings: inout [String]
+    ) throws(OptionError) -> [UInt8] {
+        do throws(Errno) {
+            let file = try FileDescriptor.open(path, [.readOnly, .nonBlocking])
+            let status = try file.status()
+            guard !status.isDirectory else { throw .isDirectory }
+            if isSecret && status.isRegular && status.permissions & 0o077 != 0 {
+                warnings.append("\(path) can be read or written by other users; 'chmod 600' it")
+            }
+            return try file.content(atMost: 16 << 20)
+        } catch {
+            throw OptionError("\(path) cannot be read: \(error)")
+        }
+    }
+}

@@ -1,0 +1,79 @@
+import FoundationEssentials
+import Glibc
+import Testing
+
+/// A server that speaks TLS, and curl to talk to it.
+final class TLSFixture {
+    private let directory: TemporaryDirectory
+    private let identity: SelfSignedCertificate
+    let server: ServerProcess
+
+    var certificate: String { directory.path + "/cert.pem" }
+    var url: String { "https://127.0.0.1:\(server.port)" }
+
+    init(_ options: String...) throws {
+        directory = try TemporaryDirectory()
+        identity = try SelfSignedCertificate()
+        try Self.install(identity, in: directory.path)
+        server = try ServerProcess(
+            ["--tls-cert", directory.path + "/cert.pem", "--tls-key", directory.path + "/key.pem"] + options)
+    }
+
+    private static func install(_ identity: SelfSignedCertificate, in directory: String) throws {
+        for (from, to) in [(identity.certificate, "cert.pem"), (identity.key, "key.pem")] {
+            let data = try #require(FileManager.default.contents(atPath: from))
+            let path = directory + "/" + to
+            guard FileManager.default.createFile(atPath: path, contents: data, attributes: [.posixPermissions: 0o600])
+            else { throw WireFailure.system(.current) }
+        }
+    }
+
+    /// Puts another certificate in the place of the present one.
+    func install(_ identity: SelfSignedCertificate) throws { try Self.install(identity, in: directory.path) }
+
+    func spoilKey() throws {
+        guard FileManager.default.createFile(atPath: directory.path + "/key.pem", contents: Data("no key".utf8))
+        else { throw WireFailure.system(.current) }
+    }
+
+    /// Asks the server to read its files again and waits until it says how that went.
+    func reload() throws {
+        let before = server.log.utf8.count
+        server.process.kill(SIGHUP)
+        _ = try server.process.awaitErrorOutput { text -> Bool? in
+            let news = text.dropFirst(min(before, text.count))
+            return news.contains("was read again") || news.contains("stays as it was") ? true : nil
+        }
+    }
+
+    func path(_ name: String) -> String { directory.path + "/" + name }
+
+    func write(_ bytes: [UInt8], as name: String) throws -> String {
+        guard FileManager.default.createFile(atPath: path(name), contents: Data(bytes)) else {
+            throw WireFailure.system(.current)
+        }
+        return path(name)
+    }
+
+    /// Starts curl; what it writes anywhere can be read as the process's error output.
+    func curl(
+        _ arguments: [String], trusting certificate: String? = nil
+    ) throws -> ChildProcess {
+        try ChildProcess(
+            "/bin/sh",
+            [
+                "-c", "exec curl \"$@\" 1>&2", "curl", "-sS", "-m", "60", "--cacert",
+                certificate ?? identity.certificate,
+            ]
+                + arguments)
+    }
+
+    /// Runs curl to its end.
+    func run(_ arguments: String..., trusting certificate: String? = nil) throws -> (
+        ending: ChildProcess.Ending, output: String
+    ) {
+        let process = try curl(arguments, trusting: certificate)
+        let ending = try process.awaitEnding(within: .seconds(90))
+        return (ending, process.errorOutput)
+    }
+}

@@ -1,0 +1,184 @@
+import FoundationEssentials
+import Glibc
+import SystemCalls
+import Testing
+
+@Suite("TLS", .serialized, .timeLimit(.minutes(15)), .blocking)
+struct TLSTests {
+    private static let creation = [
+        "-H", "Upload-Complete: ?1", "-H", "Upload-Draft-Interop-Version: 8", "-H", "Expect:",
+    ]
+
+    @Test("104 arrives before the final response, and files come back whole and in parts")
+    func transfers() throws {
+        let fixture = try TLSFixture()
+        let content = Payload.bytes(6_000_000)
+        let source = try fixture.write(content, as: "source")
+        let upload = try fixture.curl(["-v", "-T", source] + Self.creation + [fixture.url + "/files/f"])
+        #expect(try upload.awaitEnding(within: .seconds(60)) == .exited(0))
+        let heads = upload.errorOutput.split(separator: "\n").filter { $0.hasPrefix("< HTTP/1.1 ") }.map {
+            $0.prefix(14)
+        }
+        #expect(heads.first == "< HTTP/1.1 104")
+        #expect(heads.last == "< HTTP/1.1 201")
+        #expect(upload.errorOutput.lowercased().contains("< location: /uploads/"))
+        #expect(fixture.server.published("f") == content)
+
+        #expect(try fixture.run("-o", fixture.path("whole"), fixture.url + "/files/f").ending == .exited(0))
+        #expect(FileManager.default.contents(atPath: fixture.path("whole")) == Data(content))
+        // A download that was cut goes on.
+        _ = try fixture.write(Array(content.prefix(1_234_567)), as: "rest")
+        #expect(
+            try fixture.run("-C", "-", "-o", fixture.path("rest"), fixture.url + "/files/f").ending == .exited(0))
+        #expect(FileManager.default.contents(atPath: fixture.path("rest")) == Data(content))
+        let parts = try fixture.run(
+            "-r", "0-1,5999998-", "-o", "/dev/null", "-w", "%{http_code} %{content_type}", fixture.url + "/files/f")
+        #expect(parts.output.hasPrefix("206 multipart/byteranges"))
+    }
+
+    @Test("an early refusal reaches a client that is still sending")
+    func earlyRefusal() throws {
+        let fixture = try TLSFixture("--max-size", "1000")
+        let source = try fixture.write(Payload.bytes(20_000_000), as: "source")
+        let chunked = try fixture.run(
+            "-T", source, "-H", "Transfer-Encoding: chunked", "-H", "Expect:", "-o", fixture.path("answer"), "-w",
+            "%{http_code}", fixture.url + "/files/f")
+        #expect(chunked.output.contains("413"))
+        let answer = FileManager.default.contents(atPath: fixture.path("answer")) ?? Data()
+        #expect(String(decoding: answer, as: UTF8.self).contains("upload-too-large"))
+    }
+
+    /// A connection on which a test decides what is sent when.
+    private struct Stream {
+        let process: ChildProcess
+        private let input: FileDescriptor
+
+        init(_ fixture: TLSFixture) throws {
+            let path = fixture.path("fifo")
+            guard mkfifo(path, 0o600) == 0 else { throw WireFailure.system(.current) }
+            // For reading too, so that it does not wait for the other end.
+            input = try FileDescriptor.open(path, [.readWrite])
+            process = try ChildProcess(
+                "/bin/sh",
+                [
+                    "-c", "exec openssl s_client -quiet -connect 127.0.0.1:$1 < \"$0\" 1>&2", path,
+                    "\(fixture.server.port)",
+                ])
+        }
+
+        func send(_ bytes: some Collection<UInt8>) throws {
+            var rest = Array(bytes)[...]
+            while !rest.isEmpty {
+                let count = rest.withUnsafeBytes { Glibc.write(input.rawValue, $0.baseAddress, $0.count) }
+                guard count > 0 else { throw WireFailure.system(.current) }
+                rest = rest.dropFirst(count)
+            }
+        }
+
+        /// Waits for a response and returns its head and what follows.
+        func awaitResponse(_ status: Int) throws -> String {
+            try process.awaitErrorOutput { text -> String? in
+                guard let start = text.firstRange(of: "HTTP/1.1 \(status) "),
+                    text[start.lowerBound...].contains("\r\n\r\n")
+                else { return nil }
+                return String(text[start.lowerBound...])
+            }
+        }
+    }
+
+    private func begin(_ fixture: TLSFixture, _ content: [UInt8], sending count: Int) throws -> Stream {
+        let stream = try Stream(fixture)
+        let request = Request.creation(.v8, "PUT", "/files/f", complete: true, .declared(Int64(content.count)))
+        try stream.send(request.head(authority: fixture.server.authority))
+        try stream.send(content.prefix(count))
+        return stream
+    }
+
+    @Test("a stuck upload is taken over, and its connection is gone")
+    func takeOver() throws {
+        let fixture = try TLSFixture()
+        let stream = try begin(fixture, Payload.bytes(30_000), sending: 20_000)
+        let announcement = try stream.awaitResponse(104)
+        let line = try #require(announcement.split(separator: "\r\n").first { $0.hasPrefix("Location: ") })
+        let head = try fixture.run(
+            "-I", "-H", "Upload-Draft-Interop-Version: 8", fixture.url + line.dropFirst("Location: ".count))
+        #expect(head.output.lowercased().contains("upload-complete: ?0"))
+        _ = try stream.process.awaitEnding()
+    }
+
+    @Test("another certificate is shown after SIGHUP, and no open connection is dropped")
+    func reload() throws {
+        let fixture = try TLSFixture()
+        let content = Payload.bytes(200_000)
+        let stream = try begin(fixture, content, sending: 30_000)
+        _ = try stream.awaitResponse(104)
+        let other = try SelfSignedCertificate()
+        try fixture.install(other)
+        #expect(try fixture.run(fixture.url + "/healthz").ending == .exited(0))
+        try fixture.reload()
+        #expect(try fixture.run(fixture.url + "/healthz", trusting: other.certificate).ending == .exited(0))
+        // CURLE_PEER_FAILED_VERIFICATION
+        #expect(try fixture.run(fixture.url + "/healthz").ending == .exited(60))
+        // What cannot be used changes nothing.
+        try fixture.spoilKey()
+        try fixture.reload()
+        #expect(fixture.server.log.contains("the certificate stays as it was"))
+        #expect(try fixture.run(fixture.url + "/healthz", trusting: other.certificate).ending == .exited(0))
+        // The upload that began before goes on.
+        try stream.send(content.dropFirst(30_000))
+        _ = try stream.awaitResponse(201)
+        #expect(fixture.server.published("f") == content)
+    }
+
+    @Test("versions before 1.2 are refused")
+    func versions() throws {
+        let fixture = try TLSFixture()
+        func status(_ version: String) throws -> ChildProcess.Ending {
+            try ChildProcess(
+                "/usr/bin/openssl",
+                ["s_client", "-connect", "127.0.0.1:\(fixture.server.port)", version, "-cipher", "ALL:@SECLEVEL=0"]
+            ).awaitEnding()
+        }
+        #expect(try status("-tls1_1") != .exited(0))
+        #expect(try status("-tls1_2") == .exited(0))
+        #expect(try status("-tls1_3") == .exited(0))
+    }
+
+    @Test("who never ends the handshake, or speaks plain HTTP, is closed, and others are served")
+    func badHandshakes() throws {
+        let fixture = try TLSFixture("--header-timeout", "1")
+        let silent = try fixture.server.connect()
+        let plain = try fixture.server.connect()
+        try plain.send(.get("/healthz"))
+        #expect(throws: (any Error).self) { try plain.readResponse() }
+        #expect(try fixture.run(fixture.url + "/healthz").ending == .exited(0))
+        #expect(throws: (any Error).self) { try silent.readResponse(within: .seconds(60)) }
+        #expect(fixture.server.process.ending == nil)
+    }
+
+    @Test("a key of another certificate, or none, is no start")
+    func badFiles() throws {
+        let (one, other) = (try SelfSignedCertificate(), try SelfSignedCertificate())
+        let root = try TemporaryDirectory()
+        func run(_ options: String...) throws -> ServeRun {
+            try ServeRun(["serve", "--root", root.path + "/d"] + options)
+        }
+        try run("--tls-cert", one.certificate, "--tls-key", other.key).expect(64, "does not belong")
+        try run("--tls-cert", one.certificate, "--tls-key", one.certificate).expect(64, "certificate.pem")
+        try run("--tls-cert", one.key, "--tls-key", one.key).expect(64, "key.pem")
+        try run("--tls-cert", one.certificate).expect(64, "--tls-key")
+        try run("--tls-cert", root.path + "/none", "--tls-key", one.key).expect(64, "ENOENT")
+        #expect(!FileManager.default.fileExists(atPath: root.path + "/d"))
+    }
+
+    @Test("Unix sockets beside it stay plain")
+    func unixSocket() throws {
+        let directory = try TemporaryDirectory()
+        let socket = directory.path + "/s"
+        let fixture = try TLSFixture("--listen", "127.0.0.1:0", "--listen", "unix:" + socket)
+        let answer = try fixture.run("--unix-socket", socket, "http://localhost/healthz")
+        #expect(answer.ending == .exited(0))
+        #expect(answer.output == "ok\n")
+        #expect(try fixture.run(fixture.url + "/healthz").output == "ok\n")
+    }
+}
