@@ -1,3 +1,5 @@
+import HTTPSemantics
+
 /// How the content of one accepted request is taken in: where it starts, what it means when it ends, where it must stop.
 public struct ContentPlan: Sendable, Hashable {
     /// Offset of the content's first byte in the representation.
@@ -23,6 +25,14 @@ public struct ContentPlan: Sendable, Hashable {
         self.maxSize = maxSize
         self.maxContent = maxContent
         self.learnsLength = learnsLength
+    }
+}
+
+extension ContentPlan {
+    /// Whether nothing but the end of chunked content tells how long the representation is. A proxy on the way can make
+    /// a cut look like that end.
+    public func isOpenEnded(_ framing: MessageFraming) -> Bool {
+        completes && length == nil && framing == .chunked
     }
 }
 

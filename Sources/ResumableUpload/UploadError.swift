@@ -18,6 +18,8 @@ public enum UploadError: Error, Sendable, Hashable {
     case stateFieldsOnRetrieval
     case methodNotAllowed
     case digestMismatch(field: String, algorithm: String)
+    /// Nothing but the end of the content would tell how long the representation is, and that is not trusted.
+    case lengthRequired
 
     public var code: String {
         switch self {
@@ -37,6 +39,7 @@ public enum UploadError: Error, Sendable, Hashable {
         case .stateFieldsOnRetrieval: "upload-fields-not-allowed"
         case .methodNotAllowed: "method-not-allowed"
         case .digestMismatch: "digest-mismatch"
+        case .lengthRequired: "length-required"
         }
     }
 
@@ -52,6 +55,7 @@ public enum UploadError: Error, Sendable, Hashable {
         case .unsupportedMediaType, .contentCodingOnAppend: 415
         case .uploadTooLarge, .appendTooLarge: 413
         case .methodNotAllowed: 405
+        case .lengthRequired: 411
         }
     }
 
@@ -90,6 +94,8 @@ public enum UploadError: Error, Sendable, Hashable {
         case .methodNotAllowed: "An upload resource knows HEAD, GET, PATCH, DELETE and OPTIONS."
         case .digestMismatch(let field, let algorithm):
             "The \(algorithm) digest of the bytes received differs from the one in \(field)."
+        case .lengthRequired:
+            "Say how long the whole is, by Content-Length or Upload-Length, or send parts and complete them with an empty one."
         }
     }
 

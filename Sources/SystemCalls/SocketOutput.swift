@@ -93,6 +93,20 @@ public struct SocketOutput: Sendable {
         return info.tcpi_last_data_sent
     }
 
+    /// Bytes that the peer's system has taken on a TCP connection; `nil` where that cannot be told.
+    public func acknowledgedBytes() -> Int64? {
+        // `tcpi_bytes_acked`, which the C library's tcp_info does not have. The kernel never moves a field of it
+        // (linux/tcp.h).
+        let offset = 120
+        return withUnsafeTemporaryAllocation(byteCount: 256, alignment: 8) { buffer in
+            var length = socklen_t(buffer.count)
+            guard getsockopt(descriptor, Int32(IPPROTO_TCP), TCP_INFO, buffer.baseAddress, &length) == 0,
+                Int(length) >= offset + 8
+            else { return nil }
+            return Int64(clamping: buffer.load(fromByteOffset: offset, as: UInt64.self))
+        }
+    }
+
     /// Whether a byte fits, now or within so many milliseconds.
     public func isWritable(within milliseconds: Int32) -> Bool {
         var entry = pollfd(descriptor: descriptor, events: POLLOUT)

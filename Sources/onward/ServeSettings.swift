@@ -53,6 +53,11 @@ struct ServeSettings {
             "send 104 to clients that name no draft version, too;\nfor the time when the RFC is out"
         ) { $0.server.announcesWithoutVersion = true },
 
+        CommandOption(
+            flag: "require-length", group: "Protocol",
+            "refuse chunked content that would complete an upload of\nunknown length (411): some proxies make a cut look like the end"
+        ) { $0.server.requiresLength = true },
+
         // Limits
         size("max-size", "largest representation", \.server.limits.maxSize),
         size("min-size", "smallest representation that is made resumable", \.server.limits.minSize),
@@ -95,6 +100,19 @@ struct ServeSettings {
             "idle-timeout", "DURATION", group: "Timeouts", "without a byte of content, response or next request (60s)"
         ) { settings, value throws(OptionError) in
             settings.server.idleTimeout = Int(try positive(Quantity.seconds(value)))
+        },
+
+        CommandOption(
+            "min-rate", "SIZE", group: "Timeouts",
+            "bytes that content and responses have to move in a second, on\nthe average of 10 s (off)"
+        ) { settings, value throws(OptionError) in
+            settings.server.minimumRate = try positive(Quantity.bytes(value))
+        },
+        CommandOption(
+            "drain-timeout", "DURATION", group: "Timeouts",
+            "for answers under way when the server is asked to end (30s)"
+        ) { settings, value throws(OptionError) in
+            settings.server.drainTimeout = Int(try Quantity.seconds(value))
         },
 
         // Access

@@ -197,4 +197,35 @@ struct LengthTests {
             #expect(server.publishedNames().isEmpty)
         }
     }
+
+    @Test(
+        "--require-length refuses chunked content that would complete a representation of unknown length: it may be cut"
+    )
+    func requiredLength() throws {
+        try withServer("--require-length") { server in
+            let chunks = Request.Content.chunks([Payload.bytes(5), Payload.bytes(5)])
+            for version in Interop.allCases {
+                let creation = try server.exchange(.creation(version, complete: true, chunks))
+                #expect(creation.status == 411)
+                let location = try server.begin(version, "/files/\(version.rawValue)", Payload.bytes(3))
+                let response = try server.exchange(.append(version, location, at: 3, complete: true, chunks))
+                #expect(response.status == 411)
+                #expect(response.text.contains("length-required"))
+                // It goes on: by parts and an empty end, or with a length.
+                let part = try server.exchange(.append(version, location, at: 3, complete: false, chunks))
+                #expect(part.isSuccessful)
+                let end = try server.exchange(.append(version, location, at: 13, complete: true, .bytes([])))
+                #expect(end.status == 201)
+            }
+            #expect(try server.exchange(Request("PUT", "/files/plain", [], chunks)).status == 411)
+            #expect(
+                try server.exchange(Request("PUT", "/files/plain", [("Upload-Length", "10")], chunks)).status == 201)
+            let known = Request.creation(.v8, "PUT", "/files/known", complete: true, length: 10, chunks)
+            #expect(try server.exchange(known).status == 201)
+        }
+        try withServer { server in
+            let response = try server.exchange(.creation(.v8, complete: true, .chunks([Payload.bytes(5)])))
+            #expect(response.status == 201)
+        }
+    }
 }

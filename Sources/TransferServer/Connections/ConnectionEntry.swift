@@ -12,6 +12,8 @@ final class ConnectionEntry: Sendable {
         case head(first: Bool)
         /// Content of a request.
         case content
+        /// The server, to store content that is followed by more.
+        case storing
         /// The server itself: a store, a target.
         case server
         /// The client, to take the response.
@@ -26,6 +28,8 @@ final class ConnectionEntry: Sendable {
         case takenOver = "taken-over"
         /// Its client let it wait for too long.
         case timeout
+        /// Its client moved fewer bytes than it has to.
+        case tooSlow = "too-slow"
         /// The server stops.
         case stopping
         /// There were too many.
@@ -40,6 +44,10 @@ final class ConnectionEntry: Sendable {
         var ending: Ending?
         /// Of the response, where the kernel tells no time of the last sending.
         var untaken: Int32 = 0
+        /// Bytes of content received, and nanoseconds in which the client could have sent them.
+        var received: Int64 = 0
+        var waited: Int64 = 0
+        var rate = RateWindow()
     }
 
     let output: SocketOutput
@@ -56,8 +64,15 @@ final class ConnectionEntry: Sendable {
         standing = Monitor(Standing(since: now))
     }
 
-    func enter(_ phase: Phase, at now: Int64) {
+    /// - Parameter received: bytes of content with which the phase before it ended.
+    func enter(_ phase: Phase, received: Int = 0, at now: Int64) {
         standing.withLock {
+            if case .content = $0.phase { $0.waited += max(0, now - $0.since) }
+            switch phase {
+            case .head, .response, .discarding: $0.rate = RateWindow()
+            case .content, .storing, .server: break
+            }
+            $0.received += Int64(received)
             $0.phase = phase
             $0.since = now
         }
@@ -77,7 +92,7 @@ final class ConnectionEntry: Sendable {
         standing.withLock {
             switch $0.phase {
             case .server, .response: return
-            case .head, .content, .discarding: break
+            case .head, .content, .storing, .discarding: break
             }
             guard $0.isOpen, $0.ending == nil else { return }
             $0.ending = .stopping
@@ -98,6 +113,14 @@ final class ConnectionEntry: Sendable {
     func abandon(ifOverdue timeouts: ConnectionTimeouts, now: Int64) {
         standing.withLock {
             guard $0.isOpen, $0.ending == nil, let limit = timeouts.limit(for: $0.phase) else { return }
+            if let minimum = timeouts.minimumRate, let (bytes, nanoseconds) = moved($0, now: now),
+                $0.rate.isTooSlow(
+                    bytes: bytes, nanoseconds: nanoseconds, minimum: minimum, length: timeouts.rateWindow)
+            {
+                $0.ending = .tooSlow
+                output.endConnection()
+                return
+            }
             var idle = now > $0.since ? now - $0.since : 0
             if case .response = $0.phase {
                 // Content goes out without our help; what counts is when something last did.
@@ -114,12 +137,25 @@ final class ConnectionEntry: Sendable {
             output.endConnection()
         }
     }
+
+    /// Bytes that the client has sent or taken in this request, and nanoseconds in which it could; `nil` where that is
+    /// not to be asked, or cannot be told.
+    private func moved(_ standing: Standing, now: Int64) -> (bytes: Int64, nanoseconds: Int64)? {
+        switch standing.phase {
+        case .content: (standing.received, standing.waited + max(0, now - standing.since))
+        case .response: output.acknowledgedBytes().map { ($0, now) }
+        case .head, .storing, .server, .discarding: nil
+        }
+    }
 }
 
 /// How long a connection may wait for its client, in nanoseconds.
 struct ConnectionTimeouts: Sendable {
     var header: Int64
     var idle: Int64
+    /// Bytes a second that content and responses have to move, and the seconds over which that is looked at.
+    var minimumRate: Int64?
+    var rateWindow = Int64(ServerConfiguration.rateWindow)
     /// Time for a client to read an early answer and stop sending.
     var discard: Int64 = 10_000_000_000
 
@@ -128,7 +164,7 @@ struct ConnectionTimeouts: Sendable {
         case .head(first: true): header
         case .head(first: false), .content, .response: idle
         case .discarding: discard
-        case .server: nil
+        case .storing, .server: nil
         }
     }
 }

@@ -118,8 +118,10 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             let bytes = UnsafeRawBufferPointer(start: data, count: size.pointee)
             state.received += Int64(bytes.count)
             size.pointee = 0
-            // From the last byte on the client waits for us: nobody ends the connection for its sake.
-            if state.isReceivedWhole { entry.enter(.server, at: SystemClock.monotonicNanoseconds()) }
+            // While we work the client waits for us. From the last byte on nobody ends the connection for its sake.
+            entry.enter(
+                state.isReceivedWhole ? .server : .storing, received: bytes.count,
+                at: SystemClock.monotonicNanoseconds())
             let step = exchange.receive(bytes)
             if !state.isReceivedWhole { entry.enter(.content, at: SystemClock.monotonicNanoseconds()) }
             switch step {

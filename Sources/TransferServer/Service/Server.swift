@@ -49,7 +49,8 @@ public final class Server: Sendable {
         registry = ConnectionRegistry(
             timeouts: ConnectionTimeouts(
                 header: Int64(configuration.headerTimeout) * 1_000_000_000,
-                idle: Int64(configuration.idleTimeout) * 1_000_000_000),
+                idle: Int64(configuration.idleTimeout) * 1_000_000_000,
+                minimumRate: configuration.minimumRate),
             capacity: configuration.maximumConnections)
     }
 

@@ -14,6 +14,13 @@ public struct ServerConfiguration: Sendable {
     public var limits: UploadLimits
     /// Announce upload resources to clients that name no version, as the published protocol will have it.
     public var announcesWithoutVersion: Bool
+    /// Refuse chunked content that would complete a representation of unknown length: some proxies end a body that was cut
+    /// as if it were whole.
+    public var requiresLength: Bool
+    /// Bytes that content and responses have to move in a second, on the average of ``rateWindow``; `nil`: any.
+    public var minimumRate: Int64?
+    /// Seconds over which ``minimumRate`` is looked at.
+    public static let rateWindow = 10
     /// Seconds for the head of a connection's first request.
     public var headerTimeout: Int
     /// Seconds without a byte of content, of a response, or of a next request.
@@ -34,7 +41,8 @@ public struct ServerConfiguration: Sendable {
         listeners: [SocketAddress] = [.tcp(host: "127.0.0.1", port: 8080)], credentials: ServerCredentials? = nil,
         maximumConnections: Int = 1000,
         limits: UploadLimits = UploadLimits(maxAge: 604_800), announcesWithoutVersion: Bool = false,
-        headerTimeout: Int = 30, idleTimeout: Int = 60, drainTimeout: Int = 30, allowsAnonymous: Bool = false,
+        requiresLength: Bool = false, minimumRate: Int64? = nil, headerTimeout: Int = 30, idleTimeout: Int = 60,
+        drainTimeout: Int = 30, allowsAnonymous: Bool = false,
         authorizer: (any Authorizer)? = nil, corsOrigins: [String] = [], logFormat: LogFormat = .text,
         logLevel: LogLevel = .info
     ) {
@@ -43,6 +51,8 @@ public struct ServerConfiguration: Sendable {
         self.maximumConnections = maximumConnections
         self.limits = limits
         self.announcesWithoutVersion = announcesWithoutVersion
+        self.requiresLength = requiresLength
+        self.minimumRate = minimumRate
         self.headerTimeout = headerTimeout
         self.idleTimeout = idleTimeout
         self.drainTimeout = drainTimeout

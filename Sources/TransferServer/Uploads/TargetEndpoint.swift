@@ -85,6 +85,13 @@ struct TargetEndpoint {
     private func begin(
         _ plan: ContentPlan, isComplete: Bool?, responses: UploadResponses, isUpload: Bool
     ) -> Served {
+        if service.configuration.requiresLength && plan.isOpenEnded(request.framing) {
+            let error = UploadError.lengthRequired
+            return Served(
+                isComplete == nil
+                    ? Reply(error.problem(in: responses.dialect))
+                    : Reply(responses.refused(error, limits: service.configuration.limits), code: error.code))
+        }
         let proposal = UploadProposal(
             target: target, method: request.method, principal: principal, fields: request.fields, length: plan.length,
             mayReplace: refusal(.write) == nil)

@@ -183,6 +183,8 @@ struct UploadEndpoint {
             return Served(refused(error, responses, record, offset: offset))
         case .replay, .join:
             return Served(refused(.completed, responses, record, offset: offset))
+        case .accept(let plan) where service.configuration.requiresLength && plan.isOpenEnded(request.framing):
+            return Served(refused(.lengthRequired, responses, record, offset: offset))
         case .accept(let plan):
             guard let (handler, target) = service.routes.match(reference: record.upload.target) else {
                 return Served(refused(.deactivated(reason: "its target is no longer served"), responses))

@@ -144,7 +144,9 @@ struct PutInterruptionTests {
         try withServer { server in
             let home = try CommandHome()
             let file = try home.file(Payload.bytes(Self.size))
-            let url = server.url("/files/a.bin")
+            // However long the others take: this one is under way.
+            let proxy = try HoldingProxy(upstream: server.port, limit: 600_000)
+            let url = proxy.url + "/files/a.bin"
             let run = try begin(home, file, url)
             let second = try home.run("put", "--json", file, url)
             try second.expect(75)

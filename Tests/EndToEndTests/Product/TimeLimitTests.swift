@@ -114,4 +114,52 @@ struct TimeLimitTests {
             withExtendedLifetime((local, shrunk)) {}
         }
     }
+
+    @Test(
+        "SEC-07: below --min-rate an upload is cut and what arrived is kept; above it, or while the server works, it is not"
+    )
+    func minimumRate() throws {
+        try withServer("--min-rate", "1000", "--idle-timeout", "60") { server in
+            let slow = try server.connect()
+            try slow.send(Request.creation(.v8, "PUT", "/files/slow", complete: true, .declared(1_000_000)))
+            let location = try #require(try slow.readInterim().location)
+            let content = Payload.bytes(2_000_000)
+            let fast = try server.connect()
+            try fast.send(Request.creation(.v8, "PUT", "/files/fast", complete: true, .declared(2_000_000)))
+            let clock = ContinuousClock()
+            let begun = clock.now
+            var (slowly, quickly) = (0, 0)
+            // Twenty bytes a second, and forty thousand.
+            while clock.now - begun < .seconds(60), (try? slow.send(Payload.bytes(2))) != nil {
+                slowly += 2
+                if quickly < 1_000_000 {
+                    try fast.send(content[quickly..<quickly + 4000])
+                    quickly += 4000
+                }
+                _ = Deadline.poll(within: .milliseconds(100)) { nil as Bool? }
+            }
+            #expect(clock.now - begun >= .seconds(9))
+            _ = try server.process.awaitErrorOutput { $0.contains("by=too-slow interrupted") ? true : nil }
+            let offset = try #require(try server.retrieve(location).offset)
+            #expect(offset > 0 && offset <= Int64(slowly))
+            try fast.send(content[quickly...])
+            #expect(try fast.readResponse().status == 201)
+            let stored = server.fileContent("fast")
+            #expect(stored == content)
+        }
+    }
+
+    @Test("below --min-rate a download is cut")
+    func minimumRateOfDownloads() throws {
+        let content = Payload.bytes(9 << 20)
+        try withServer("--min-rate", "100K", "--idle-timeout", "60") { server in
+            try server.place(content, as: "f.bin")
+            let slow = try RawConnection(port: server.port, authority: server.authority, receiveBuffer: 16 << 10)
+            try slow.send(.get("/files/f.bin"))
+            _ = try server.process.awaitErrorOutput(within: .seconds(60)) {
+                $0.contains("by=too-slow interrupted") ? true : nil
+            }
+            withExtendedLifetime(slow) {}
+        }
+    }
 }

@@ -1,0 +1,45 @@
+import Testing
+
+@testable import TransferServer
+
+@Suite("Minimum rate")
+struct RateWindowTests {
+    private static let second: Int64 = 1_000_000_000
+
+    /// The seconds after which a peer that moves `bytes` in each second is found too slow.
+    private func judged(_ bytes: (Int64) -> Int64, minimum: Int64) -> Int64? {
+        var window = RateWindow()
+        var total: Int64 = 0
+        return (0..<60).first { second in
+            defer { total += bytes(second) }
+            return window.isTooSlow(bytes: total, nanoseconds: second * Self.second, minimum: minimum, length: 10)
+        }
+    }
+
+    @Test("is an average over whole windows")
+    func average() {
+        #expect(judged({ _ in 100 }, minimum: 100) == nil)
+        #expect(judged({ _ in 99 }, minimum: 100) == 10)
+        #expect(judged({ _ in 0 }, minimum: 1) == 10)
+        // A burst counts for its window alone.
+        #expect(judged({ $0 == 9 ? 1000 : 0 }, minimum: 100) == 20)
+        #expect(judged({ $0 % 10 == 5 ? 1000 : 0 }, minimum: 100) == nil)
+    }
+
+    @Test("time in which the peer could move nothing does not count")
+    func waiting() {
+        var window = RateWindow()
+        for _ in 0..<100 {
+            let isTooSlow = window.isTooSlow(bytes: 0, nanoseconds: 9 * Self.second, minimum: 1000, length: 10)
+            #expect(!isTooSlow)
+        }
+    }
+
+    @Test("more than any peer can move is too much, not a crash")
+    func overflow() {
+        var window = RateWindow()
+        _ = window.isTooSlow(bytes: 0, nanoseconds: 0, minimum: .max, length: 10)
+        let isTooSlow = window.isTooSlow(bytes: .max, nanoseconds: 10 * Self.second, minimum: .max, length: 10)
+        #expect(isTooSlow)
+    }
+}
