@@ -4,7 +4,7 @@ SWIFT ?= swift
 TESTFLAGS ?=
 
 .PHONY: run test demo build build-packages test-packages format lint requirements \
-        test-thread test-address bench-upload bench-takeover bench-client bench-memory doc help clean
+        test-thread test-address soak bench-upload bench-takeover bench-client bench-memory doc help clean
 
 run: build-packages ## build in release mode and serve on 127.0.0.1:8080, data in ./onward-data
 	$(SWIFT) build -c release --product onward
@@ -30,6 +30,11 @@ test-address: test-packages ## the tests under AddressSanitizer
 	$(SWIFT) build --build-tests --sanitize address --scratch-path .build/address
 	ASAN_OPTIONS="detect_leaks=0" \
 	  $(SWIFT) test --skip-build --sanitize address --scratch-path .build/address $(TESTFLAGS)
+
+soak: test-packages ## ten minutes of everything at once with 200 clients
+	$(SWIFT) build --build-tests
+	ONWARD_SOAK_SECONDS=$${ONWARD_SOAK_SECONDS:-600} ONWARD_SOAK_CLIENTS=$${ONWARD_SOAK_CLIENTS:-200} \
+	  $(SWIFT) test --skip-build --filter SoakTests
 
 bench-upload: build-packages ## 1 GiB by curl, side by side with nginx
 	$(SWIFT) build -c release --product onward

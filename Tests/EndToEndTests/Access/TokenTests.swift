@@ -182,7 +182,10 @@ struct TokenTests {
         let connection = try server.connect()
         let content = Payload.bytes(100)
         try connection.send(
-            Request.append(.v8, location, at: 10, complete: true, .declared(100)).with(token: "token-of-anna-0001"))
+            Request.append(.v8, location, at: 10, complete: true, .declared(100)).with(token: "token-of-anna-0001")
+                .with("Expect", "100-continue"))
+        // Its head has been judged.
+        #expect(try connection.readInterim().status == 100)
         try connection.send(Array(content.prefix(60)))
         try fixture.reload(Self.tokens.replacing("token-of-anna-0001", with: "token-of-anna-0002"))
         try connection.send(Array(content.suffix(40)))

@@ -111,6 +111,11 @@ struct UploadServerTests {
             for await event in upload.events {
                 if case .progress(let sent, _, _) = event, sent > 300_000 { break }
             }
+            // Sent is not yet there.
+            let hasArrived: Bool? = Deadline.poll(within: .seconds(60)) {
+                server.unfinished.values.contains { $0 > 300_000 } ? true : nil
+            }
+            #expect(hasArrived == true)
             let data = try #require(await upload.pause())
             #expect(await upload.failure()?.code == .paused)
             #expect(await upload.pause() == data)

@@ -1,10 +1,12 @@
-/// One client of a crash history. It uploads file after file in all dialects and manners, remembers every offset that
+/// One client of a history in which the server ends now and then. It uploads file after file in all dialects and manners, remembers every offset that
 /// it was ever told, and goes on after each crash.
 struct CrashClient {
     private let number: Int
     private let world: CrashWorld
     private var random: SeededHistory
     private var files = 0
+    /// Whether it removes its files when it has seen that they are right, so that the disk does not fill up.
+    private let removes: Bool
 
     /// What the client knows of its present upload.
     private struct Upload {
@@ -39,8 +41,9 @@ struct CrashClient {
         case plain
     }
 
-    init(_ number: Int, world: CrashWorld, random: SeededHistory) {
+    init(_ number: Int, world: CrashWorld, random: SeededHistory, removes: Bool = false) {
         self.number = number
+        self.removes = removes
         self.world = world
         self.random = random
     }
@@ -68,6 +71,24 @@ struct CrashClient {
         if upload.isCancelled { return world.countCancelled() }
         try world.require(upload.name, upload.content)
         world.countCompleted()
+        if removes && !upload.isReplacement { try remove(upload.name) }
+    }
+
+    private func remove(_ name: String) throws {
+        while true {
+            let life = world.awaitServer()
+            do {
+                let response = try connect().exchange(Request("DELETE", "/files/\(name)"), within: .seconds(60))
+                // An answer that was lost may have been of success.
+                guard [204, 404].contains(response.status) else {
+                    throw WireFailure.server("DELETE of \(name): \(response)")
+                }
+                return world.forget(name)
+            } catch {
+                if case WireFailure.server = error { throw error }
+                guard world.hasCrashed(since: life) else { throw error }
+            }
+        }
     }
 
     private mutating func makeUpload() -> Upload {

@@ -92,29 +92,10 @@ struct CrashTests {
         }
     }
 
-    /// A thread and how it ended.
-    private struct Work {
-        let thread: WorkerThread
-        let errors: Monitor<[any Error]>
-
-        init(_ name: String, _ body: @escaping @Sendable () throws -> Void) throws {
-            let errors = Monitor<[any Error]>([])
-            self.errors = errors
-            thread = try WorkerThread(name: name) {
-                do { try body() } catch { errors.withLock { $0.append(error) } }
-            }
-        }
-
-        func awaitEnd() -> [any Error] {
-            thread.join()
-            return errors.withLock { $0 }
-        }
-    }
-
-    private func start(_ world: CrashWorld, _ random: inout SeededHistory) throws -> [Work] {
+    private func start(_ world: CrashWorld, _ random: inout SeededHistory) throws -> [ClientThread] {
         try (0..<Self.clients).map { number in
             let choices = SeededHistory(random.next())
-            return try Work("client-\(number)") {
+            return try ClientThread("client-\(number)") {
                 var client = CrashClient(number, world: world, random: choices)
                 try client.run()
             }
@@ -122,8 +103,8 @@ struct CrashTests {
     }
 
     /// Looks at the files all the time, over HTTP and behind the server's back.
-    private func watch(_ world: CrashWorld, port: UInt16) throws -> Work {
-        try Work("watcher") {
+    private func watch(_ world: CrashWorld, port: UInt16) throws -> ClientThread {
+        try ClientThread("watcher") {
             while !world.isOver {
                 let life = world.awaitServer()
                 do {

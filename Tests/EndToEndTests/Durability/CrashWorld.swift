@@ -76,6 +76,14 @@ final class CrashWorld: Sendable {
         standing.withLock { $0.files[name, default: []].append(content) }
     }
 
+    /// The file was removed.
+    func forget(_ name: String) {
+        standing.withLock {
+            $0.files[name] = nil
+            $0.verified.remove(name)
+        }
+    }
+
     var expectedNames: [String] { standing.withLock { Array($0.files.keys) } }
 
     /// Whether these bytes are all of a file that was told.
@@ -84,6 +92,15 @@ final class CrashWorld: Sendable {
     func isWhole(_ data: Data, _ name: String) -> Bool {
         let contents = standing.withLock { $0.files[name] ?? [] }
         return contents.contains { $0.count == data.count && data == Data(BytePool.bytes[$0]) }
+    }
+
+    /// Whether these bytes stand at `start` of a file that was told, or of one that has been removed meanwhile.
+    func isPart(_ bytes: [UInt8], of name: String, from start: Int) -> Bool {
+        guard let contents = standing.withLock({ $0.files[name] }) else { return true }
+        return contents.contains { content in
+            start + bytes.count <= content.count
+                && BytePool.bytes[content].dropFirst(start).prefix(bytes.count).elementsEqual(bytes)
+        }
     }
 
     /// Looks at every published file: each is one that was expected, and whole.

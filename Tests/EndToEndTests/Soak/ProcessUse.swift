@@ -1,0 +1,21 @@
+import FoundationEssentials
+import Glibc
+
+/// What a process holds, by proc(5).
+struct ProcessUse: CustomStringConvertible {
+    let descriptors: Int
+    let threads: Int
+    /// Kibibytes.
+    let resident: Int
+
+    init(of process: pid_t) throws {
+        let directory = "/proc/\(process)"
+        descriptors = try FileManager.default.contentsOfDirectory(atPath: directory + "/fd").count
+        threads = try FileManager.default.contentsOfDirectory(atPath: directory + "/task").count
+        let status = FileManager.default.contents(atPath: directory + "/status") ?? Data()
+        let line = String(decoding: status, as: UTF8.self).split(separator: "\n").first { $0.hasPrefix("VmRSS:") }
+        resident = line.flatMap { Int($0.split(whereSeparator: \.isWhitespace).dropFirst().first ?? "") } ?? 0
+    }
+
+    var description: String { "\(descriptors) descriptors, \(threads) threads, \(resident) KiB" }
+}

@@ -1,0 +1,123 @@
+import FoundationEssentials
+import Glibc
+import SystemCalls
+import Testing
+
+/// Work of all kinds at once, with restarts; then the same once more under a look at what the server holds.
+/// `make soak` has two hundred clients and ten minutes.
+@Suite("Soak", .blocking, .timeLimit(.minutes(30)))
+struct SoakTests {
+    private static func number(_ name: String, _ standard: Int) -> Int {
+        ProcessInfo.processInfo.environment[name].flatMap { Int($0) } ?? standard
+    }
+
+    private static let seconds = number("ONWARD_SOAK_SECONDS", 6)
+    private static let clients = number("ONWARD_SOAK_CLIENTS", 12)
+    /// Long enough for what was abandoned to expire meanwhile.
+    private static let isLong = seconds >= 180
+
+    @Test(
+        "SEC-07 OFF-10: uploads, cuts, take-overs, cancellations, downloads and restarts leave whole files and nothing else"
+    )
+    func soak() throws {
+        let life = Self.isLong ? ["--max-age", "60s", "--keep-completed", "5s"] : []
+        let server = try ServerProcess(["--max-connections", "2000"] + life)
+        defer { server.process.kill(SIGKILL) }
+        var random = SeededHistory.part(77)
+        let seed = "ONWARD_SEED=\(SeededHistory.runSeed)"
+        do {
+            let first = try Day(server, number: 0, clients: Self.clients, &random)
+            let parts = max(2, Self.seconds / 20)
+            for part in 0..<parts {
+                Deadline.pause(.milliseconds(Self.seconds * 500 / parts))
+                try restart(server, first.world, gracefully: part % 2 == 0)
+            }
+            try first.end()
+            // From here on it is one process.
+            let second = try Day(server, number: 1, clients: Self.clients, &random)
+            Deadline.pause(.milliseconds(Self.seconds * 150))
+            try second.end()
+            let before = try use(of: server)
+            let third = try Day(server, number: 2, clients: Self.clients, &random)
+            Deadline.pause(.milliseconds(Self.seconds * 350))
+            try third.end()
+            let after = try use(of: server)
+            print("\(seed): \(first.world.summary); \(third.world.summary); \(before), then \(after)")
+            #expect(after.descriptors <= before.descriptors, "\(seed): \(before), \(after)")
+            #expect(after.threads <= before.threads, "\(seed): \(before), \(after)")
+            #expect(after.resident <= before.resident + (24 << 10), "\(seed): \(before), \(after)")
+            let abandoned = [first, second, third].reduce(0) { $0 + $1.world.abandoned }
+            if Self.isLong {
+                let isEmpty: Bool? = Deadline.poll(within: .seconds(120)) { server.unfinished.isEmpty ? true : nil }
+                #expect(isEmpty == true, "\(seed): \(server.unfinished.count) unfinished uploads are left")
+            } else {
+                #expect(server.unfinished.count <= abandoned, "\(seed)")
+            }
+            #expect(try server.stop() == .exited(0))
+        } catch {
+            Issue.record(error, "\(seed)\n\(server.log.suffix(4000))")
+        }
+    }
+
+    private func restart(_ server: ServerProcess, _ world: CrashWorld, gracefully: Bool) throws {
+        world.willCrash()
+        defer { world.didRestart() }
+        if gracefully {
+            guard try server.stop() == .exited(0) else { throw WireFailure.server("it did not stop: \(server.log)") }
+        } else {
+            try server.crash()
+        }
+        let restarted: Bool? = try Deadline.poll(within: .seconds(20)) {
+            do {
+                try server.restart()
+                return true
+            } catch  where server.log.contains("cannot listen on") {
+                // A connection of somebody else may have been given the port for a moment.
+                return nil
+            }
+        }
+        if restarted == nil { throw WireFailure.server("no restart: \(server.log)") }
+    }
+
+    /// What the server holds when nobody is there.
+    private func use(of server: ServerProcess) throws -> ProcessUse {
+        let isIdle: Bool? = Deadline.poll(within: .seconds(60)) { server.connectionThreads == 0 ? true : nil }
+        #expect(isIdle == true)
+        return try ProcessUse(of: server.process.identifier)
+    }
+
+    /// Clients at work, and what they did.
+    private struct Day {
+        let world: CrashWorld
+        private let threads: [ClientThread]
+
+        init(_ server: ServerProcess, number: Int, clients: Int, _ random: inout SeededHistory) throws {
+            let world = CrashWorld(port: server.port, files: server.root + "/files")
+            self.world = world
+            threads = try (0..<clients).map { client in
+                let choices = SeededHistory(random.next())
+                return try ClientThread("client-\(client)") {
+                    if client % 3 == 2 {
+                        var visitor = SoakVisitor(world: world, random: choices)
+                        try visitor.run()
+                    } else {
+                        var uploader = CrashClient(number * 1000 + client, world: world, random: choices, removes: true)
+                        try uploader.run()
+                    }
+                }
+            }
+        }
+
+        /// Lets everybody finish, and looks at what is there.
+        func end() throws {
+            world.end()
+            for thread in threads { for error in thread.awaitEnd() { throw error } }
+            guard world.completed > 0 else { throw WireFailure.server("nothing was uploaded") }
+            try world.inspectFiles(again: true)
+            for name in try FileManager.default.contentsOfDirectory(atPath: world.files) {
+                let response = try RawConnection(port: world.port).exchange(Request("DELETE", "/files/\(name)"))
+                guard response.status == 204 else { throw WireFailure.server("DELETE of \(name): \(response)") }
+            }
+        }
+    }
+}
