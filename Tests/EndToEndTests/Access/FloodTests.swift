@@ -1,0 +1,129 @@
+import FoundationEssentials
+import Glibc
+import Testing
+
+/// Who asks for too much gets a bound, and the others are served all the same.
+@Suite("Floods", .serialized, .timeLimit(.minutes(15)), .blocking)
+struct FloodTests {
+    private func use(_ server: ServerProcess) throws -> ProcessUse { try ProcessUse(of: server.process.identifier) }
+
+    @Test("connections beyond --max-connections are closed, none hangs, and nothing of them stays")
+    func connections() throws {
+        try withServer("--max-connections", "40", "--header-timeout", "5") { server in
+            #expect(try server.exchange(.get("/healthz")).status == 200)
+            let idle: Bool? = Deadline.poll(within: .seconds(20)) { server.connectionThreads == 0 ? true : nil }
+            #expect(idle == true)
+            let before = try use(server)
+            let port = server.port
+            let outcomes = try ConcurrentClients.run(200) { _ -> Bool in
+                let connection = try RawConnection(port: port)
+                // Held, so that there are too many.
+                guard (try? connection.send(.get("/healthz"))) != nil else { return false }
+                guard let response = try? connection.readResponse(within: .seconds(60)) else { return false }
+                _ = try? connection.awaitClosing(within: .seconds(1))
+                return response.status == 200
+            }
+            #expect(outcomes.contains(true) && outcomes.contains(false))
+            let free: Bool? = Deadline.poll(within: .seconds(60)) { server.connectionThreads == 0 ? true : nil }
+            #expect(free == true)
+            #expect(try server.exchange(.get("/healthz")).status == 200)
+            let settled: Bool? = Deadline.poll(within: .seconds(20)) {
+                guard let now = try? use(server) else { return nil }
+                return now.descriptors <= before.descriptors && now.threads <= before.threads ? true : nil
+            }
+            #expect(settled == true)
+        }
+    }
+
+    @Test("SEC-08: however many ask at once, no more uploads are begun than are allowed")
+    func creations() throws {
+        try withServer("--max-uploads", "20") { server in
+            let port = server.port
+            let statuses = try ConcurrentClients.run(16) { client in
+                try (0..<10).map { number in
+                    try RawConnection(port: port).exchange(
+                        .creation(.v8, "PUT", "/files/\(client)-\(number)", complete: false, .bytes([1]))
+                    ).status
+                }
+            }.flatMap { $0 }
+            #expect(statuses.count { $0 == 201 } == 20)
+            #expect(statuses.count { $0 == 429 } == 140)
+            #expect(server.unfinished.count == 20)
+        }
+    }
+
+    @Test("SEC-06: however many ask at once, no more bytes are taken than the quota has")
+    func quota() throws {
+        try withServer("--quota", "500K") { server in
+            let port = server.port
+            let statuses = try ConcurrentClients.run(16) { client in
+                try (0..<4).map { number in
+                    try RawConnection(port: port).exchange(
+                        .creation(
+                            .v8, "PUT", "/files/\(client)-\(number)", complete: true, .bytes(Payload.bytes(20_000)))
+                    ).status
+                }
+            }.flatMap { $0 }
+            #expect(statuses.count { $0 == 201 } == 25)
+            #expect(statuses.count { $0 == 507 } == 39)
+            #expect(server.publishedNames().count == 25)
+        }
+    }
+
+    @Test("content in chunks of one byte is taken, without growing the server")
+    func tinyChunks() throws {
+        try withServer { server in
+            let content = Payload.bytes(30_000)
+            let before = try use(server)
+            let connection = try server.connect()
+            try connection.send(Request("PUT", "/files/f", [], .openChunks))
+            for start in stride(from: 0, to: content.count, by: 1000) {
+                try connection.send(content[start..<start + 1000].flatMap { Request.chunk([$0]) })
+            }
+            try connection.sendLastChunk()
+            #expect(try connection.readResponse(within: .seconds(60)).status == 201)
+            #expect(server.fileContent("f") == content)
+            #expect(try use(server).resident < before.resident + (16 << 10))
+        }
+    }
+
+    @Test("what a stranger makes resident with a head without end is bounded", arguments: [100, 30_000, 200_000])
+    func heads(size: Int) throws {
+        let fixture = try TokenFixture("anna token-of-anna-0001", "--header-timeout", "60")
+        let server = fixture.server
+        #expect(try server.exchange(.get("/healthz")).status == 200)
+        let before = try use(server)
+        let connections = try (0..<100).map { _ in try server.connect() }
+        let head =
+            Array("PUT /files/f HTTP/1.1\r\nHost: localhost\r\nX-Filler: ".utf8) + [UInt8](repeating: 0x61, count: size)
+        for connection in connections { _ = connection.sendWhatGoes(head, within: .milliseconds(50)) }
+        // The most that is seen while the server reads what it wants of them.
+        var most = 0
+        _ = try Deadline.poll(within: .seconds(2)) { () -> Bool? in
+            most = max(most, try use(server).resident)
+            return nil
+        }
+        let each = (most - before.resident) / connections.count
+        print("a head of \(size) bytes makes \(each) KiB resident")
+        #expect(each < 200)
+        #expect(try server.exchange(.get("/healthz")).status == 200)
+    }
+
+    @Test("a second head that comes byte by byte buys no more than the idle timeout")
+    func slowSecondHead() throws {
+        try withServer("--idle-timeout", "2", "--header-timeout", "60") { server in
+            let connection = try server.connect()
+            #expect(try connection.exchange(.get("/healthz")).status == 200)
+            let clock = ContinuousClock()
+            let begun = clock.now
+            for byte in Array("GET /healthz HTTP/1.1\r\nX-Filler: ".utf8) + [UInt8](repeating: 0x61, count: 600) {
+                guard (try? connection.send([byte])) != nil, connection.staysSilent(for: .milliseconds(50)) else {
+                    break
+                }
+            }
+            #expect(clock.now - begun >= .seconds(1))
+            _ = try connection.awaitClosing(within: .seconds(60))
+            _ = try server.process.awaitErrorOutput { $0.contains("listening") ? true : nil }
+        }
+    }
+}
