@@ -74,8 +74,14 @@ let package = Package(
         .testTarget(name: "SystemCallsTests", dependencies: ["SystemCalls"], swiftSettings: strict),
         .testTarget(name: "ResumableUploadTests", dependencies: ["ResumableUpload"], swiftSettings: strict),
         .testTarget(
-            name: "UploadStorageTests", dependencies: ["UploadStorage", "SystemCalls", "CSQLite", "Digests"],
+            name: "UploadStorageTests",
+            dependencies: ["UploadStorage", "SystemCalls", "CSQLite", "Digests", "PowerLoss"],
             swiftSettings: strict),
+        // A program of its own, as it takes the place of the C library's functions (see SystemCalls+Interposition.swift).
+        .executableTarget(
+            name: "PowerLoss", dependencies: ["UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls"],
+            path: "Tests/PowerLoss", swiftSettings: strict + [.unsafeFlags(["-O"])],
+            linkerSettings: [.unsafeFlags(["-Xlinker", "--export-dynamic"])]),
         .testTarget(name: "TransferServerTests", dependencies: ["TransferServer"], swiftSettings: strict),
         .testTarget(
             name: "ResumableTransferTests", dependencies: ["ResumableTransfer", "SystemCalls"], swiftSettings: strict),

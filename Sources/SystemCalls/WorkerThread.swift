@@ -26,7 +26,7 @@ public final class WorkerThread: Sendable {
         self.handle = handle
     }
 
-    /// Waits until the function has returned; at once on the thread itself.
+    /// Waits until the function has returned, and what it held is released; at once on the thread itself.
     public func join() {
         if pthread_equal(pthread_self(), handle) != 0 { return }
         finished.waitForever { $0 ? () : nil }
@@ -50,6 +50,15 @@ private final class Start: Sendable {
 
 private func runWorkerThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
     guard let argument else { return nil }
+    let finished = runBody(argument)
+    finished.withLock { $0 = true }
+    finished.notifyAll()
+    return nil
+}
+
+/// In a function of its own: what the body holds goes when it returns, before anybody who joins goes on.
+@inline(never)
+private func runBody(_ argument: UnsafeMutableRawPointer) -> Monitor<Bool> {
     let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
     pthread_setname_np(pthread_self(), String(decoding: start.name.utf8.prefix(15), as: UTF8.self))
     if start.yieldsToOthers {
@@ -58,7 +67,5 @@ private func runWorkerThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMuta
         pthread_setschedparam(pthread_self(), Int32(ONWARD_SCHED_BATCH), &parameter)
     }
     start.body()
-    start.finished.withLock { $0 = true }
-    start.finished.notifyAll()
-    return nil
+    return start.finished
 }

@@ -5,14 +5,16 @@ import SystemCalls
 final class SQLiteCatalogue: UploadCatalogue {
     private let queue = CommitQueue()
     private let thread: WorkerThread
-    private let reader: Monitor<SQLiteConnection>
+    /// Nil once the catalogue is closed.
+    private let reader: Monitor<SQLiteConnection?>
 
     /// Opens or creates the database, brings its schema up to date, and after an unclean stop checks it.
     init(path: String, durability: Durability) throws(StoreError) {
         do {
             let writer = try SQLiteCatalogueWriter(path: path, durability: durability, queue: queue)
-            reader = Monitor(try SQLiteConnection(path: path, readOnly: true))
-            try reader.withLock { (reader) throws(SQLiteFailure) in try reader.execute(CatalogueSQL.configureReader) }
+            let reader = try SQLiteConnection(path: path, readOnly: true)
+            try reader.execute(CatalogueSQL.configureReader)
+            self.reader = Monitor(reader)
             thread = try WorkerThread(name: "catalogue") { writer.run() }
         } catch let failure as SQLiteFailure {
             throw failure.storeError(during: "open the catalogue")
@@ -32,6 +34,8 @@ final class SQLiteCatalogue: UploadCatalogue {
     func commit(_ change: CatalogueChange) throws(StoreError) { try queue.commit(change) }
 
     func close() {
+        // The writer is the last one to close, and leaves the database in one file.
+        reader.withLock { $0 = nil }
         queue.close()
         thread.join()
     }
@@ -79,10 +83,13 @@ final class SQLiteCatalogue: UploadCatalogue {
     }
 
     private func read(_ sql: String, _ parameters: [SQLiteValue] = []) throws(StoreError) -> [[SQLiteValue]] {
-        do {
-            return try reader.withLock { (reader) throws(SQLiteFailure) in try reader.rows(sql, parameters) }
-        } catch {
-            throw error.storeError(during: "read the catalogue")
+        try reader.withLock { (reader) throws(StoreError) in
+            guard let reader else { throw .superseded }
+            do throws(SQLiteFailure) {
+                return try reader.rows(sql, parameters)
+            } catch {
+                throw error.storeError(during: "read the catalogue")
+            }
         }
     }
 }

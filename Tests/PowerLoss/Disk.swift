@@ -1,0 +1,248 @@
+/// A disk with a cache that loses its power: what was synchronised is there afterwards, of the rest any part.
+///
+/// - Of the bytes that were written and not synchronised, any sectors may have reached the disk, in any order. A file may have
+///   grown without its bytes.
+/// - Each name stands for itself: where a directory was not synchronised, it may be as it was after any of its changes. But
+///   nothing loses its last name by a rename: the old name goes only if the new one is there.
+/// - `fdatasync` says nothing of names and times.
+struct Disk {
+    enum Node: Hashable {
+        case directory
+        case file(Int)
+    }
+
+    private static let sector = 512
+
+    private enum Change {
+        case write(offset: Int, bytes: [UInt8])
+        case truncate(size: Int)
+        case setModified(Int64)
+
+        var isAttribute: Bool { if case .setModified = self { true } else { false } }
+    }
+
+    private struct NameChange {
+        let number: Int
+        let path: String
+        let node: Node?
+        /// What has to be durable if this is.
+        let required: Int?
+    }
+
+    private var nodes: [String: Node]
+    private var files: [Int: DiskImage.File]
+    private var nextFile: Int
+    private var pendingChanges: [Int: [Change]] = [:]
+    private var pendingNames: [NameChange] = []
+    private var nextChange = 0
+    /// All names, durable or not.
+    private var present: [String: Node]
+
+    init(_ image: DiskImage) {
+        nodes = image.nodes
+        files = image.files
+        nextFile = image.nextFile
+        present = image.nodes
+    }
+
+    // MARK: Before the crash
+
+    mutating func apply(_ event: DiskEvent) {
+        switch event {
+        case .create(let path, let file):
+            files[file] = DiskImage.File()
+            nextFile = max(nextFile, file + 1)
+            change(path, .file(file))
+        case .makeDirectory(let path): change(path, .directory)
+        case .write(let file, let offset, let bytes):
+            pendingChanges[file, default: []].append(.write(offset: offset, bytes: bytes))
+        case .truncate(let file, let size): pendingChanges[file, default: []].append(.truncate(size: size))
+        case .setModified(let file, let time): pendingChanges[file, default: []].append(.setModified(time))
+        case .link(let path, let file): change(path, .file(file))
+        case .remove(let path): change(path, nil)
+        case .move(let path, let newPath):
+            guard let node = present[path] else { return }
+            let arrival = change(newPath, node)
+            change(path, nil, required: arrival)
+        case .synchronize(let file, let withAttributes): synchronize(file, withAttributes: withAttributes)
+        case .synchronizeDirectory(let path):
+            makeDurable(Set(pendingNames.filter { Self.parent(of: $0.path) == path }.map(\.number)))
+        }
+    }
+
+    @discardableResult
+    private mutating func change(_ path: String, _ node: Node?, required: Int? = nil) -> Int {
+        present[path] = node
+        pendingNames.append(NameChange(number: nextChange, path: path, node: node, required: required))
+        nextChange += 1
+        return nextChange - 1
+    }
+
+    private mutating func synchronize(_ file: Int, withAttributes: Bool) {
+        var rest: [Change] = []
+        for change in pendingChanges[file] ?? [] {
+            if change.isAttribute && !withAttributes {
+                rest.append(change)
+            } else {
+                Self.apply(change, to: &files[file, default: DiskImage.File()])
+            }
+        }
+        pendingChanges[file] = rest.isEmpty ? nil : rest
+    }
+
+    private mutating func makeDurable(_ chosen: Set<Int>) {
+        let all = closed(chosen)
+        for change in pendingNames where all.contains(change.number) { nodes[change.path] = change.node }
+        pendingNames.removeAll { all.contains($0.number) }
+    }
+
+    /// These changes with all that they presuppose: the earlier ones of the same name, and the arrival before a departure.
+    private func closed(_ chosen: Set<Int>) -> Set<Int> {
+        var result = chosen
+        var isSettled = false
+        while !isSettled {
+            isSettled = true
+            var wanted: Set<String> = []
+            for change in pendingNames.reversed() {
+                if result.contains(change.number) {
+                    wanted.insert(change.path)
+                    if let required = change.required, pendingNames.contains(where: { $0.number == required }),
+                        result.insert(required).inserted
+                    {
+                        isSettled = false
+                    }
+                } else if wanted.contains(change.path) {
+                    result.insert(change.number)
+                    isSettled = false
+                }
+            }
+        }
+        return result
+    }
+
+    private static func apply(_ change: Change, to file: inout DiskImage.File) {
+        switch change {
+        case .write(let offset, let bytes): write(bytes[...], at: offset, to: &file.content)
+        case .truncate(let size): resize(&file.content, to: size)
+        case .setModified(let time): file.modified = time
+        }
+    }
+
+    private static func write(_ bytes: ArraySlice<UInt8>, at offset: Int, to content: inout [UInt8]) {
+        if content.count < offset + bytes.count { resize(&content, to: offset + bytes.count) }
+        content.withUnsafeMutableBytes { target in
+            bytes.withUnsafeBytes { source in
+                UnsafeMutableRawBufferPointer(rebasing: target[offset..<offset + source.count]).copyMemory(from: source)
+            }
+        }
+    }
+
+    private static func resize(_ content: inout [UInt8], to size: Int) {
+        if content.count > size { content.removeLast(content.count - size) }
+        if content.count < size { content += [UInt8](repeating: 0, count: size - content.count) }
+    }
+
+    // MARK: The crash
+
+    /// The image with everything in it: what is there without a crash.
+    var complete: DiskImage {
+        var copy = self
+        copy.makeDurable(Set(pendingNames.map(\.number)))
+        for file in pendingChanges.keys { copy.synchronize(file, withAttributes: true) }
+        return copy.image(copy.files)
+    }
+
+    /// One of the images that may be found.
+    func afterCrash(using generator: inout some RandomNumberGenerator) -> DiskImage {
+        var copy = self
+        copy.makeDurable(survivingNames(using: &generator))
+        var files: [Int: DiskImage.File] = [:]
+        for (number, file) in self.files.sorted(by: { $0.key < $1.key }) {
+            files[number] = surviving(file, pendingChanges[number] ?? [], using: &generator)
+        }
+        return copy.image(files)
+    }
+
+    private func survivingNames(using generator: inout some RandomNumberGenerator) -> Set<Int> {
+        let share = [0, 100, 50, 20, 80][Int.random(in: 0..<5, using: &generator)]
+        var last: [String: Bool] = [:]
+        var result: Set<Int> = []
+        for change in pendingNames {
+            // Of one name's changes, a first part.
+            if last[change.path] == false { continue }
+            let survives = Int.random(in: 0..<100, using: &generator) < share
+            last[change.path] = survives
+            if survives { result.insert(change.number) }
+        }
+        return result
+    }
+
+    private func surviving(
+        _ file: DiskImage.File, _ changes: [Change], using generator: inout some RandomNumberGenerator
+    ) -> DiskImage.File {
+        guard !changes.isEmpty else { return file }
+        var result = file
+        switch Int.random(in: 0..<6, using: &generator) {
+        case 0: break
+        case 1:
+            for change in changes { Self.apply(change, to: &result) }
+        case 2:
+            // In order, the last one torn.
+            let count = Int.random(in: 0..<changes.count, using: &generator)
+            for change in changes[..<count] { Self.apply(change, to: &result) }
+            tear(changes[count], &result, share: 50, using: &generator)
+        case 3:
+            // The last ones without the first ones.
+            for change in changes[Int.random(in: 0..<changes.count, using: &generator)...] {
+                Self.apply(change, to: &result)
+            }
+        default:
+            let share = [10, 50, 90][Int.random(in: 0..<3, using: &generator)]
+            for change in changes { tear(change, &result, share: share, using: &generator) }
+        }
+        return result
+    }
+
+    /// Some sectors of a write, or the whole of another change, or nothing.
+    private func tear(
+        _ change: Change, _ file: inout DiskImage.File, share: Int, using generator: inout some RandomNumberGenerator
+    ) {
+        func survives() -> Bool { Int.random(in: 0..<100, using: &generator) < share }
+        guard case .write(let offset, let bytes) = change else {
+            if survives() { Self.apply(change, to: &file) }
+            return
+        }
+        let oldSize = file.content.count
+        if Int.random(in: 0..<4, using: &generator) == 0, oldSize < offset + bytes.count {
+            // Grown, and what was on the disk there shows.
+            Self.resize(&file.content, to: offset + bytes.count)
+            if Bool.random(using: &generator) {
+                let start = max(oldSize, offset)
+                let refuse = [UInt8](repeating: 0xDB, count: offset + bytes.count - start)
+                Self.write(refuse[...], at: start, to: &file.content)
+            }
+        }
+        // Pages, or single sectors.
+        let unit = Bool.random(using: &generator) ? Self.sector : 8 * Self.sector
+        var start = offset
+        while start < offset + bytes.count {
+            let end = min((start / unit + 1) * unit, offset + bytes.count)
+            if survives() { Self.write(bytes[(start - offset)..<(end - offset)], at: start, to: &file.content) }
+            start = end
+        }
+    }
+
+    private func image(_ files: [Int: DiskImage.File]) -> DiskImage {
+        var image = DiskImage(nodes: nodes, files: [:], nextFile: nextFile)
+        // What lies in a directory that was lost is lost with it.
+        for path in nodes.keys.sorted() where !path.isEmpty && image.nodes[Self.parent(of: path)] != .directory {
+            image.nodes[path] = nil
+        }
+        for case .file(let number) in image.nodes.values { image.files[number] = files[number] }
+        return image
+    }
+
+    private static func parent(of path: String) -> String {
+        path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
+    }
+}

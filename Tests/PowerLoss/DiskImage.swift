@@ -1,0 +1,46 @@
+import Glibc
+import SystemCalls
+
+/// What lies in a directory: the part of a disk that a process finds after a crash.
+struct DiskImage {
+    struct File {
+        var content: [UInt8] = []
+        /// Nanoseconds since 1970; nil where nobody set it.
+        var modified: Int64?
+    }
+
+    /// By path; the root has the empty one.
+    var nodes: [String: Disk.Node] = ["": .directory]
+    var files: [Int: File] = [:]
+    /// The number that the next new file gets.
+    var nextFile = 1
+
+    /// Makes a directory of this content, which must not exist.
+    func write(to root: String) throws(Errno) {
+        try FileDescriptor.makeDirectory(root)
+        for (path, node) in nodes.sorted(by: { $0.key < $1.key }) where !path.isEmpty {
+            switch node {
+            case .directory: try FileDescriptor.makeDirectory(root + "/" + path)
+            case .file(let number):
+                let file = files[number] ?? File()
+                let descriptor = try FileDescriptor.open(root + "/" + path, [.writeOnly, .create, .exclusive])
+                try file.content.withUnsafeBytes { bytes in
+                    Result { () throws(Errno) in try descriptor.write(bytes, at: 0) }
+                }.get()
+                if let modified = file.modified {
+                    try descriptor.setModified(
+                        FileStatus.Time(seconds: modified / 1_000_000_000, nanoseconds: modified % 1_000_000_000))
+                }
+            }
+        }
+    }
+
+    /// The content of every file below a path, by the rest of its path.
+    func contents(below directory: String) -> [String: [UInt8]] {
+        var result: [String: [UInt8]] = [:]
+        for case (let path, .file(let number)) in nodes where path.hasPrefix(directory + "/") {
+            result[String(path.dropFirst(directory.utf8.count + 1))] = files[number]?.content
+        }
+        return result
+    }
+}

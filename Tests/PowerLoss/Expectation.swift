@@ -1,0 +1,55 @@
+import ResumableUpload
+
+/// What must be found after a crash at one point of a history, from what had been noted by then.
+struct Expectation {
+    struct Upload {
+        var isKnown = false
+        var offset: Int64 = 0
+        var mayEnd = false
+        var targetHasRun = false
+        var answer: FinalResponse?
+        var mustBeGone = false
+        var mayBeSwept = false
+    }
+
+    private(set) var now = History.begin
+    private(set) var uploads: [Upload]
+    /// By name: the uploads whose content may be found, nil for no file.
+    private(set) var contents: [Set<Int?>]
+    /// Of these, those that had begun and were not told, so that they may come true at any time.
+    private var underWay: [Set<Int?>]
+
+    init(_ history: History, at position: Int) {
+        uploads = Array(repeating: Upload(), count: history.uploads.count)
+        contents = Array(repeating: [nil], count: History.names.count)
+        underWay = Array(repeating: [], count: History.names.count)
+        for (index, note) in history.notes where index <= position { take(note, history) }
+    }
+
+    private mutating func take(_ note: Note, _ history: History) {
+        switch note {
+        case .created(let upload): uploads[upload].isKnown = true
+        case .acknowledged(let upload, let offset): uploads[upload].offset = max(uploads[upload].offset, offset)
+        case .endBegan(let upload): uploads[upload].mayEnd = true
+        case .targetRan(let upload): uploads[upload].targetHasRun = true
+        case .answered(let upload, let response): uploads[upload].answer = response
+        case .gone(let upload): uploads[upload].mustBeGone = true
+        case .time(let seconds): now = seconds
+        case .expired(let upload): uploads[upload].mayBeSwept = true
+        case .publicationBegan(let upload): begin(upload, history.uploads[upload].name)
+        case .published(let upload): end(upload, history.uploads[upload].name)
+        case .removalBegan(let name): begin(nil, name)
+        case .removed(let name): end(nil, name)
+        }
+    }
+
+    private mutating func begin(_ content: Int?, _ name: Int) {
+        underWay[name].insert(content)
+        contents[name].insert(content)
+    }
+
+    private mutating func end(_ content: Int?, _ name: Int) {
+        underWay[name].remove(content)
+        contents[name] = underWay[name].union([content])
+    }
+}

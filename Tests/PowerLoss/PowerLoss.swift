@@ -1,0 +1,83 @@
+import Glibc
+import SystemCalls
+import UploadStorage
+
+/// Has a store work on a recorded disk, takes the power away at every point, and judges what the next store makes of the rest.
+///
+/// `ONWARD_HISTORIES` says how many, `ONWARD_SEED` with which it begins. Exits with 1 where a promise was broken.
+@main
+enum PowerLoss {
+    private static let crashesOfOne = 12
+
+    static func main() {
+        let count = environment("ONWARD_HISTORIES").flatMap { Int($0) } ?? 100
+        let first = environment("ONWARD_SEED").flatMap { UInt64($0) } ?? UInt64.random(in: 1...999_999_999)
+        print("power loss: \(count) histories from ONWARD_SEED=\(first) on")
+        let begin = SystemClock.monotonicNanoseconds()
+        var crashes = 0
+        do {
+            let place = try makePlace()
+            defer { try? Directory.remove(place) }
+            for seed in first..<first + UInt64(count) {
+                var trial = Trial(seed: seed, place: place)
+                let failure = try trial.run(script(seed), crashes: crashesOfOne)
+                crashes += trial.crashes
+                guard let failure else { continue }
+                report(try shrink(failure, seed, place), seed)
+                try? Directory.remove(place)
+                exit(1)
+            }
+        } catch {
+            print("power loss: \(error)")
+            exit(2)
+        }
+        let seconds = Double(SystemClock.monotonicNanoseconds() - begin) / 1e9
+        print("power loss: \(count) histories, \(crashes) crashes survived in \(Int(seconds.rounded())) s")
+    }
+
+    private static func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
+
+    /// In memory where that is possible: what synchronisation costs does not matter here.
+    private static func makePlace() throws(Errno) -> String {
+        let name = "/onward-power-loss-\(getpid())"
+        for parent in ["/dev/shm", "/tmp"] {
+            do throws(Errno) {
+                try FileDescriptor.makeDirectory(parent + name)
+                return parent + name
+            } catch { continue }
+        }
+        throw .accessDenied
+    }
+
+    private static func script(_ seed: UInt64) -> [Action] {
+        var generator = SeededGenerator(seed: seed)
+        return (0..<Int.random(in: 5...40, using: &generator)).map { _ in Action.random(using: &generator) }
+    }
+
+    // MARK: Shrinking
+
+    /// Takes away what the failure does not need. Threads run as they like, so each attempt gets many crashes.
+    private static func shrink(_ failure: Trial.Failure, _ seed: UInt64, _ place: String) throws -> Trial.Failure {
+        var smallest = failure
+        var step = max(1, failure.script.count / 2)
+        while true {
+            var start = 0
+            while start < smallest.script.count {
+                var script = smallest.script
+                script.removeSubrange(start..<min(start + step, script.count))
+                var trial = Trial(seed: seed, place: place)
+                if let smaller = try trial.run(script, crashes: 150) { smallest = smaller } else { start += step }
+            }
+            if step == 1 { return smallest }
+            step /= 2
+        }
+    }
+
+    private static func report(_ failure: Trial.Failure, _ seed: UInt64) {
+        print("power loss: FAILED with ONWARD_SEED=\(seed). After")
+        for action in failure.script { print("    \(action)") }
+        print("and a crash behind the last of")
+        for event in failure.events { print("    \(event)") }
+        for complaint in failure.complaints { print("  - \(complaint)") }
+    }
+}
