@@ -4,7 +4,8 @@ SWIFT ?= swift
 TESTFLAGS ?=
 
 .PHONY: run test demo build build-packages test-packages format lint requirements \
-        test-thread test-address soak bench-upload bench-takeover bench-client bench-memory doc help clean
+        test-thread test-address soak test-power-loss bench-upload bench-takeover \
+        bench-client bench-memory doc help clean
 
 run: build-packages ## build in release mode and serve on 127.0.0.1:8080, data in ./onward-data
 	$(SWIFT) build -c release --product onward
@@ -36,6 +37,10 @@ soak: test-packages ## ten minutes of everything at once with 200 clients
 	ONWARD_SOAK_SECONDS=$${ONWARD_SOAK_SECONDS:-600} ONWARD_SOAK_CLIENTS=$${ONWARD_SOAK_CLIENTS:-200} \
 	  $(SWIFT) test --skip-build --filter SoakTests
 
+test-power-loss: build-packages ## ONWARD_HISTORIES (5000) lives of a store, each cut off a dozen times; ONWARD_SEED
+	$(SWIFT) build -c release --product PowerLoss
+	ONWARD_HISTORIES=$${ONWARD_HISTORIES:-5000} .build/release/PowerLoss
+
 bench-upload: build-packages ## 1 GiB by curl, side by side with nginx
 	$(SWIFT) build -c release --product onward
 	scripts/bench-upload .build/release/onward
@@ -65,7 +70,7 @@ lint: ## check the format
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests
 
 help:
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build-packages:
 	@scripts/system-packages build

@@ -11,6 +11,7 @@ enum Onward {
         switch arguments.first {
         case "serve":
             status = ServeCommand.run(Array(arguments.dropFirst()))
+        case "check": status = CheckCommand.run(Array(arguments.dropFirst()))
         case "put": status = PutCommand.run(Array(arguments.dropFirst()))
         case "get": status = GetCommand.run(Array(arguments.dropFirst()))
         case "resume": status = ResumeCommand.run(Array(arguments.dropFirst()))
@@ -41,6 +42,7 @@ enum Onward {
                onward status             what is interrupted, and how far it is
                onward cancel STATE       forget it, and delete it on the server
                onward serve              serve resumable uploads and Range downloads
+               onward check              verify the data directory of a server that is stopped
                onward version
 
         Run the same command again and it goes on where it stopped.

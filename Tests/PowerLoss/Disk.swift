@@ -3,7 +3,8 @@
 /// - Of the bytes that were written and not synchronised, any sectors may have reached the disk, in any order. A file may have
 ///   grown without its bytes.
 /// - Each name stands for itself: where a directory was not synchronised, it may be as it was after any of its changes. But
-///   nothing loses its last name by a rename: the old name goes only if the new one is there.
+///   nothing loses its last name by a rename: the old name goes only if the new one is there, for which the directory of the
+///   new one has to be synchronised.
 /// - `fdatasync` says nothing of names and times.
 struct Disk {
     enum Node: Hashable {
@@ -65,9 +66,24 @@ struct Disk {
             let arrival = change(newPath, node)
             change(path, nil, required: arrival)
         case .synchronize(let file, let withAttributes): synchronize(file, withAttributes: withAttributes)
-        case .synchronizeDirectory(let path):
-            makeDurable(Set(pendingNames.filter { Self.parent(of: $0.path) == path }.map(\.number)))
+        case .synchronizeDirectory(let path): synchronizeDirectory(path)
         }
+    }
+
+    /// A name that a rename took away is gone for good only once the new one is there for good.
+    private mutating func synchronizeDirectory(_ path: String) {
+        let pending = Set(pendingNames.map(\.number))
+        var chosen: Set<Int> = []
+        var left: Set<String> = []
+        for change in pendingNames where Self.parent(of: change.path) == path {
+            let lacksArrival = change.required.map { pending.contains($0) && !chosen.contains($0) } ?? false
+            if lacksArrival || left.contains(change.path) {
+                left.insert(change.path)
+            } else {
+                chosen.insert(change.number)
+            }
+        }
+        makeDurable(chosen)
     }
 
     @discardableResult

@@ -15,6 +15,7 @@ struct Judgement {
     }
 
     mutating func run() {
+        checkDirectory(isRecovered: false)
         do throws(StoreError) {
             let store = try UploadStore.open(root: root, configuration: configuration)
             for name in History.names.indices { judgeFile(name, store) }
@@ -24,8 +25,27 @@ struct Judgement {
             judgeSweep(store)
             store.close()
         } catch {
-            complain("the store does not start: \(error)")
+            return complain("the store does not start: \(error)")
         }
+        checkDirectory(isRecovered: true)
+    }
+
+    /// What `onward check` says, which changes nothing.
+    private mutating func checkDirectory(isRecovered: Bool) {
+        let begin = recorder.position
+        do throws(StoreError) {
+            let check = try DataDirectoryCheck(root: root)
+            var findings: [CheckFinding] = []
+            _ = try check.run { findings.append($0) }
+            for finding in findings where finding.kind.isDamage || isRecovered {
+                complain("the check \(isRecovered ? "after" : "before") recovery found \(finding)")
+            }
+        } catch {
+            // There may be none as yet.
+            if case .unusableRoot = error, !isRecovered { return }
+            complain("the check fails: \(error)")
+        }
+        if recorder.position != begin { complain("the check has changed something") }
     }
 
     private var configuration: StoreConfiguration {

@@ -34,7 +34,10 @@ package struct FileRecord: Sendable, Hashable {
     }
 
     /// Whether it speaks of this file.
-    func describes(_ file: PublishedBlob) -> Bool {
+    func describes(_ file: PublishedBlob) -> Bool { describes(file, ofSize: size) }
+
+    /// Whether it would if it had recorded this size.
+    func describes(_ file: PublishedBlob, ofSize size: Int64) -> Bool {
         identity == file.file.attributes.publicationTime && size == file.file.attributes.size
             && modifiedSeconds == file.file.attributes.modifiedSeconds
     }

@@ -37,6 +37,38 @@ final class DataDirectory: Sendable {
         }
     }
 
+    /// Opens what is there, and makes nothing.
+    init(existing path: String) throws(StoreError) {
+        self.path = path
+        root = try Self.translating(path) { () throws(Errno) in
+            try FileDescriptor.open(path, [.readOnly, .directory])
+        }
+        let names = try Self.translating(path) { [root] () throws(Errno) in try root.entryNames() }
+        guard names.contains(Self.catalogueName) else {
+            throw .unusableRoot("there is no \(Self.catalogueName) in it, so that it is no data directory of onward")
+        }
+        // Without the file no server has ever used it, or it is a copy.
+        let lock = try Self.translating(path) { [root] () throws(Errno) in
+            names.contains("lock") ? try root.open(at: "lock", [.readOnly, .noFollow]) : nil
+        }
+        if let lock {
+            guard try Self.translating(path, { () throws(Errno) in try lock.tryLock() }) else { throw .inUse }
+        }
+        self.lock = Monitor(lock)
+        files = try Self.openExisting("files", of: root, path)
+        uploads = try Self.openExisting("uploads", of: root, path)
+    }
+
+    private static func openExisting(
+        _ name: String, of root: FileDescriptor, _ path: String
+    ) throws(StoreError) -> FileDescriptor {
+        do throws(Errno) {
+            return try root.open(at: name, [.readOnly, .directory, .noFollow])
+        } catch {
+            throw .unusableRoot("\(path)/\(name): \(error)")
+        }
+    }
+
     /// Keeps other users out, once it is known that the directory is ours.
     func secure() throws(StoreError) {
         try Self.translating(path) { [root] () throws(Errno) in

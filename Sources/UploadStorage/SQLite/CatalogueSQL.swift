@@ -51,6 +51,7 @@ enum CatalogueSQL {
     static let readUserVersion = "PRAGMA user_version"
     static let countTables = "SELECT count(*) FROM sqlite_schema"
     static let quickCheck = "PRAGMA quick_check(1)"
+    static let integrityCheck = "PRAGMA integrity_check(100)"
     static func setApplicationID() -> String { "PRAGMA application_id = \(applicationID)" }
     static func setUserVersion(_ version: Int) -> String { "PRAGMA user_version = \(version)" }
 
@@ -81,6 +82,7 @@ enum CatalogueSQL {
         INSERT INTO uploads (\(columns), principal) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """
     static let selectUpload = "SELECT \(columns) FROM uploads WHERE id = ?"
+    static let selectUploads = "SELECT \(columns) FROM uploads WHERE id > ? ORDER BY id LIMIT 500"
     static let selectUnfinished = "SELECT \(columns) FROM uploads WHERE phase < 2"
     static let selectProcessing = "SELECT id FROM uploads WHERE phase = 1 AND phase < 2"
     static let selectExpired = "SELECT id FROM uploads WHERE expires_at <= ? ORDER BY expires_at LIMIT ?"

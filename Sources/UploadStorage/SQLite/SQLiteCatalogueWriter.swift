@@ -12,9 +12,10 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
     init(path: String, durability: Durability, queue: CommitQueue) throws {
         connection = try SQLiteConnection(path: path)
         self.queue = queue
-        try identify()
+        // Before anything is written to it.
+        let version = try connection.requireOwn()
         try connection.execute(CatalogueSQL.configureWriter(durability))
-        try migrate()
+        try migrate(from: version)
         try checkAfterUncleanStop()
     }
 
@@ -28,19 +29,7 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
 
     // MARK: Opening
 
-    /// Refuses a database that is not ours before anything is written to it.
-    private func identify() throws {
-        let application = try connection.rows(CatalogueSQL.readApplicationID).first?[0].integer ?? 0
-        let tables = try connection.rows(CatalogueSQL.countTables).first?[0].integer ?? 0
-        let version = try connection.rows(CatalogueSQL.readUserVersion).first?[0].integer ?? 0
-        guard application == CatalogueSQL.applicationID || (application == 0 && tables == 0 && version == 0) else {
-            throw StoreError.foreignData("the catalogue's file is the database of another application")
-        }
-        if version > Int64(CatalogueSQL.migrations.count) { throw StoreError.newerSchema(Int(version)) }
-    }
-
-    private func migrate() throws {
-        let taken = Int(try connection.rows(CatalogueSQL.readUserVersion).first?[0].integer ?? 0)
+    private func migrate(from taken: Int) throws {
         for (index, migration) in CatalogueSQL.migrations.enumerated().dropFirst(taken) {
             try connection.execute(CatalogueSQL.begin)
             try connection.execute(migration.sql)

@@ -1,0 +1,99 @@
+import SystemCalls
+
+/// A copy of a catalogue that nobody uses, to be read: opening the original would already change it.
+final class CatalogueCopy {
+    private static let suffixes = ["", "-wal"]
+    private static let pieceSize = 1 << 20
+
+    private let place: String
+    private let connection: SQLiteConnection
+
+    /// - Parameter scratch: a directory for the copy.
+    init(of root: FileDescriptor, scratch: String) throws(StoreError) {
+        let place = scratch + "/onward-check-" + UploadID().text
+        self.place = place
+        do {
+            try FileDescriptor.makeDirectory(place)
+            for suffix in Self.suffixes { try Self.copy(DataDirectory.catalogueName + suffix, from: root, to: place) }
+            connection = try SQLiteConnection(path: place + "/" + DataDirectory.catalogueName)
+            try Self.identify(connection)
+        } catch {
+            Self.remove(place)
+            throw Self.storeError(error)
+        }
+    }
+
+    deinit { Self.remove(place) }
+
+    private static func storeError(_ error: any Error) -> StoreError {
+        switch error {
+        case let error as StoreError: error
+        case let error as SQLiteFailure: error.storeError(during: "read a copy of the catalogue")
+        case let error as Errno: .failure(error, during: "copy the catalogue")
+        default: .damaged("\(error)")
+        }
+    }
+
+    private static func copy(_ name: String, from root: FileDescriptor, to place: String) throws(Errno) {
+        let source: FileDescriptor
+        do throws(Errno) {
+            source = try root.open(at: name, [.readOnly, .noFollow])
+        } catch {
+            if error == .noSuchFile { return }
+            throw error
+        }
+        let target = try FileDescriptor.open(place + "/" + name, [.writeOnly, .create, .exclusive])
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: pieceSize, alignment: 16)
+        defer { buffer.deallocate() }
+        var offset: Int64 = 0
+        while true {
+            let count = try source.read(into: buffer, at: offset)
+            if count == 0 { return }
+            try target.write(UnsafeRawBufferPointer(rebasing: buffer[..<count]), at: offset)
+            offset += Int64(count)
+        }
+    }
+
+    private static func remove(_ place: String) {
+        guard let directory = try? FileDescriptor.open(place, [.readOnly, .directory, .noFollow]) else { return }
+        for name in (try? directory.entryNames()) ?? [] { _ = try? directory.unlink(at: name) }
+        let parent = place[..<(place.lastIndex(of: "/") ?? place.startIndex)]
+        _ = try? FileDescriptor.open(String(parent), [.readOnly, .directory])
+            .removeDirectory(at: String(place.dropFirst(parent.utf8.count + 1)))
+    }
+
+    /// As the server does before it uses a database.
+    private static func identify(_ connection: SQLiteConnection) throws {
+        let version = try connection.requireOwn()
+        // An empty one: its first start did not get far.
+        if version == 0 { for migration in CatalogueSQL.migrations { try connection.execute(migration.sql) } }
+    }
+
+    /// What SQLite finds wrong with the database; nothing, as a rule.
+    func damages() throws(SQLiteFailure) -> [String] {
+        try connection.rows(CatalogueSQL.integrityCheck).compactMap { $0.first?.text }.filter { $0 != "ok" }
+    }
+
+    /// Hands over each upload in the order of the ids: the name of its bytes, and its row, if that can be read.
+    func forEachUpload(_ body: (_ blob: String?, Result<CatalogueRow, StoreError>) -> Void) throws(SQLiteFailure) {
+        var last: [UInt8] = []
+        while true {
+            let page = try connection.rows(CatalogueSQL.selectUploads, [.blob(last)])
+            for columns in page {
+                body(columns[1].text, Result { () throws(StoreError) in try CatalogueRow(columns: columns) })
+            }
+            guard let next = page.last?.first?.blob else { return }
+            last = next
+        }
+    }
+
+    func forEachFile(_ body: (FileRecord) -> Void) throws(SQLiteFailure) {
+        var last = ""
+        while true {
+            let page = try connection.rows(CatalogueSQL.selectFiles, [.text(last), .integer(500)])
+            for columns in page { body(FileRecord(columns: columns)) }
+            guard let next = page.last?.first?.text else { return }
+            last = next
+        }
+    }
+}

@@ -1,0 +1,44 @@
+/// Something that a check of a data directory found.
+public struct CheckFinding: Sendable, Hashable {
+    public enum Kind: String, Sendable, CaseIterable {
+        /// SQLite's own check of the database fails.
+        case catalogueDamaged = "catalogue-damaged"
+        /// The row of an upload cannot be read.
+        case rowUnreadable = "row-unreadable"
+        /// The bytes of an unfinished upload are gone.
+        case bytesMissing = "bytes-missing"
+        /// Fewer bytes are there than were acknowledged.
+        case bytesShort = "bytes-short"
+        /// A publication was decided, and its bytes are neither here nor there.
+        case publicationLost = "publication-lost"
+        /// A published file is still the one that was published, but not of its size.
+        case fileResized = "file-resized"
+        /// A published file cannot be read to its end.
+        case fileUnreadable = "file-unreadable"
+
+        /// More bytes are there than were acknowledged; the next start cuts them off.
+        case bytesUnacknowledged = "bytes-unacknowledged"
+        /// Bytes of no unfinished upload; the next start removes them.
+        case bytesUnknown = "bytes-unknown"
+        /// A published file was changed or replaced by hand; its metadata no longer count.
+        case fileChanged = "file-changed"
+        /// A published file was removed by hand; the quota forgets it soon.
+        case fileRemoved = "file-removed"
+
+        /// Whether something was lost that had been promised. The rest is what crashes and people leave behind.
+        public var isDamage: Bool {
+            switch self {
+            case .catalogueDamaged, .rowUnreadable, .bytesMissing, .bytesShort, .publicationLost, .fileResized,
+                .fileUnreadable:
+                true
+            case .bytesUnacknowledged, .bytesUnknown, .fileChanged, .fileRemoved: false
+            }
+        }
+    }
+
+    public var kind: Kind
+    /// What it is about: a path in the data directory.
+    public var path: String
+    /// For the operator.
+    public var detail: String
+}

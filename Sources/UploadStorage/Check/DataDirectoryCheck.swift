@@ -1,0 +1,166 @@
+import Digests
+import SystemCalls
+
+/// Verifies a data directory that no server uses, and changes nothing in it.
+///
+/// While it exists no server can use the directory either.
+public final class DataDirectoryCheck {
+    private let area: FileBlobArea
+    private let catalogue: CatalogueCopy
+    private var summary = CheckSummary()
+
+    /// - Parameter scratch: a directory that can be written, for a copy of the catalogue.
+    /// - Throws: ``StoreError/inUse``, or what a server would refuse the directory for: ``StoreError/unusableRoot(_:)``,
+    ///   ``StoreError/foreignData(_:)``, ``StoreError/newerSchema(_:)``, ``StoreError/damaged(_:)``.
+    public init(root: String, scratch: String = "/tmp") throws(StoreError) {
+        let directory = try DataDirectory(existing: root)
+        catalogue = try CatalogueCopy(of: directory.root, scratch: scratch)
+        area = try translating("start a thread") { () throws(Errno) in try FileBlobArea(directory) }
+    }
+
+    deinit { area.close() }
+
+    /// Looks at everything once and reports what it finds.
+    public func run(_ report: (CheckFinding) -> Void) throws(StoreError) -> CheckSummary {
+        summary = CheckSummary()
+        do throws(SQLiteFailure) {
+            for damage in try catalogue.damages() {
+                found(.catalogueDamaged, DataDirectory.catalogueName, damage, report)
+            }
+            try checkUploads(report)
+            try checkFiles(report)
+        } catch {
+            found(.catalogueDamaged, DataDirectory.catalogueName, error.message, report)
+        }
+        return summary
+    }
+
+    private func found(
+        _ kind: CheckFinding.Kind, _ path: String, _ detail: String, _ report: (CheckFinding) -> Void
+    ) {
+        summary.findings += 1
+        if kind.isDamage { summary.damages += 1 }
+        report(CheckFinding(kind: kind, path: path, detail: detail))
+    }
+
+    // MARK: Uploads
+
+    private func checkUploads(_ report: (CheckFinding) -> Void) throws(SQLiteFailure) {
+        guard let sizes = try? area.sizes() else {
+            return found(.bytesMissing, "uploads", "the directory cannot be read", report)
+        }
+        var unknown = Set(sizes.keys)
+        try catalogue.forEachUpload { blob, result in
+            summary.uploads += 1
+            switch result {
+            case .failure(let error):
+                if let blob { unknown.remove(blob) }
+                found(.rowUnreadable, DataDirectory.catalogueName, "\(error)", report)
+            case .success(let row):
+                guard row.isUnfinished else { return }
+                summary.unfinished += 1
+                unknown.remove(row.blob)
+                check(row, size: sizes[row.blob], report)
+            }
+        }
+        for name in unknown.sorted() {
+            found(
+                .bytesUnknown, "uploads/" + name, "\(sizes[name] ?? 0) bytes of no unfinished upload", report)
+        }
+    }
+
+    private func check(_ row: CatalogueRow, size: Int64?, _ report: (CheckFinding) -> Void) {
+        let path = "uploads/" + row.blob
+        let told = "\(row.offset) bytes of \(row.id) were acknowledged"
+        if let intent = row.intent {
+            let isInPlace = (try? area.openPublished(intent.name))?.identity == intent.identity
+            if size ?? 0 < row.offset && !isInPlace {
+                found(.publicationLost, path, "\(told), to become files/\(intent.name.path)", report)
+            }
+            return
+        }
+        // What a target worked on that must not run twice is not needed any more.
+        guard row.phase == .receiving else { return }
+        guard let size else {
+            if row.offset > 0 { found(.bytesMissing, path, told, report) }
+            return
+        }
+        if size < row.offset { found(.bytesShort, path, "\(told), \(size) are there", report) }
+        if size > row.offset { found(.bytesUnacknowledged, path, "\(told), \(size) are there", report) }
+    }
+
+    // MARK: Files
+
+    private func checkFiles(_ report: (CheckFinding) -> Void) throws(SQLiteFailure) {
+        try catalogue.forEachFile { record in
+            summary.files += 1
+            check(record, report)
+        }
+    }
+
+    private func check(_ record: FileRecord, _ report: (CheckFinding) -> Void) {
+        let path = "files/" + record.name
+        guard let name = PublishedName(segments: record.name.split(separator: "/").map(String.init)) else {
+            return found(.rowUnreadable, path, "the recorded name is none", report)
+        }
+        do throws(StoreError) {
+            let file = try area.openPublished(name)
+            if record.describes(file) { return }
+            let size = file.file.attributes.size
+            let isSameTime = record.describes(file, ofSize: size)
+            found(
+                isSameTime ? .fileResized : .fileChanged, path,
+                isSameTime
+                    ? "it was published with \(record.size) bytes, and has \(size)"
+                    : "it was changed since its publication", report)
+        } catch {
+            switch error {
+            case .notFound, .parentIsFile, .targetIsDirectory, .targetIsSpecial:
+                found(.fileRemoved, path, "no file has this name any more", report)
+            default: found(.fileUnreadable, path, "\(error)", report)
+            }
+        }
+    }
+
+    // MARK: Digests
+
+    /// Reads every published file to its end and hands over its SHA-256, of 32 bytes, in the order of the names.
+    public func forEachDigest(
+        _ body: (PublishedName, [UInt8]) -> Void, failures report: (CheckFinding) -> Void
+    ) throws(StoreError) -> CheckSummary {
+        try forEachDigest(in: .root, body, report)
+        return summary
+    }
+
+    private func forEachDigest(
+        in directory: PublishedName.Directory, _ body: (PublishedName, [UInt8]) -> Void,
+        _ report: (CheckFinding) -> Void
+    ) throws(StoreError) {
+        for entry in try area.list(directory) {
+            guard let name = directory.appending(entry.name) else { continue }
+            if entry.isDirectory {
+                guard let next = PublishedName.Directory(segments: name.segments) else { continue }
+                try forEachDigest(in: next, body, report)
+                continue
+            }
+            do throws(StoreError) {
+                body(name, try digest(of: try area.openPublished(name).file))
+            } catch {
+                found(.fileUnreadable, "files/" + name.path, "\(error)", report)
+            }
+        }
+    }
+
+    private func digest(of file: PublishedFile) throws(StoreError) -> [UInt8] {
+        var digest = RunningDigest(.sha256)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
+        defer { buffer.deallocate() }
+        var offset: Int64 = 0
+        while true {
+            let count = try file.read(into: buffer, at: offset)
+            if count == 0 { return digest.finalized() }
+            digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            offset += Int64(count)
+        }
+    }
+}

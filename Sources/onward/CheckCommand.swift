@@ -1,0 +1,104 @@
+import Glibc
+import UploadStorage
+
+/// `onward check`: verifies a data directory that no server uses.
+struct CheckCommand {
+    private let settings: CheckSettings
+
+    static func run(_ arguments: [String]) -> ExitStatus {
+        let parser = OptionParser(options: CheckSettings.options)
+        if arguments.contains("--help") || arguments.contains("-h") {
+            Console.output(
+                """
+                usage: onward check [OPTIONS]
+
+                Verifies the data directory of a server that does not run, and changes nothing.
+                Each finding is a line: damage is what was promised and is lost, a note what a
+                crash or a person left behind, and the next start sees to. Exit status: 0 no
+                damage, 74 damage, or a directory that no server could use, 75 in use.
+                """ + "\n" + parser.help())
+            return .done
+        }
+        var settings = CheckSettings()
+        do {
+            try parser.parse(arguments, environment: [:], into: &settings)
+        } catch {
+            Console.error("onward check: \(error.message)\nSee 'onward check --help'.")
+            return .usage
+        }
+        return CheckCommand(settings: settings).run()
+    }
+
+    private func run() -> ExitStatus {
+        do throws(StoreError) {
+            let scratch = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+            let check = try DataDirectoryCheck(root: settings.root, scratch: scratch)
+            var summary = try check.run(report)
+            if settings.readsFiles { summary = try check.forEachDigest(printDigest, failures: report) }
+            conclude(summary)
+            return summary.damages == 0 ? .done : .inputOutput
+        } catch {
+            return refuse(error)
+        }
+    }
+
+    private func report(_ finding: CheckFinding) {
+        let severity = finding.kind.isDamage ? "damage" : "note"
+        if settings.isJSON {
+            output([
+                ("event", .text("finding")), ("severity", .text(severity)), ("code", .text(finding.kind.rawValue)),
+                ("path", .text(finding.path)), ("message", .text(finding.detail)),
+            ])
+        } else {
+            Console.output(
+                "\(severity): \(finding.kind.rawValue): \(DisplayText.printable(finding.path)): "
+                    + DisplayText.printable(finding.detail))
+        }
+    }
+
+    private func printDigest(_ name: PublishedName, _ digest: [UInt8]) {
+        let hexadecimal = digest.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
+        if settings.isJSON {
+            output([
+                ("event", .text("digest")), ("sha-256", .text(hexadecimal)), ("path", .text("files/" + name.path)),
+            ])
+        } else {
+            Console.output("\(hexadecimal)  files/\(DisplayText.printable(name.path))")
+        }
+    }
+
+    private func conclude(_ summary: CheckSummary) {
+        if settings.isJSON {
+            output([
+                ("event", .text("checked")), ("uploads", .number(Int64(summary.uploads))),
+                ("unfinished", .number(Int64(summary.unfinished))), ("files", .number(Int64(summary.files))),
+                ("findings", .number(Int64(summary.findings))), ("damages", .number(Int64(summary.damages))),
+            ])
+        } else {
+            Console.output(
+                """
+                checked \(summary.uploads) uploads, \(summary.unfinished) of them unfinished, and \(summary.files) files: \
+                \(summary.damages == 0 ? "no damage" : "\(summary.damages) damages")
+                """)
+        }
+    }
+
+    private func refuse(_ error: StoreError) -> ExitStatus {
+        let root = DisplayText.printable(settings.root)
+        let message =
+            switch error {
+            case .inUse: "a server uses \(root); stop it, or check a copy"
+            case .newerSchema(let version): "\(root) was written by a newer version of onward (schema \(version))"
+            case .unusableRoot(let reason), .foreignData(let reason), .damaged(let reason): "\(root): \(reason)"
+            default: "\(root): \(error)"
+            }
+        if settings.isJSON {
+            output([("event", .text("failed")), ("code", .text(error.code)), ("message", .text(message))])
+        } else {
+            Console.error("onward check: \(message)")
+        }
+        return error == .inUse ? .tryAgain : .inputOutput
+    }
+
+    private func output(_ members: [(String, JSONLine.Value)]) { Console.output(JSONLine(members).text) }
+}

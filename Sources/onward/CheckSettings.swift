@@ -1,0 +1,19 @@
+/// What `onward check` was told, and the options that tell it.
+struct CheckSettings {
+    var root = "./onward-data"
+    var readsFiles = false
+    var isJSON = false
+
+    static let options: [CommandOption<CheckSettings>] = [
+        CommandOption("root", "DIR", group: "Options", "data directory (./onward-data)") {
+            settings, value throws(OptionError) in
+            guard !value.isEmpty else { throw OptionError("the directory's name is empty") }
+            settings.root = value
+        },
+        CommandOption(
+            flag: "digests", group: "Options",
+            "read every published file, and print its SHA-256 as\nsha256sum does, to compare it with that of a copy"
+        ) { $0.readsFiles = true },
+        CommandOption(flag: "json", group: "Options", "one JSON object for each line") { $0.isJSON = true },
+    ]
+}

@@ -1,0 +1,171 @@
+import Foundation
+import ResumableUpload
+import SystemCalls
+import Testing
+
+@testable import UploadStorage
+
+/// A data directory that was tampered with while no server used it.
+@Suite struct DataDirectoryCheckTests {
+    /// A directory with one finished file, one unfinished upload of four bytes and one finished upload.
+    private struct Fixture {
+        let path = NSTemporaryDirectory() + "onward-check-" + UploadID().text
+        let blob: String
+
+        init() throws {
+            let store = try UploadStore.open(root: path, configuration: StoreConfiguration(minFree: 0))
+            let first = try store.create(.testing(length: 3))
+            try first.append("abc")
+            _ = try first.publish(.testing(name("dir/a")))
+            first.release()
+            let second = try store.create(.testing(length: 8))
+            try second.append("abcd")
+            _ = try second.acknowledge()
+            second.release()
+            store.close()
+            blob = try #require(try FileManager.default.contentsOfDirectory(atPath: path + "/uploads").first)
+        }
+
+        func remove() { try? FileManager.default.removeItem(atPath: path) }
+
+        func sql(_ statement: String) throws { try SQLiteConnection(path: path + "/onward.sqlite").execute(statement) }
+    }
+
+    private func findings(_ path: String) throws -> [CheckFinding] {
+        var findings: [CheckFinding] = []
+        let summary = try DataDirectoryCheck(root: path).run { findings.append($0) }
+        #expect(summary.findings == findings.count)
+        #expect(summary.damages == findings.count { $0.kind.isDamage })
+        return findings
+    }
+
+    /// Every file with content, permissions and times.
+    private func snapshot(_ path: String) throws -> [String: String] {
+        var result: [String: String] = [:]
+        for name in try FileManager.default.subpathsOfDirectory(atPath: path) {
+            let attributes = try FileManager.default.attributesOfItem(atPath: path + "/" + name)
+            let content = FileManager.default.contents(atPath: path + "/" + name)?.base64EncodedString() ?? ""
+            result[name] = "\(attributes[.modificationDate] ?? "") \(attributes[.posixPermissions] ?? "") \(content)"
+        }
+        return result
+    }
+
+    enum Harm: CaseIterable {
+        case none, blobGone, blobShort, blobLong, strangeBytes, fileGone, fileChanged, fileCut, row, page, unlock
+
+        var expected: [CheckFinding.Kind] {
+            switch self {
+            case .none, .unlock: []
+            case .blobGone: [.bytesMissing]
+            case .blobShort: [.bytesShort]
+            case .blobLong: [.bytesUnacknowledged]
+            case .strangeBytes: [.bytesUnknown]
+            case .fileGone: [.fileRemoved]
+            case .fileChanged: [.fileChanged]
+            case .fileCut: [.fileResized]
+            case .row: [.rowUnreadable]
+            case .page: [.catalogueDamaged]
+            }
+        }
+    }
+
+    private func inflict(_ harm: Harm, on fixture: Fixture) throws {
+        let blob = fixture.path + "/uploads/" + fixture.blob
+        let file = fixture.path + "/files/dir/a"
+        switch harm {
+        case .none: break
+        case .blobGone: try FileManager.default.removeItem(atPath: blob)
+        case .blobShort: truncate(blob, 3)
+        case .blobLong: truncate(blob, 5)
+        case .strangeBytes: try Data("x".utf8).write(to: URL(fileURLWithPath: fixture.path + "/uploads/strange"))
+        case .fileGone: try FileManager.default.removeItem(atPath: file)
+        case .fileChanged: try Data("abcdef".utf8).write(to: URL(fileURLWithPath: file))
+        case .fileCut:
+            let descriptor = try FileDescriptor.open(file, .readWrite)
+            let time = try descriptor.status().modified
+            try descriptor.truncate(to: 2)
+            try descriptor.setModified(time)
+        case .row: try fixture.sql("UPDATE uploads SET creation = x'0102' WHERE phase = 0")
+        case .page:
+            // An entry of an index that its table does not have.
+            try fixture.sql(
+                """
+                PRAGMA writable_schema = ON;
+                UPDATE sqlite_schema SET sql = replace(sql, 'phase < 2', 'phase < 1') WHERE name = 'uploads_unfinished';
+                UPDATE sqlite_schema SET sql = replace(sql, 'NOT NULL,', 'NOT NULL CHECK (0),') WHERE name = 'files';
+                """)
+        case .unlock: try FileManager.default.removeItem(atPath: fixture.path + "/lock")
+        }
+    }
+
+    @Test("each harm is found and named, and a check changes nothing", arguments: Harm.allCases)
+    func harms(_ harm: Harm) throws {
+        let fixture = try Fixture()
+        defer { fixture.remove() }
+        try inflict(harm, on: fixture)
+        let before = try snapshot(fixture.path)
+        let found = try findings(fixture.path)
+        #expect(Set(found.map(\.kind)) == Set(harm.expected), "\(found)")
+        #expect(try snapshot(fixture.path) == before)
+    }
+
+    @Test("what a killed server left is checked as it lies there, with its log")
+    func unclean() throws {
+        let fixture = try Fixture()
+        defer { fixture.remove() }
+        let store = try UploadStore.open(root: fixture.path, configuration: StoreConfiguration(minFree: 0))
+        let lease = try store.create(.testing(length: 8))
+        try lease.append("abcdef")
+        #expect(try lease.acknowledge() == 6)
+        #expect(throws: StoreError.inUse) { try DataDirectoryCheck(root: fixture.path) }
+        let copy = fixture.path + "-copy"
+        defer { try? FileManager.default.removeItem(atPath: copy) }
+        try FileManager.default.copyItem(atPath: fixture.path, toPath: copy)
+        let names = try FileManager.default.contentsOfDirectory(atPath: copy + "/uploads")
+        truncate(copy + "/uploads/" + (try #require(names.first { $0 != fixture.blob })), 5)
+        let before = try snapshot(copy)
+        // FileManager's copies have other times.
+        let found = try findings(copy).filter { $0.kind != .fileChanged }
+        #expect(found.map(\.kind) == [.bytesShort], "\(found)")
+        #expect(try snapshot(copy) == before)
+        lease.release()
+        store.close()
+        #expect(try findings(fixture.path) == [])
+    }
+
+    @Test("directories and databases that are not ours are refused, and stay as they are")
+    func refusals() throws {
+        let fixture = try Fixture()
+        defer { fixture.remove() }
+        #expect { try DataDirectoryCheck(root: fixture.path + "/files") } throws: {
+            "\($0)".contains("no onward.sqlite")
+        }
+        #expect { try DataDirectoryCheck(root: fixture.path + "/none") } throws: { "\($0)".contains("ENOENT") }
+        try fixture.sql("PRAGMA user_version = 99")
+        let newer = try snapshot(fixture.path)
+        #expect(throws: StoreError.newerSchema(99)) { try DataDirectoryCheck(root: fixture.path) }
+        #expect(try snapshot(fixture.path) == newer)
+        try fixture.sql("PRAGMA user_version = 1; PRAGMA application_id = 7")
+        let foreign = try snapshot(fixture.path)
+        #expect(throws: StoreError.foreignData("the catalogue's file is the database of another application")) {
+            try DataDirectoryCheck(root: fixture.path)
+        }
+        #expect(try snapshot(fixture.path) == foreign)
+        try Data(repeating: 65, count: 9000).write(to: URL(fileURLWithPath: fixture.path + "/onward.sqlite"))
+        #expect(throws: StoreError.foreignData("the catalogue's file is no database")) {
+            try DataDirectoryCheck(root: fixture.path)
+        }
+    }
+
+    @Test("digests are those of the published files, at any depth")
+    func digests() throws {
+        let fixture = try Fixture()
+        defer { fixture.remove() }
+        var found: [String: String] = [:]
+        let summary = try DataDirectoryCheck(root: fixture.path).forEachDigest(
+            { name, digest in found[name.path] = digest.hexadecimal }, failures: { Issue.record("\($0)") })
+        // printf abc | sha256sum
+        #expect(found == ["dir/a": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"])
+        #expect(summary.damages == 0)
+    }
+}

@@ -1,0 +1,31 @@
+import Foundation
+import Testing
+
+/// A share of `make test-power-loss`: see Tests/PowerLoss.
+@Suite(.timeLimit(.minutes(15)))
+struct PowerLossTests {
+    @Test("OFF-09 OFF-10 OFF-18: no loss of power breaks a promise, whatever part of the unsynchronised data is lost")
+    func histories() throws {
+        let process = Process()
+        process.executableURL = try program()
+        var environment = ProcessInfo.processInfo.environment
+        environment["ONWARD_HISTORIES"] = environment["ONWARD_HISTORIES"] ?? "60"
+        process.environment = environment
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = output
+        try process.run()
+        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        print(text)
+        #expect(process.terminationStatus == 0, "\(text)")
+    }
+
+    /// Beside the tests.
+    private func program() throws -> URL {
+        let tests = URL(fileURLWithPath: ProcessInfo.processInfo.arguments[0]).deletingLastPathComponent()
+        let candidates = [tests, Bundle.main.bundleURL, Bundle.main.bundleURL.deletingLastPathComponent()]
+            .map { $0.appendingPathComponent("PowerLoss") }
+        return try #require(candidates.first { FileManager.default.isExecutableFile(atPath: $0.path) })
+    }
+}
