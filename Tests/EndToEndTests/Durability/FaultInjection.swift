@@ -1,0 +1,36 @@
+import FoundationEssentials
+import Glibc
+
+/// Makes system calls of a running process fail, by strace(1), until ``end()``.
+final class FaultInjection {
+    private let tracer: ChildProcess
+    private let log: String
+
+    /// - Parameters:
+    ///   - calls: names of system calls, separated by commas.
+    ///   - path: only calls that concern this file or directory.
+    ///   - error: "EIO" and the like.
+    ///   - occasions: as strace writes them: "1" for the first call alone, "1+" for all.
+    init(
+        _ calls: String, of server: ServerProcess, on path: String?, error: String, occasions: String = "1+"
+    ) throws {
+        log = server.directory.path + "/faults-" + String(UInt32.random(in: 0 ... .max))
+        let filter = path.map { ["-P", $0] } ?? []
+        tracer = try ChildProcess(
+            "/usr/bin/strace",
+            ["-f", "-p", String(server.process.identifier)] + filter + [
+                "-e", "trace=" + calls, "-e", "inject=\(calls):error=\(error):when=\(occasions)", "-o", log,
+            ])
+        _ = try tracer.awaitErrorOutput { $0.contains(" attached") ? true : nil }
+    }
+
+    /// Lets the process go on by itself.
+    /// - Returns: how many calls were made to fail.
+    @discardableResult
+    func end() throws -> Int {
+        tracer.kill(SIGTERM)
+        _ = try tracer.awaitEnding()
+        let text = String(decoding: FileManager.default.contents(atPath: log) ?? Data(), as: UTF8.self)
+        return text.split(separator: "\n").count { $0.contains("(INJECTED)") }
+    }
+}

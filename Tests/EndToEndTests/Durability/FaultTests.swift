@@ -1,0 +1,211 @@
+import FoundationEssentials
+import Glibc
+import Testing
+
+/// A disk that fails under a running server, and recovers.
+@Suite(
+    "Failing disks", .blocking, .timeLimit(.minutes(15)),
+    .enabled(if: SystemCallTrace.isPossible, "needs strace, and the right to trace"))
+struct FaultTests {
+    private static let begun = 3000
+    private static let length = 9000
+
+    /// Where calls fail.
+    enum Place: Sendable {
+        case bytes, uploads, files, log, database, anywhere
+    }
+
+    struct Fault: Sendable, CustomTestStringConvertible {
+        var calls: String
+        var place: Place
+        var error = "EIO"
+        var occasions = "1+"
+        var status = 500
+        var code = "storage-error"
+        /// Whether the disk says so before anything of the request counts.
+        var keepsOffset = true
+
+        var testDescription: String { "\(error) of \(calls), \(occasions), in \(place)" }
+    }
+
+    private func path(_ place: Place, _ server: ServerProcess) throws -> String? {
+        switch place {
+        case .bytes: server.root + "/uploads/" + (try #require(server.unfinished.keys.first))
+        case .uploads: server.root + "/uploads"
+        case .files: server.root + "/files"
+        case .log: server.root + "/onward.sqlite-wal"
+        case .database: server.root + "/onward.sqlite"
+        case .anywhere: nil
+        }
+    }
+
+    private func part(_ range: Range<Int>) -> [UInt8] { BytePool.repeated(range) }
+
+    private func expectHonest(
+        _ response: Response, _ fault: Fault, sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+        #expect(response.status == fault.status, "\(response)", sourceLocation: sourceLocation)
+        #expect(response.problem?.code == fault.code, "\(response)", sourceLocation: sourceLocation)
+        #expect(response.complete == false, "\(response)", sourceLocation: sourceLocation)
+    }
+
+    @Test(
+        "OFF-09 OFF-18: an append that the disk does not take is refused; the upload goes on from what was acknowledged",
+        arguments: [
+            Fault(calls: "fdatasync", place: .bytes),
+            // What is tried again would succeed, and the bytes are lost all the same.
+            Fault(calls: "fdatasync", place: .bytes, occasions: "1"),
+            Fault(calls: "pwrite64", place: .bytes),
+            Fault(calls: "pwrite64", place: .bytes, error: "EROFS"),
+            Fault(calls: "pwrite64", place: .bytes, error: "ENOSPC", status: 507, code: "insufficient-space"),
+            Fault(calls: "fdatasync", place: .bytes, error: "ENOSPC", status: 507, code: "insufficient-space"),
+            Fault(calls: "fdatasync", place: .bytes, error: "EDQUOT", status: 507, code: "insufficient-space"),
+            Fault(calls: "fdatasync", place: .log, keepsOffset: false),
+            Fault(calls: "fdatasync", place: .log, occasions: "1", keepsOffset: false),
+            Fault(calls: "pwrite64", place: .log, keepsOffset: false),
+            Fault(
+                calls: "pwrite64", place: .log, error: "ENOSPC", status: 507, code: "insufficient-space",
+                keepsOffset: false),
+        ])
+    func append(_ fault: Fault) throws {
+        try withServer { server in
+            let location = try server.begin(.v8, "/files/file.bin", part(0..<Self.begun), length: Self.length)
+            let faults = try FaultInjection(
+                fault.calls, of: server, on: path(fault.place, server), error: fault.error,
+                occasions: fault.occasions)
+            let refusal = try server.exchange(
+                .append(.v8, location, at: Self.begun, complete: false, .bytes(part(Self.begun..<6000))))
+            expectHonest(refusal, fault)
+            if let told = refusal.offset { #expect(told == Self.begun) }
+            #expect(try server.exchange(.get("/healthz")).status == 200)
+            #expect(try faults.end() > 0)
+            // Without a restart. Where the bytes could not be synchronised, nothing of them counts any more.
+            let head = try server.exchange(.retrieval(.v8, location))
+            #expect(head.status == 204, "\(head)")
+            let offset = try #require(head.offset)
+            #expect(offset == Self.begun || !fault.keepsOffset && offset == 6000)
+            let last = try server.exchange(
+                .append(.v8, location, at: Int(offset), complete: true, .bytes(part(Int(offset)..<Self.length))))
+            #expect(last.status == 201, "\(last)")
+            #expect(server.published("file.bin") == part(0..<Self.length))
+            try expectReady(server)
+            try expectUndamaged(server)
+        }
+    }
+
+    @Test(
+        "CRE-16 OFF-18: a completion that the disk does not take is refused, and comes to its end when the disk does",
+        arguments: [
+            Fault(calls: "renameat2", place: .uploads),
+            Fault(calls: "renameat2", place: .uploads, error: "EROFS"),
+            Fault(calls: "fsync", place: .files),
+            Fault(calls: "fdatasync", place: .log),
+            Fault(calls: "fdatasync", place: .log, occasions: "2+"),
+            Fault(calls: "fdatasync", place: .log, occasions: "3+"),
+            Fault(calls: "utimensat", place: .anywhere),
+        ])
+    func completion(_ fault: Fault) throws {
+        try withServer { server in
+            let location = try server.begin(.v8, "/files/file.bin", part(0..<Self.begun), length: Self.length)
+            let faults = try FaultInjection(
+                fault.calls, of: server, on: path(fault.place, server), error: fault.error,
+                occasions: fault.occasions)
+            let refusal = try server.exchange(
+                .append(.v8, location, at: Self.begun, complete: true, .bytes(part(Self.begun..<Self.length))))
+            expectHonest(refusal, fault)
+            #expect(try faults.end() > 0)
+            // Whoever asks finds it going on, or come to its end; the sweep ends it, too, where nobody asks.
+            let head = try server.exchange(.retrieval(.v8, location))
+            #expect(head.status == 204, "\(head)")
+            let offset = try #require(head.offset)
+            #expect(offset >= Self.begun)
+            let last = try server.exchange(
+                .append(
+                    .v8, location, at: Int(offset), complete: true, .bytes(part(Int(offset)..<Self.length))))
+            #expect(last.status == 201, "\(last)")
+            #expect(server.published("file.bin") == part(0..<Self.length))
+            #expect(server.publishedNames() == ["file.bin"])
+            try expectReady(server)
+            try expectUndamaged(server)
+        }
+    }
+
+    @Test(
+        "CRE-23: a creation that the disk does not take leaves nothing behind",
+        arguments: [
+            Fault(calls: "openat", place: .uploads), Fault(calls: "openat", place: .uploads, error: "EROFS"),
+            Fault(calls: "openat", place: .uploads, error: "EMFILE"),
+            Fault(calls: "openat", place: .uploads, error: "ENOSPC", status: 507, code: "insufficient-space"),
+            Fault(calls: "fdatasync", place: .log),
+        ])
+    func creation(_ fault: Fault) throws {
+        try withServer { server in
+            // So that the log is there.
+            _ = try server.begin(.v8, "/files/other", [1])
+            let before = server.unfinished
+            let faults = try FaultInjection(
+                fault.calls, of: server, on: path(fault.place, server), error: fault.error)
+            let creation = Request.creation(complete: true, .bytes(part(0..<Self.length)))
+            let refusal = try server.exchange(creation)
+            #expect(refusal.status == fault.status, "\(refusal)")
+            #expect(refusal.problem?.code == fault.code, "\(refusal)")
+            #expect(try server.exchange(.get("/readyz")).status == 503)
+            #expect(try faults.end() > 0)
+            #expect(server.unfinished == before)
+            #expect(server.published("file.bin") == nil)
+            #expect(try server.exchange(creation).status == 201)
+            #expect(server.published("file.bin") == part(0..<Self.length))
+            try expectReady(server)
+            try expectUndamaged(server)
+        }
+    }
+
+    @Test("SEC-17: a server that has no descriptors left says so, and goes on when it has some")
+    func descriptors() throws {
+        try withServer { server in
+            let location = try server.begin(.v8, "/files/file.bin", part(0..<Self.begun), length: Self.length)
+            let connection = try server.connect()
+            #expect(try connection.exchange(.get("/healthz")).status == 200)
+            let process = server.process.identifier
+            let open = Set(
+                try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/fd").compactMap { Int($0) })
+            let free = try #require((0...open.count).first { !open.contains($0) })
+            try setDescriptorLimit(free, process)
+            let refusal = try connection.exchange(
+                .append(.v8, location, at: Self.begun, complete: true, .bytes(part(Self.begun..<Self.length))))
+            expectHonest(refusal, Fault(calls: "openat", place: .uploads))
+            // Nobody else is let in meanwhile, and nobody's turn is lost.
+            let waiting = try server.connect()
+            try waiting.send(.get("/healthz"))
+            try setDescriptorLimit(4096, process)
+            #expect(try waiting.readResponse().status == 200)
+            let offset = Int(try #require(try server.exchange(.retrieval(.v8, location)).offset))
+            let last = try server.exchange(
+                .append(.v8, location, at: offset, complete: true, .bytes(part(offset..<Self.length))))
+            #expect(last.status == 201, "\(last)")
+            #expect(server.published("file.bin") == part(0..<Self.length))
+            try expectReady(server)
+        }
+    }
+
+    /// Sets the soft limit of a running process (prlimit(1)).
+    private func setDescriptorLimit(_ limit: Int, _ process: pid_t) throws {
+        let tool = try ChildProcess("/usr/bin/prlimit", ["--pid", "\(process)", "--nofile=\(limit):"])
+        #expect(try tool.awaitEnding() == .exited(0), "\(tool.errorOutput)")
+    }
+
+    /// The answer of a probe is kept for a second.
+    private func expectReady(_ server: ServerProcess) throws {
+        let isReady = try Deadline.poll(within: .seconds(10)) {
+            try server.exchange(.get("/readyz")).status == 200 ? true : nil
+        }
+        #expect(isReady == true)
+    }
+
+    private func expectUndamaged(_ server: ServerProcess) throws {
+        #expect(try server.stop() == .exited(0))
+        let check = try ChildProcess(ExecutableLocation.onward(), ["check", "--root", server.root])
+        #expect(try check.awaitEnding() == .exited(0), "\(check.errorOutput)")
+        try server.restart()
+    }
+}
