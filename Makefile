@@ -4,7 +4,7 @@ SWIFT ?= swift
 TESTFLAGS ?=
 
 .PHONY: run test demo build build-packages test-packages format lint requirements \
-        test-thread test-address soak test-power-loss bench-upload bench-takeover \
+        test-thread test-address soak test-power-loss bench-upload bench-takeover bench-commits \
         bench-client bench-memory doc help clean
 
 run: build-packages ## build in release mode and serve on 127.0.0.1:8080, data in ./onward-data
@@ -48,6 +48,10 @@ bench-upload: build-packages ## 1 GiB by curl, side by side with nginx
 bench-takeover: build-packages ## how fast a stuck upload is taken over
 	$(SWIFT) build -c release --product onward
 	scripts/bench-takeover .build/release/onward
+
+bench-commits: build-packages ## small uploads a second by 1, 16 and 64 clients at once
+	$(SWIFT) build -c release --product onward
+	scripts/bench-commits .build/release/onward
 
 bench-client: build-packages ## 1 GiB up and down, side by side with curl; memory for 5 GiB
 	$(SWIFT) build -c release --product onward

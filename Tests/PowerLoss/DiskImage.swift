@@ -5,8 +5,8 @@ import SystemCalls
 struct DiskImage {
     struct File {
         var content: [UInt8] = []
-        /// Nanoseconds since 1970; nil where nobody set it.
-        var modified: Int64?
+        /// Nanoseconds since 1970.
+        var modified: Int64 = 1_000_000_000_000_000_000
     }
 
     /// By path; the root has the empty one.
@@ -27,10 +27,9 @@ struct DiskImage {
                 try file.content.withUnsafeBytes { bytes in
                     Result { () throws(Errno) in try descriptor.write(bytes, at: 0) }
                 }.get()
-                if let modified = file.modified {
-                    try descriptor.setModified(
-                        FileStatus.Time(seconds: modified / 1_000_000_000, nanoseconds: modified % 1_000_000_000))
-                }
+                try descriptor.setModified(
+                    FileStatus.Time(
+                        seconds: file.modified / 1_000_000_000, nanoseconds: file.modified % 1_000_000_000))
             }
         }
     }

@@ -99,7 +99,14 @@ final class Recorder: Sendable {
     func synchronize(_ descriptor: CInt, withAttributes: Bool, _ call: () -> CInt) -> CInt {
         let isNoted = state.withLock { state in
             switch state.opened[descriptor] {
-            case .file(let file): state.events.append(.synchronize(file: file, withAttributes: withAttributes))
+            case .file(let file):
+                var status = stat()
+                if withAttributes && Real.fstat(descriptor, &status) == 0 {
+                    // Every write has set it, too.
+                    let time = Int64(status.st_mtim.tv_sec) * 1_000_000_000 + Int64(status.st_mtim.tv_nsec)
+                    state.events.append(.setModified(file: file, time))
+                }
+                state.events.append(.synchronize(file: file, withAttributes: withAttributes))
             case .directory(let path): state.events.append(.synchronizeDirectory(path))
             case nil: return false
             }

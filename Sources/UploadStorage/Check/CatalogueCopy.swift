@@ -2,7 +2,8 @@ import SystemCalls
 
 /// A copy of a catalogue that nobody uses, to be read: opening the original would already change it.
 final class CatalogueCopy {
-    private static let suffixes = ["", "-wal"]
+    /// A log, and the journal of a creation that was cut off.
+    private static let suffixes = ["", "-wal", "-journal"]
     private static let pieceSize = 1 << 20
 
     private let place: String

@@ -11,7 +11,9 @@ struct SynchronisationTests {
     private static let sending: Set<String> = ["sendto", "sendmsg", "write", "writev"]
 
     /// Runs `body` against a traced server and gives what it did, after it has ended.
-    private func trace(_ options: [String] = [], _ body: (UInt16) throws -> Void) throws -> SystemCallTrace {
+    private func trace(
+        _ options: [String] = [], _ body: (_ port: UInt16, _ root: String) throws -> Void
+    ) throws -> SystemCallTrace {
         let directory = try TemporaryDirectory()
         let log = directory.path + "/trace"
         let process = try ChildProcess(
@@ -23,7 +25,7 @@ struct SynchronisationTests {
             guard let range = text.firstRange(of: "listening on 127.0.0.1:"), text.hasSuffix("\n") else { return nil }
             return UInt16(text[range.upperBound...].prefix { $0.isNumber })
         }
-        try body(port)
+        try body(port, directory.path + "/data")
         // strace passes the signal on to nobody: the server is the child of it that has our directory.
         let server = try #require(Self.child(of: process.identifier))
         kill(server, SIGTERM)
@@ -38,7 +40,7 @@ struct SynchronisationTests {
 
     @Test("OFF-09 OFF-18: bytes, their name and their row are on stable storage before an offset is told")
     func acknowledgement() throws {
-        let trace = try trace { port in
+        let trace = try trace { port, _ in
             func exchange(_ request: Request) throws -> Response { try RawConnection(port: port).exchange(request) }
             let created = try exchange(.creation(.v8, "PUT", "/files/a", complete: false, .bytes(Payload.bytes(5000))))
             let location = try #require(created.location)
@@ -59,10 +61,70 @@ struct SynchronisationTests {
         #expect(rowAgain.end < toldAgain.begin)
     }
 
+    /// Who else tells, or keeps for later, what a running request has brought so far.
+    enum Teller: CaseIterable, CustomTestStringConvertible {
+        case retrieval, conflict, drain
+
+        var testDescription: String { "\(self)" }
+    }
+
+    @Test(
+        "OFF-09 OFF-10 OFF-18: what a running append has brought is on stable storage before others are told of it",
+        arguments: Teller.allCases)
+    func running(_ teller: Teller) throws {
+        var held: RawConnection?
+        let trace = try trace { port, root in
+            let created = try RawConnection(port: port).exchange(
+                .creation(.v8, "PUT", "/files/a", complete: false, .bytes(Payload.bytes(5000))))
+            let location = try #require(created.location)
+            let running = try RawConnection(port: port)
+            try running.send(.append(.v8, location, at: 5000, complete: false, .declared(4000)))
+            try running.send(Payload.bytes(2000))
+            try awaitBytes(7000, in: root)
+            switch teller {
+            case .retrieval:
+                let head = try RawConnection(port: port).exchange(.retrieval(.v8, location))
+                #expect(head.status == 204)
+                #expect(head.offset == 7000)
+            case .conflict:
+                let refusal = try RawConnection(port: port).exchange(
+                    .append(.v8, location, at: 6000, complete: false, .bytes([1])))
+                #expect(refusal.status == 409)
+                #expect(refusal.offset == 7000)
+            // SIGTERM finds it still sending.
+            case .drain: held = running
+            }
+        }
+        withExtendedLifetime(held) {}
+        let write = try trace.first(["pwrite64"], "/data/uploads/", ", 5000)")
+        let last = try #require(
+            trace.calls.last { $0.name == "pwrite64" && $0.text.contains("/data/uploads/") && $0.begin >= write.begin })
+        #expect(last.endOfWrite == 7000)
+        let data = try trace.first(["fdatasync"], "/data/uploads/", after: last.end)
+        let row = try trace.first(["fdatasync", "fsync"], "onward.sqlite-wal", after: data.end)
+        switch teller {
+        case .retrieval: #expect(try row.end < trace.first(Self.sending, "HTTP/1.1 204", after: last.end).begin)
+        case .conflict: #expect(try row.end < trace.first(Self.sending, "HTTP/1.1 409", after: last.end).begin)
+        case .drain: break
+        }
+    }
+
+    /// Waits until the only unfinished upload has come so far.
+    private func awaitBytes(_ count: Int, in root: String) throws {
+        let found: Bool? = try Deadline.poll(within: .seconds(20)) {
+            let names = try FileManager.default.contentsOfDirectory(atPath: root + "/uploads")
+            let sizes = names.compactMap {
+                (try? FileManager.default.attributesOfItem(atPath: root + "/uploads/" + $0))?[.size] as? Int
+            }
+            return sizes.contains(count) ? true : nil
+        }
+        #expect(found == true)
+    }
+
     @Test("OFF-09: an interim response tells only what is on stable storage")
     func interim() throws {
         let size = 12 << 20
-        let trace = try trace { port in
+        let trace = try trace { port, _ in
             let connection = try RawConnection(port: port)
             try connection.send(Request.creation(complete: true, .declared(Int64(size))))
             _ = try connection.readInterim()
@@ -98,7 +160,7 @@ struct SynchronisationTests {
     @Test(
         "CRE-16 OFF-18: decision, directories, rename and names are on stable storage in that order before the answer")
     func publication() throws {
-        let trace = try trace { port in
+        let trace = try trace { port, _ in
             let response = try RawConnection(port: port).exchange(
                 .creation(.v8, "PUT", "/files/new/a", complete: true, .bytes([1, 2, 3])))
             #expect(response.status == 201)
@@ -123,7 +185,7 @@ struct SynchronisationTests {
 
     @Test("with relaxed durability nothing waits for the disk")
     func relaxed() throws {
-        let trace = try trace(["--durability", "relaxed"]) { port in
+        let trace = try trace(["--durability", "relaxed"]) { port, _ in
             let response = try RawConnection(port: port).exchange(
                 .creation(.v8, "PUT", "/files/a", complete: true, .bytes([1, 2, 3])))
             #expect(response.status == 201)

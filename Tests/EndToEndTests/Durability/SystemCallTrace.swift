@@ -37,11 +37,12 @@ struct SystemCallTrace {
             let (process, rest) = (parts[0], parts[1].drop { $0 == " " })
             if rest.hasPrefix("<... ") {
                 guard let begun = open.removeValue(forKey: process) else { continue }
-                calls.append(Call(name: begun.name, text: begun.text + rest, begin: begun.begin, end: number))
+                let result = rest.firstRange(of: "resumed>").map { rest[$0.upperBound...] } ?? rest
+                calls.append(Call(name: begun.name, text: begun.text + result, begin: begun.begin, end: number))
             } else if let bracket = rest.firstIndex(of: "("), rest.first?.isLetter == true {
                 let name = String(rest[..<bracket])
-                if rest.hasSuffix("<unfinished ...>") {
-                    open[process] = (name, String(rest), number)
+                if let range = rest.firstRange(of: " <unfinished ...>") {
+                    open[process] = (name, String(rest[..<range.lowerBound]), number)
                 } else {
                     calls.append(Call(name: name, text: String(rest), begin: number, end: number))
                 }

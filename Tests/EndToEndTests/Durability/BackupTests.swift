@@ -1,0 +1,171 @@
+import FoundationEssentials
+import Glibc
+import SystemCalls
+import Testing
+
+/// `scripts/backup` copies a data directory under load; a server on the copy is true to what it says.
+@Suite(
+    "Backup", .blocking, .timeLimit(.minutes(15)),
+    .enabled(if: access("/usr/bin/sqlite3", X_OK) == 0, "needs the program sqlite3"))
+struct BackupTests {
+    private static let script: String = {
+        var path = #filePath
+        for _ in 0..<4 { path = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]) }
+        return path + "/scripts/backup"
+    }()
+
+    /// One upload of the load.
+    private struct Upload: Sendable {
+        var location: String
+        var name: String
+        var size: Int
+        var begin: Int
+        /// The largest offset that was told.
+        var offset: Int
+        var isComplete = false
+
+        var content: [UInt8] { BytePool.repeated(begin..<begin + size) }
+    }
+
+    /// What the load has done so far, by name.
+    private typealias Ledger = Monitor<[String: Upload]>
+
+    /// Creates, appends, completes, replaces and removes until it is told to stop.
+    private func load(_ client: Int, port: UInt16, _ ledger: Ledger, while goesOn: () -> Bool) throws {
+        func exchange(_ request: Request) throws -> Response { try RawConnection(port: port).exchange(request) }
+        var history = SeededHistory.part(client)
+        var number = 0
+        while goesOn() {
+            number += 1
+            let size = Int.random(in: 1...300_000, using: &history)
+            var upload = Upload(
+                location: "", name: "c\(client)-\(number)", size: size,
+                begin: Int.random(in: 0..<100_000, using: &history), offset: 0)
+            let first = Int.random(in: 0...size, using: &history)
+            let created = try exchange(
+                .creation(
+                    .v8, "PUT", "/files/" + upload.name, complete: false, length: size,
+                    .bytes(Array(upload.content[..<first]))))
+            guard created.status == 201, let location = created.location else {
+                throw WireFailure.server("a creation answered by \(created)")
+            }
+            upload.location = location
+            upload.offset = first
+            ledger.withLock { $0[upload.name] = upload }
+            if history.oneIn(3) { continue }
+            let second = Int.random(in: first...size, using: &history)
+            let middle = try exchange(
+                .append(.v8, upload.location, at: first, complete: false, .bytes(Array(upload.content[first..<second])))
+            )
+            guard middle.status == 204 else { throw WireFailure.server("an append answered by \(middle)") }
+            upload.offset = second
+            ledger.withLock { $0[upload.name] = upload }
+            if history.oneIn(4) { continue }
+            let last = try exchange(
+                .append(.v8, upload.location, at: second, complete: true, .bytes(Array(upload.content[second...]))))
+            guard last.status == 201 else { throw WireFailure.server("a completion answered by \(last)") }
+            upload.isComplete = true
+            ledger.withLock { $0[upload.name] = upload }
+            // One name that is replaced all the time, each time by a whole file of one byte's repetition.
+            let shared = [UInt8](repeating: UInt8(number % 256), count: 200_000)
+            _ = try exchange(Request("PUT", "/files/shared", [], .bytes(shared)))
+        }
+    }
+
+    @Test(
+        "OFF-09 OFF-10 OFF-15: a copy made under load goes on from true offsets, or says that an upload is gone; its files are whole"
+    )
+    func underLoad() throws {
+        print("BackupTests: ONWARD_SEED=\(SeededHistory.runSeed)")
+        try withServer { server in
+            let ledger = Ledger([:])
+            let isOver = Monitor(false)
+            let (port, root) = (server.port, server.root)
+            let copy = server.directory.path + "/copy"
+            let before = try ConcurrentClients.run(5) { client -> [String: Upload] in
+                if client < 4 {
+                    try load(client, port: port, ledger) { !isOver.withLock { $0 } }
+                    return [:]
+                }
+                defer { isOver.withLock { $0 = true } }
+                let hasBegun: Bool? = Deadline.poll(within: .seconds(60)) {
+                    ledger.withLock { $0.count >= 60 } ? true : nil
+                }
+                #expect(hasBegun == true)
+                let told = ledger.withLock { $0 }
+                let backup = try ChildProcess(Self.script, [root, copy])
+                #expect(try backup.awaitEnding(within: .seconds(120)) == .exited(0), "\(backup.errorOutput)")
+                return told
+            }
+            try server.crash()
+            try judge(copy, server, before: before[4], after: ledger.withLock { $0 })
+        }
+    }
+
+    private func judge(
+        _ copy: String, _ server: ServerProcess, before: [String: Upload], after: [String: Upload]
+    ) throws {
+        try FileManager.default.removeItem(atPath: server.root)
+        try FileManager.default.moveItem(atPath: copy, toPath: server.root)
+        try server.restart()
+        var resumed = 0
+        var gone = 0
+        for name in server.publishedNames() where name != "shared" {
+            #expect(server.published(name) == after[name]?.content, "\(name) is not whole")
+        }
+        if let shared = server.published("shared") {
+            #expect(shared.count == 200_000 && Set(shared).count == 1)
+        }
+        for (name, told) in before {
+            let head = try server.exchange(.retrieval(.v8, told.location))
+            if told.isComplete {
+                // It was before the copy began.
+                #expect(server.published(name) == told.content)
+                #expect(head.status == 204 && head.complete == true, "\(head)")
+                continue
+            }
+            if head.status != 204 {
+                // It ended while the copy was made, and its file is there then.
+                #expect([404, 409, 410].contains(head.status), "\(head)")
+                #expect(after[name]?.isComplete == true, "\(name) is gone: \(head)")
+                #expect(server.published(name) == told.content)
+                gone += 1
+                continue
+            }
+            if head.complete == true {
+                #expect(server.published(name) == told.content)
+                continue
+            }
+            let offset = Int(try #require(head.offset))
+            #expect(offset >= told.offset && offset <= told.size, "\(name): \(head), told \(told.offset)")
+            let last = try server.exchange(
+                .append(.v8, told.location, at: offset, complete: true, .bytes(Array(told.content[offset...]))))
+            #expect([200, 201, 204].contains(last.status), "\(last)")
+            #expect(server.published(name) == told.content)
+            resumed += 1
+        }
+        print("BackupTests: \(before.count) uploads before the copy, \(resumed) resumed, \(gone) gone")
+        #expect(resumed > 0)
+        #expect(try server.stop() == .exited(0))
+        try ServeRun(["check", "--root", server.root]).expectSuccess()
+    }
+
+    @Test("a copy is not made over another one, nor of anything else")
+    func refusals() throws {
+        let directory = try TemporaryDirectory()
+        let nothing = try ChildProcess(Self.script, [directory.path, directory.path + "/copy"])
+        #expect(try nothing.awaitEnding() == .exited(74))
+        try withServer { server in
+            try FileManager.default.createDirectory(atPath: directory.path + "/old", withIntermediateDirectories: false)
+            let over = try ChildProcess(Self.script, [server.root, directory.path + "/old"])
+            #expect(try over.awaitEnding() == .exited(1))
+            #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path + "/old").isEmpty)
+        }
+    }
+}
+
+extension ServeRun {
+    func expectSuccess(sourceLocation: SourceLocation = #_sourceLocation) {
+        #expect(ending == .exited(0), "\(output)", sourceLocation: sourceLocation)
+    }
+}
