@@ -34,10 +34,10 @@ final class SQLiteCatalogue: UploadCatalogue {
     func commit(_ change: CatalogueChange) throws(StoreError) { try queue.commit(change) }
 
     func close() {
-        // The writer is the last one to close, and leaves the database in one file.
-        reader.withLock { $0 = nil }
         queue.close()
         thread.join()
+        // After the writer: who only reads leaves the log's files where they are, so that the next start needs no room for them.
+        reader.withLock { $0 = nil }
     }
 
     func row(_ id: UploadID) throws(StoreError) -> CatalogueRow? {

@@ -163,12 +163,15 @@ struct FaultTests {
     @Test("SEC-17: a server that has no descriptors left says so, and goes on when it has some")
     func descriptors() throws {
         try withServer { server in
+            let process = server.process.identifier
+            let listening = sockets(process).count
             let location = try server.begin(.v8, "/files/file.bin", part(0..<Self.begun), length: Self.length)
             let connection = try server.connect()
             #expect(try connection.exchange(.get("/healthz")).status == 200)
-            let process = server.process.identifier
-            let open = Set(
-                try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/fd").compactMap { Int($0) })
+            // The connection of the creation is closed when it is closed on both sides.
+            let isClosed = Deadline.poll(within: .seconds(20)) { sockets(process).count == listening + 1 ? true : nil }
+            #expect(isClosed == true)
+            let open = Set(descriptors(process))
             let free = try #require((0...open.count).first { !open.contains($0) })
             try setDescriptorLimit(free, process)
             let refusal = try connection.exchange(
@@ -185,6 +188,17 @@ struct FaultTests {
             #expect(last.status == 201, "\(last)")
             #expect(server.published("file.bin") == part(0..<Self.length))
             try expectReady(server)
+        }
+    }
+
+    private func descriptors(_ process: pid_t) -> [Int] {
+        ((try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/fd")) ?? []).compactMap { Int($0) }
+    }
+
+    private func sockets(_ process: pid_t) -> [Int] {
+        descriptors(process).filter { number in
+            let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process)/fd/\(number)")
+            return target?.hasPrefix("socket:") ?? false
         }
     }
 
