@@ -34,24 +34,40 @@ struct BackupTests {
     private func load(_ client: Int, port: UInt16, _ ledger: Ledger, while goesOn: () -> Bool) throws {
         func exchange(_ request: Request) throws -> Response { try RawConnection(port: port).exchange(request) }
         var history = SeededHistory.part(client)
-        var number = 0
-        while goesOn() {
-            number += 1
-            let size = Int.random(in: 1...300_000, using: &history)
+        func create(_ name: String, _ size: Int, first: Int) throws -> Upload {
             var upload = Upload(
-                location: "", name: "c\(client)-\(number)", size: size,
-                begin: Int.random(in: 0..<100_000, using: &history), offset: 0)
-            let first = Int.random(in: 0...size, using: &history)
+                location: "", name: name, size: size, begin: Int.random(in: 0..<100_000, using: &history), offset: first
+            )
             let created = try exchange(
                 .creation(
-                    .v8, "PUT", "/files/" + upload.name, complete: false, length: size,
+                    .v8, "PUT", "/files/" + name, complete: false, length: size,
                     .bytes(Array(upload.content[..<first]))))
             guard created.status == 201, let location = created.location else {
                 throw WireFailure.server("a creation answered by \(created)")
             }
             upload.location = location
-            upload.offset = first
-            ledger.withLock { $0[upload.name] = upload }
+            ledger.withLock { $0[name] = upload }
+            return upload
+        }
+        // Some that never end, and get a little more all the time.
+        var growing = try (0..<10).map { try create("g\(client)-\($0)", 3_000_000, first: 0) }
+        var number = 0
+        while goesOn() {
+            number += 1
+            for _ in 0..<5 {
+                let index = Int.random(in: growing.indices, using: &history)
+                let start = growing[index].offset
+                let more = try exchange(
+                    .append(
+                        .v8, growing[index].location, at: start, complete: false,
+                        .bytes(Array(growing[index].content[start..<start + 500]))))
+                guard more.status == 204 else { throw WireFailure.server("an append answered by \(more)") }
+                growing[index].offset += 500
+                ledger.withLock { $0[growing[index].name] = growing[index] }
+            }
+            let size = Int.random(in: 1...300_000, using: &history)
+            let first = Int.random(in: 0...size, using: &history)
+            var upload = try create("c\(client)-\(number)", size, first: first)
             if history.oneIn(3) { continue }
             let second = Int.random(in: first...size, using: &history)
             let middle = try exchange(
@@ -89,7 +105,7 @@ struct BackupTests {
                 }
                 defer { isOver.withLock { $0 = true } }
                 let hasBegun: Bool? = Deadline.poll(within: .seconds(60)) {
-                    ledger.withLock { $0.count >= 60 } ? true : nil
+                    ledger.withLock { $0.count >= 90 } ? true : nil
                 }
                 #expect(hasBegun == true)
                 let told = ledger.withLock { $0 }
