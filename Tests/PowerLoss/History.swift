@@ -167,9 +167,10 @@ final class History {
         guard let index = index(number) else { return }
         let lease = try lease(index, store)
         let rest = uploads[index].content[Int(lease.received)...].prefix(700)
+        // What does not count may be longer than the upload ever becomes.
+        let refuse = ArraySlice<UInt8>(repeating: 0, count: lease.record.length == nil ? 700 : rest.count)
         try lease.beginStaging()
-        // What does not count is not what the upload consists of.
-        try lease.append(commits ? rest : ArraySlice(repeating: 0, count: rest.count))
+        try lease.append(commits ? rest : refuse)
         if commits { try lease.commitStaged() } else { lease.discardStaged() }
     }
 
