@@ -66,12 +66,12 @@ struct CrashTests {
     @Test("OFF-10 CRE-15: a server that is asked to stop keeps all that has arrived, and does not wait for clients")
     func stop() throws {
         try withServer { server in
-            let sent = try (0..<10).map { number in
+            let sent = try (0..<100).map { number in
                 let connection = try server.connect()
                 try connection.send(
                     .creation(.v8, "PUT", "/files/\(number)", complete: true, .declared(10_000_000)))
                 let location = try #require(try connection.readInterim().location)
-                let count = number * 500_000
+                let count = number * 20_000
                 try connection.send(BytePool.repeated(0..<count))
                 return (connection: connection, location: location, count: count)
             }
