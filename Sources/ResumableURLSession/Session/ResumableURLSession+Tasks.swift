@@ -98,6 +98,11 @@ private struct Resumption {
             guard data.kind == kind else {
                 throw TransferError(.resumeDataInvalid, "The resume data is that of another kind of task.")
             }
+            // A task gives its file away and removes it then: it must be one of the session's own.
+            guard kind == .upload || data.path == nil else {
+                throw TransferError(
+                    .resumeDataInvalid, "The resume data is that of a download to a file of its own.")
+            }
             self.data = data
             context = TaskContexts.shared.context(of: data)
             if let given, let request = given.transferRequest {

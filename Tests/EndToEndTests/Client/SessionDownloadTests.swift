@@ -55,6 +55,31 @@ struct SessionDownloadTests {
         }
     }
 
+    @Test("resume data of a download to a file of its own is refused, and stays good: a task would delete that file")
+    func foreignDestination() async throws {
+        try await withServer { server in
+            let bytes = Payload.bytes(3_000_000)
+            try server.publish(bytes, as: "a.bin")
+            let fixture = try SessionFixture()
+            let destination = fixture.directory.path + "/precious"
+            try Data("precious".utf8).write(to: URL(fileURLWithPath: destination))
+            let client = TransferClient(fixture.transfers { $0.rateLimit = 1_000_000 })
+            let download = client.download(TransferRequest(server.url("/files/a.bin")), to: .file(destination))
+            for await event in download.events {
+                if case .received(let position, _) = event, position > 200_000 { break }
+            }
+            let data = try #require(await download.pause())
+            let recorder = SessionRecorder()
+            let task = fixture.session(recorder).downloadTask(withResumeData: data.data)
+            task.resume()
+            #expect(try recorder.error(of: task).code == .unsupportedURL)
+            #expect(FileManager.default.contents(atPath: destination) == Data("precious".utf8))
+            let rest = TransferClient(fixture.transfers())
+            _ = try await rest.resumeDownload(data).value()
+            expectSame([UInt8](try Data(contentsOf: URL(fileURLWithPath: destination))), bytes)
+        }
+    }
+
     @Test("a file that the delegate has moved stays")
     func moved() async throws {
         try await withServer { server in
