@@ -18,16 +18,19 @@ struct PartialFileTests {
     }
 
     /// The record of a partial file with bytes in it, which is closed afterwards.
-    private func leave(_ count: Int = 150_000, synchronized: Bool = true) throws -> DownloadRecord {
+    /// - Parameter synchronized: how many of them are on stable storage; all the others are known by their digest.
+    private func leave(_ count: Int = 150_000, synchronized: Int = 150_000) throws -> DownloadRecord {
         let partial = try PartialFile.create(in: place)
         try partial.begin()
-        try bytes[..<count].withUnsafeBytes { try partial.write($0) }
-        if synchronized { #expect(partial.synchronize() == nil) }
+        try bytes[..<synchronized].withUnsafeBytes { try partial.write($0) }
+        #expect(partial.synchronize() == nil)
+        try bytes[synchronized..<count].withUnsafeBytes { try partial.write($0) }
+        partial.span()
         let mark = partial.mark
         return DownloadRecord(
             destination: directory.path + "/result.bin", partialName: partial.name, inode: partial.inode,
-            received: mark.position, synchronized: mark.position, bootID: BootIdentity.current,
-            tailDigest: mark.tailDigest, entityTag: "\"a\"", total: 200_000)
+            received: mark.span?.end ?? mark.position, synchronized: mark.position, bootID: BootIdentity.current,
+            tailDigest: mark.tailDigest, spanDigest: mark.span?.digest, entityTag: "\"a\"", total: 200_000)
     }
 
     private func path(_ record: DownloadRecord) -> String { directory.path + "/" + record.partialName }
@@ -58,11 +61,11 @@ struct PartialFileTests {
         #expect(try position(record) == 150_000)
     }
 
-    @Test("in the same run of the system all bytes count, those after the record too")
+    @Test("bytes of which the record says nothing do not count, in the same run of the system either")
     func longer() throws {
         let record = try leave()
         try change(record) { file in try bytes[150_000..<160_000].withUnsafeBytes { try file.write($0, at: 150_000) } }
-        #expect(try position(record) == 160_000)
+        #expect(try position(record) == 150_000)
     }
 
     @Test("after a restart of the system only what was synchronised counts")
@@ -72,11 +75,50 @@ struct PartialFileTests {
         try change(record) { file in try bytes[150_000..<160_000].withUnsafeBytes { try file.write($0, at: 150_000) } }
         #expect(try position(record) == 150_000)
         #expect(try FileDescriptor.open(path(record), .readOnly).status().size == 150_000)
-        record.synchronized = 90_000
-        #expect(try position(record) == 90_000)
+        record = try leave(synchronized: 90_000)
         record.bootID = ""
-        try change(record) { try $0.truncate(to: 80_000) }
-        #expect(try position(record) == 80_000)
+        #expect(record.received == 150_000)
+        #expect(try position(record) == 90_000)
+    }
+
+    @Test("in the same run of the system all that the digest covers counts, however little is on stable storage")
+    func unsynchronized() throws {
+        for synchronized in [0, 90_000] {
+            let record = try leave(synchronized: synchronized)
+            #expect(record.isValid && record.received == 150_000 && record.synchronized == synchronized)
+            #expect(try position(record) == 150_000)
+        }
+    }
+
+    @Test("of bytes that are not on stable storage none counts where one of them has changed", arguments: 0..<4)
+    func garbledSpan(damage: Int) throws {
+        for synchronized in [0, 20_000] {
+            var record = try leave(synchronized: synchronized)
+            try change(record) { file in
+                switch damage {
+                case 0: try [UInt8](repeating: 0, count: 100).withUnsafeBytes { try file.write($0, at: 30_000) }
+                case 1: try file.truncate(to: 149_999)
+                case 2: try [UInt8(0)].withUnsafeBytes { try file.write($0, at: 149_999) }
+                default: record.spanDigest = nil
+                }
+            }
+            #expect(try position(record) == Int64(synchronized))
+        }
+    }
+
+    @Test("8 MiB are known by their digest at most; a mark begins anew")
+    func longestSpan() throws {
+        let partial = try PartialFile.create(in: place)
+        try partial.begin()
+        let block = [UInt8](repeating: 5, count: 3 << 20)
+        for _ in 0..<3 { try block.withUnsafeBytes { try partial.write($0) } }
+        partial.span()
+        #expect(partial.mark.position == 0 && partial.mark.span?.end == 8 << 20)
+        #expect(!partial.needsSpan())
+        #expect(partial.synchronize() == nil)
+        #expect(partial.mark.position == 9 << 20 && partial.mark.span == nil)
+        partial.span()
+        #expect(partial.mark.span == nil)
     }
 
     @Test("bytes that are not those that were left are not gone on with, and are removed")

@@ -88,6 +88,7 @@ extension DownloadDriver {
                 if partial.needsSynchronization() {
                     synchronization = Task { await BlockingWork.run { _ = partial.synchronize() } }
                 }
+                if partial.needsSpan() { await BlockingWork.run { partial.span() } }
                 if partial.failure != nil { exchange.cancel() }
                 keepCheckpoint()
             }

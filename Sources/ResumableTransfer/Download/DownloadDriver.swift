@@ -156,9 +156,11 @@ final class DownloadDriver {
             return control.keep(nil, isNews: false)
         }
         guard record != told else { return }
+        // That bytes are known again which are not on stable storage is no news: there is more of it all the time.
+        let isNews = told.map { record.atMark != $0.atMark } ?? true
         told = record
         let data = plan.record(of: record, generation: plan.generation, hasTicket: false)
-        control.keep(try? ResumeData(data), isNews: true)
+        control.keep(try? ResumeData(data), isNews: isNews)
     }
 
     /// What has to be known to resume the download; `nil` where nothing can be resumed.
@@ -168,10 +170,21 @@ final class DownloadDriver {
         var destination: String?
         if case .file(let path) = plan.destination { destination = path }
         return DownloadRecord(
-            destination: destination, partialName: partial.name, inode: partial.inode, received: mark.position,
-            synchronized: mark.position, bootID: BootIdentity.current, tailDigest: mark.tailDigest,
-            entityTag: representation.entityTag?.serialized, lastModified: representation.lastModified,
-            date: representation.date, total: representation.total, mediaType: representation.mediaType,
-            contentCoding: representation.contentCoding, digest: representation.digest)
+            destination: destination, partialName: partial.name, inode: partial.inode,
+            received: mark.span?.end ?? mark.position, synchronized: mark.position, bootID: BootIdentity.current,
+            tailDigest: mark.tailDigest, spanDigest: mark.span?.digest, entityTag: representation.entityTag?.serialized,
+            lastModified: representation.lastModified, date: representation.date, total: representation.total,
+            mediaType: representation.mediaType, contentCoding: representation.contentCoding,
+            digest: representation.digest)
+    }
+}
+
+extension DownloadRecord {
+    /// The same without what is not on stable storage.
+    fileprivate var atMark: DownloadRecord {
+        var record = self
+        record.received = synchronized
+        record.spanDigest = nil
+        return record
     }
 }

@@ -12,6 +12,15 @@ final class PartialFile: BodySink {
         var position: Int64
         /// SHA-256 of the last 64 KiB before it, in hexadecimal.
         var tailDigest: String?
+        /// What is known again of the bytes behind it.
+        var span: Span?
+    }
+
+    /// Bytes behind a mark that can be known again, for as long as the system runs.
+    struct Span: Sendable, Hashable {
+        var end: Int64
+        /// SHA-256 of all bytes from the mark to the end, in hexadecimal.
+        var digest: String
     }
 
     private struct State {
@@ -30,6 +39,8 @@ final class PartialFile: BodySink {
         /// In monotonic nanoseconds.
         var synchronizedAt = SystemClock.monotonicNanoseconds()
         var isSynchronizing = false
+        /// In monotonic nanoseconds.
+        var spannedAt = SystemClock.monotonicNanoseconds()
         /// After it the file takes in nothing more.
         var failure: Errno?
         /// Whether bytes that were written may be lost although they can be read.
@@ -190,9 +201,40 @@ final class PartialFile: BodySink {
             return state.withLock { state in
                 state.isUnsynchronizable = true
                 state.isSynchronizing = false
+                state.mark.span = nil
                 state.failure = state.failure ?? error
                 return state.failure
             }
+        }
+    }
+
+    // MARK: What is not on stable storage
+
+    /// Bytes behind the mark that are known again at most: so much is read over and over.
+    private static let longestSpan: Int64 = 8 << 20
+    private static let spanPause: Int64 = 500_000_000
+
+    /// Whether it is time to call ``span()``.
+    func needsSpan() -> Bool {
+        let now = SystemClock.monotonicNanoseconds()
+        return state.withLock { state in
+            let known = state.mark.span?.end ?? state.mark.position
+            let end = min(state.position, state.mark.position + Self.longestSpan)
+            return state.failure == nil && end > known && now - state.spannedAt >= Self.spanPause
+        }
+    }
+
+    /// Takes the digest of what is behind the mark, so that it is not lost with the process.
+    func span() {
+        let (name, mark, position) = state.withLock { state in
+            state.spannedAt = SystemClock.monotonicNanoseconds()
+            return (state.name, state.mark.position, state.position)
+        }
+        let end = min(position, mark + Self.longestSpan)
+        guard end > mark, let digest = try? digest(of: mark..<end) else { return }
+        state.withLock { state in
+            guard state.name == name, state.mark.position == mark else { return }
+            state.mark.span = Span(end: end, digest: digest)
         }
     }
 
@@ -206,12 +248,21 @@ final class PartialFile: BodySink {
 
     private func tailDigest(upTo position: Int64) throws(Errno) -> String? {
         guard position > 0 else { return nil }
-        let start = max(0, position - Self.tailSize)
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(position - start), alignment: 1)
+        return try digest(of: max(0, position - Self.tailSize)..<position)
+    }
+
+    private func digest(of range: Range<Int64>) throws(Errno) -> String {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: min(range.count, 1 << 20), alignment: 1)
         defer { buffer.deallocate() }
-        guard try descriptor().read(into: buffer, at: start) == buffer.count else { throw .inputOutput }
         var digest = RunningDigest(.sha256)
-        digest.update(UnsafeRawBufferPointer(buffer))
+        var offset = range.lowerBound
+        while offset < range.upperBound {
+            let wanted = Int(min(Int64(buffer.count), range.upperBound - offset))
+            let count = try read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: offset)
+            guard count > 0 else { throw .inputOutput }
+            digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            offset += Int64(count)
+        }
         return digest.finalized().hexadecimal
     }
 
@@ -311,11 +362,14 @@ extension PartialFile {
     private func trustedSize(_ record: DownloadRecord) throws(Errno) -> Int64? {
         let size = try descriptor().status().size
         if let total = record.total, size > total { return nil }
+        guard size >= record.synchronized else { return nil }
+        if try tailDigest(upTo: record.synchronized) != record.tailDigest { return nil }
+        // What was not on stable storage may be anything: once the system went down, after the disk has failed, or by
+        // somebody's hand. Bytes are believed that are known again, all of them.
         let isSameRun = !record.bootID.isEmpty && record.bootID == BootIdentity.current
-        // What was not on stable storage when the system went down may be anything, and so may its length.
-        if !isSameRun, record.synchronized < record.received { return min(size, record.synchronized) }
-        guard size >= record.received else { return nil }
-        if record.received > 0, try tailDigest(upTo: record.received) != record.tailDigest { return nil }
-        return isSameRun ? size : record.synchronized
+        guard isSameRun, record.received > record.synchronized, size >= record.received,
+            let known = record.spanDigest, try digest(of: record.synchronized..<record.received) == known
+        else { return record.synchronized }
+        return record.received
     }
 }

@@ -15,8 +15,10 @@ struct DownloadRecord: Sendable, Hashable, Codable {
     var synchronized: Int64
     /// Of the system while `received` was written.
     var bootID: String
-    /// SHA-256 of the last 64 KiB of what was received, in hexadecimal.
+    /// SHA-256 of the last 64 KiB of what was on stable storage, in hexadecimal.
     var tailDigest: String?
+    /// SHA-256 of all bytes that were received and not on stable storage, in hexadecimal; `nil` where there were none.
+    var spanDigest: String?
 
     /// The validators and the length of the representation, as the server told them.
     var entityTag: String?
@@ -35,6 +37,7 @@ struct DownloadRecord: Sendable, Hashable, Codable {
         if let total, total < received { return false }
         if let destination, !destination.hasPrefix("/") || destination.utf8.contains(0) { return false }
         if let tailDigest, tailDigest.utf8.count != 64 { return false }
+        if let spanDigest, spanDigest.utf8.count != 64 { return false }
         return PartialFile.isName(partialName, for: destination.map(PartialFile.lastComponent))
     }
 }

@@ -72,7 +72,7 @@ struct DownloadResumptionTests {
         #expect(error?.code == .paused && error?.resumeData != nil)
     }
 
-    @Test("what was kept at a checkpoint is gone on with after a crash, with the bytes that came later")
+    @Test("what was kept at a checkpoint is gone on with after a crash; bytes of which it does not tell come again")
     func checkpoint() async throws {
         let server = try server()
         let fixture = try UploadFixture()
@@ -85,10 +85,8 @@ struct DownloadResumptionTests {
         _ = await download.pause()
         let data = try #require(checkpoint)
         #expect(data.position == 0)
-        for _ in 0..<1 {
-            let result = try await TransferClient(fixture.client.configuration).resumeDownload(data).value()
-            #expect(result.received == 1_100_000)
-        }
+        let result = try await TransferClient(fixture.client.configuration).resumeDownload(data).value()
+        #expect(result.received == 2_000_000)
         expectSame(fixture.result, bytes)
     }
 
