@@ -21,6 +21,21 @@ import Testing
         #expect(!Fields.isSecret(name))
     }
 
+    @Test("what is not known is not given away")
+    func allowed() {
+        let fields: Fields = [
+            "Accept": "*/*", "accept-language": "de", "User-Agent": "x", "Content-Type": "text/plain",
+            "If-None-Match": "*", "Upload-Offset": "7", "Repr-Digest": "x", "Prefer": "respond-async",
+            "Range": "bytes=1-", "X-Tenant": "7", "X-Badge": "7", "Authorization": "x", "Content-Secret": "x",
+            "Referer": "http://h/?key=1", "Acceptor": "7",
+        ]
+        #expect(
+            fields.withoutSecrets.map(\.name) == [
+                "Accept", "accept-language", "User-Agent", "Content-Type", "If-None-Match", "Upload-Offset",
+                "Repr-Digest", "Prefer", "Range",
+            ])
+    }
+
     @Test("what describes the representation goes with the creation alone")
     func partition() {
         let fields: Fields = [

@@ -9,7 +9,7 @@ extension ResumeRecord {
     static func uploadSample(
         request: TransferRequest = TransferRequest(
             "https://host.example/files/?key=private", method: .post,
-            fields: ["Content-Type": "text/plain", "X-Tenant": "seven"]),
+            fields: ["Content-Type": "text/plain", "Prefer": "seven"]),
         hasTicket: Bool = false
     ) -> ResumeRecord {
         let limits = UploadLimits(maxSize: 1 << 40, minSize: 0, maxAppendSize: 1 << 20, minAppendSize: 5, maxAge: 60)

@@ -30,7 +30,7 @@ import Testing
         #expect(data.position == 40)
         #expect(data.total == 100)
         #expect(data.request.method == .post)
-        #expect(data.request.fields["X-Tenant"] == "seven")
+        #expect(data.request.fields["Prefer"] == "seven")
     }
 
     @Test("CLI-31: credentials are not in it, and its description names neither query nor upload resource")
@@ -56,7 +56,7 @@ import Testing
     @Test("what is too large for it is not issued")
     func tooLarge() {
         let request = TransferRequest(
-            "http://host.example/", fields: ["X-Long": String(repeating: "a", count: 65_000)])
+            "http://host.example/", fields: ["Accept": String(repeating: "a", count: 65_000)])
         #expect(throws: TransferError.self) { try ResumeData(.uploadSample(request: request)) }
     }
 
@@ -82,8 +82,8 @@ import Testing
             ("https://host.example/uploads/capability", "uploads/capability"),
             ("https://host.example/uploads/capability", "https://me:pass@host.example/uploads/capability"),
             ("/tmp/source.bin", "source.bin"), ("/tmp/source.bin", "/tmp/\\u0000"),
-            ("\"X-Tenant\",\"seven\"", "\"X-Tenant\",\"seven\\r\\nX: y\""),
-            ("\"X-Tenant\",\"seven\"", "\"Authorization\",\"seven\""), ("\"X-Tenant\",\"seven\"", "\"X-Tenant\""),
+            ("\"Prefer\",\"seven\"", "\"Prefer\",\"seven\\r\\nX: y\""),
+            ("\"Prefer\",\"seven\"", "\"Authorization\",\"seven\""), ("\"Prefer\",\"seven\"", "\"Prefer\""),
             ("\"POST\"", "\"PO ST\""), ("\"dialect\":8", "\"dialect\":9"), ("\"upload\":", "\"uploads\":"),
         ])
     func contradictions(change: (String, String)) throws {

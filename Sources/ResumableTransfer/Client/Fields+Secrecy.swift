@@ -16,9 +16,22 @@ extension Fields {
             || words.contains { name.contains($0) }
     }
 
+    /// Whether the value of a field of this name is known to authorise nobody, so that other origins and whoever reads
+    /// resume data may see it. What nobody has heard of may authorise somebody.
+    static func isHarmless(_ name: String) -> Bool {
+        let name = name.lowercased()
+        guard !isSecret(name) else { return false }
+        let known: Set<String> = [
+            "accept", "cache-control", "host", "last-modified", "pragma", "prefer", "priority", "range", "repr-digest",
+            "user-agent",
+        ]
+        return known.contains(name) || belongsToTransfer(name)
+            || ["accept-", "content-", "if-", "want-"].contains { name.hasPrefix($0) }
+    }
+
     /// The same without what may authorise somebody.
     var withoutSecrets: Fields {
-        Fields(filter { !Fields.isSecret($0.name) }.map { ($0.name, $0.value) })
+        Fields(filter { Fields.isHarmless($0.name) }.map { ($0.name, $0.value) })
     }
 
     /// The same with the values of secrets hidden, and of those named.

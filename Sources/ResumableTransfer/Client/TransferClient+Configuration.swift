@@ -6,7 +6,8 @@ import ResumableUpload
 extension TransferClient {
     /// How a client's transfers behave.
     public struct Configuration: Sendable {
-        /// Sent with every request. Those that may authorise somebody never go to another origin.
+        /// Sent with every request. To another origin go those alone that are known to authorise nobody (`Accept…`,
+        /// `User-Agent`, `Content-…`, conditions, and a few more).
         public var fields = Fields()
         /// Called before every request, so that credentials can be renewed. What it adds is never stored, and it is not
         /// called for requests to another origin than that of the caller's URI. What it throws ends the transfer.

@@ -9,7 +9,9 @@ public struct TransferRequest: Sendable, Hashable {
     /// stands for POST.
     public var method: Method
     /// Fields of the request. Those that describe the representation (`Content-Type`, `Content-Disposition`,
-    /// `Repr-Digest`, …) and conditions go with the creation of an upload alone, all others with every request.
+    /// `Repr-Digest`, …) and conditions go with the creation of an upload alone, all others with every request. Resume
+    /// data and requests to other origins have those alone that are known to authorise nobody (`Accept…`, `User-Agent`,
+    /// `Content-…`, conditions, and a few more): give the others again with the rest of the transfer.
     public var fields: Fields
 
     public init(_ uri: String, method: Method = .get, fields: Fields = [:]) {

@@ -153,7 +153,7 @@ struct DownloadRefusalTests {
         for name in ["Authorization", "Cookie", "X-Api-Key", "X-Auth-Token"] { #expect(first.contains(name)) }
         let second = try #require(other.requests.first).fields
         for name in ["Authorization", "Cookie", "X-Api-Key", "X-Auth-Token"] { #expect(!second.contains(name)) }
-        #expect(second["X-Tenant"] == "7")
+        #expect(second["X-Tenant"] == nil)
         #expect(second["Host"] == "127.0.0.1:\(other.port)")
         #expect(calls.turn() == 2)
         let shown = fixture.observed.map { "\($0.message) \($0.fields)" }.joined()

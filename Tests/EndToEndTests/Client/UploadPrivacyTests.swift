@@ -116,6 +116,27 @@ struct UploadPrivacyTests {
         #expect(calls.withLock { $0 } == 1)
     }
 
+    @Test("CLI-31: of fields that nobody knows none goes to another origin, and none into resume data")
+    func unknownFields() async throws {
+        let file = ScriptedFile(bytes: bytes)
+        let other = try ScriptedServer { try file.serve($0, $1, cut: 200_000) }
+        let first = try ScriptedServer { _, reply in try reply.respond(307, ["Location": other.url + "/there"]) }
+        let fixture = try UploadFixture {
+            $0.fields = ["X-Badge": "SECRET", "Accept": "text/plain"]
+            $0.retry.triesWithoutProgress = 0
+        }
+        let download = try fixture.download(first.url + "/x", ["X-Member": "SECRET", "User-Agent": "Test/1"])
+        let data = try #require(await download.failure()?.resumeData)
+        #expect(first.requests.allSatisfy { $0.fields["X-Badge"] == "SECRET" && $0.fields["X-Member"] == "SECRET" })
+        #expect(!other.requests.isEmpty)
+        for request in other.requests {
+            #expect(!request.fields.contains { $0.value.contains("SECRET") })
+            #expect(request.fields["Accept"] == "text/plain" && request.fields["User-Agent"] == "Test/1")
+        }
+        #expect(!String(decoding: data.data, as: UTF8.self).contains("SECRET"))
+        #expect(data.request.fields["User-Agent"] == "Test/1")
+    }
+
     @Test("a user and password in the URI become Basic credentials")
     func userinfo() async throws {
         let model = ScriptedUpload()

@@ -106,7 +106,7 @@ struct UploadServerTests {
             let first = try UploadFixture()
             let source = try first.file(bytes)
             let proxy = try HoldingProxy(upstream: server.port, limit: 1_000_000)
-            let request = TransferRequest(proxy.url + "/files/a.bin", method: .put, fields: ["X-Tenant": "7"])
+            let request = TransferRequest(proxy.url + "/files/a.bin", method: .put, fields: ["Prefer": "7"])
             let upload = first.client.upload(request, from: source)
             for await event in upload.events {
                 if case .progress(let sent, _, _) = event, sent > 300_000 { break }
@@ -143,7 +143,7 @@ struct UploadServerTests {
             expectSame(server.published("a.bin") ?? [], bytes)
             #expect(last.progress.fractionCompleted == 1)
             #expect(first.tickets.isEmpty)
-            #expect(second.observed.contains { $0.fields["X-Tenant"] == "7" })
+            #expect(second.observed.contains { $0.fields["Prefer"] == "7" })
         }
     }
 
