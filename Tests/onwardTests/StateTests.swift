@@ -56,7 +56,7 @@ struct StateTests {
         let place = try Place()
         let directory = try PrivateDirectory.of(place.path + "/x")
         let saved = SavedTransfer(
-            identity: Self.identity, options: .init(tokenFile: "/t"), batch: "b", savedAt: 5,
+            identity: Self.identity, options: .init(tokenFile: "/t"), savedAt: 5,
             resumeData: Self.resumeData)
         try directory.replace("x.state", with: try saved.encoded())
         let data = try #require(try directory.read("x.state"))
@@ -89,7 +89,7 @@ struct StateTests {
     @Test("Decoding damaged states never traps, whatever byte is wrong")
     func damaged() throws {
         let saved = SavedTransfer(
-            identity: Self.identity, options: .init(), batch: nil, savedAt: 5, resumeData: Self.resumeData)
+            identity: Self.identity, options: .init(), savedAt: 5, resumeData: Self.resumeData)
         let whole = try saved.encoded()
         var generator = SystemRandomNumberGenerator()
         for _ in 0..<300 {

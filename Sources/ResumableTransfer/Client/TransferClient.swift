@@ -44,13 +44,15 @@ public final class TransferClient: Sendable {
 
     /// Forgets what `data` stands for: deletes the upload resource from the server, or the partial file of a download
     /// from the disk. One that is gone already is no error.
+    /// - Parameter request: in place of the request that the data names; its fields and the user in its URI authorise
+    ///   the deletion of an upload.
     /// - Throws: where it could not be done; the data can be used then as before.
-    public func discard(_ data: ResumeData) async throws(TransferError) {
+    public func discard(_ data: ResumeData, request: TransferRequest? = nil) async throws(TransferError) {
         try core.storage.redeem(data)
         do throws(TransferError) {
             switch data.record.content {
             case .upload:
-                try await Upload(core: core, plan: UploadPlan(discarding: data)).discard()
+                try await Upload(core: core, plan: UploadPlan(discarding: data, request: request)).discard()
             case .download(let record):
                 try core.storage.discard(record)
             }

@@ -44,11 +44,11 @@ struct UploadPlan: Sendable {
     }
 
     /// For the deletion of the upload resource, which needs no source.
-    init(discarding data: ResumeData) throws(TransferError) {
+    init(discarding data: ResumeData, request: TransferRequest?) throws(TransferError) {
         guard case .upload(let record) = data.record.content else {
             throw TransferError(.resumeDataInvalid, "This resume data is not that of an upload.")
         }
-        self.init(data.record, record, source: DataSource(Data()), request: nil, isResumable: false)
+        self.init(data.record, record, source: DataSource(Data()), request: request, isResumable: false)
     }
 
     private init(

@@ -38,6 +38,14 @@ extension ClientSettings {
         return TransferClient(configuration)
     }
 
+    /// The request that `data` names, with the fields of these settings.
+    func request(_ data: ResumeData) -> TransferRequest {
+        var request = data.request
+        for field in fields { request.fields.remove(field.name) }
+        for field in fields { request.fields.append(field.name, field.value) }
+        return request
+    }
+
     private static func isReadable(_ path: String) -> Bool {
         (try? FileDescriptor.open(path, [.readOnly, .nonBlocking])) != nil
     }

@@ -20,10 +20,7 @@ struct DownloadJob: Sendable {
     /// The rest of a download, with what its state remembers.
     init(_ saved: SavedTransfer, _ resumeData: ResumeData, chosenState: String?, _ settings: ClientSettings) {
         identity = saved.identity
-        var request = resumeData.request
-        for field in settings.fields { request.fields.remove(field.name) }
-        for field in settings.fields { request.fields.append(field.name, field.value) }
-        self.request = request
+        request = settings.request(resumeData)
         self.settings = settings.completed(by: saved.options)
         self.chosenState = chosenState
     }
@@ -34,10 +31,9 @@ struct DownloadJob: Sendable {
             let state = try StateFile.claim(identity, chosen: chosenState)
             // The lock lasts as long as this.
             defer { withExtendedLifetime(state) {} }
-            if settings.restarts { try await state.forget(settings) }
+            if settings.restarts { try await state.forget(settings, request, report) }
             let client = try settings.client(for: report)
-            let run = TransferRun(
-                state: state, options: settings.saved, batch: nil, report: report, signals: signals)
+            let run = TransferRun(state: state, options: settings.saved, report: report, signals: signals)
             let status = await download(client, run)
             await client.shutDown()
             return status

@@ -8,7 +8,6 @@ struct TransferRun: Sendable {
 
     let state: StateFile
     let options: SavedTransfer.Options
-    let batch: String?
     let report: TransferReport
     let signals: SignalWatch
 
@@ -68,7 +67,7 @@ struct TransferRun: Sendable {
     func save(_ data: ResumeData) {
         let hadFailed = state.saveFailure != nil
         let position = report.position
-        state.save(data, options: options, batch: batch, sent: position.kind == .put ? position.moved : nil)
+        state.save(data, options: options, sent: position.kind == .put ? position.moved : nil)
         if !hadFailed, let failure = state.saveFailure {
             report.warn("what is needed to go on later cannot be saved: \(failure)")
         }

@@ -9,12 +9,8 @@ struct UploadJob: Sendable {
     let settings: ClientSettings
     /// Where the state lies, if the user says so.
     let chosenState: String?
-    /// The command with several files to which it belongs.
-    let batch: FinishedFiles?
 
-    init(
-        _ path: String, to url: TransferURL, _ settings: ClientSettings, batch: FinishedFiles? = nil
-    ) {
+    init(_ path: String, to url: TransferURL, _ settings: ClientSettings) {
         let method = settings.method ?? (url.isCollection ? .post : .put)
         identity = .put(path, url, method: method)
         var fields = settings.fields
@@ -25,19 +21,14 @@ struct UploadJob: Sendable {
         request = TransferRequest(url.request, method: method, fields: fields)
         self.settings = settings
         chosenState = settings.stateFile
-        self.batch = batch
     }
 
     /// The rest of an upload, with what its state remembers.
     init(_ saved: SavedTransfer, _ resumeData: ResumeData, chosenState: String?, _ settings: ClientSettings) {
         identity = saved.identity
-        var request = resumeData.request
-        for field in settings.fields { request.fields.remove(field.name) }
-        for field in settings.fields { request.fields.append(field.name, field.value) }
-        self.request = request
+        request = settings.request(resumeData)
         self.settings = settings.completed(by: saved.options)
         self.chosenState = chosenState
-        batch = saved.batch.map { FinishedFiles($0) }
     }
 
     func run(_ report: TransferReport, _ signals: SignalWatch) async -> ExitStatus {
@@ -47,9 +38,8 @@ struct UploadJob: Sendable {
             // The lock lasts as long as this.
             defer { withExtendedLifetime(state) {} }
             let source = try Self.source(identity.path)
-            if settings.restarts { try await state.forget(settings) }
-            let run = TransferRun(
-                state: state, options: settings.saved, batch: batch?.batch, report: report, signals: signals)
+            if settings.restarts { try await state.forget(settings, request, report) }
+            let run = TransferRun(state: state, options: settings.saved, report: report, signals: signals)
             let client = try settings.client(for: report, keptBy: run)
             let status = await upload(source, client, run)
             await client.shutDown()
@@ -112,7 +102,7 @@ struct UploadJob: Sendable {
         }
         // A PUT that succeeds has made the resource that it was sent to.
         let location = result.location ?? (request.method == .put ? identity.url : nil)
-        batch?.add(FinishedFiles.Entry(identity.path, status: status, location: location))
+        FinishedFiles.add(FinishedFiles.Entry(identity.path, status: status, location: location), of: identity)
         // Told before the state goes: whoever is killed in between finds the same answer again, and sends nothing twice.
         run.report.completed(
             status: status, location: location, size: result.acknowledged, isAnswerLost: result.isResponseLost)

@@ -117,6 +117,53 @@ struct StateCommandTests {
         #expect(home.stateNames.count == 1)
     }
 
+    /// A server that takes uploads in without an end, and deletes them for those who show a key.
+    private func lockedServer() throws -> ScriptedServer {
+        try ScriptedServer { request, reply in
+            if request.method == "DELETE" {
+                let isAllowed =
+                    request.fields["X-Key"] == "1" || request.fields["Authorization"]?.hasPrefix("Basic") == true
+                return try reply.respond(isAllowed ? 204 : 403)
+            }
+            try reply.interim(104, ["Location": "/uploads/1", "Upload-Draft-Interop-Version": "8"])
+            try reply.discardBody()
+        }
+    }
+
+    @Test("cancel sends the fields that --header gives")
+    func cancelWithHeader() throws {
+        let server = try lockedServer()
+        let home = try CommandHome()
+        try interrupt(home, server.url + "/files/a")
+        let state = String(try #require(home.stateNames.first).dropLast(".state".count))
+        try home.run("cancel", state).expect(77)
+        try home.run("cancel", "--header", "X-Key: 1", state).expect(0)
+        #expect(home.stateNames == [])
+    }
+
+    @Test("--restart deletes the upload with what authorises the new one, and tells where it cannot")
+    func restartWithCredentials() throws {
+        let server = try lockedServer()
+        let home = try CommandHome()
+        func restart(_ name: String, _ words: String...) throws -> (CommandRun, deletion: ReceivedRequest?) {
+            try interrupt(home, server.url + "/files/" + name, name)
+            let before = server.requests.count
+            let run = try home.start(["put", "--restart", "--limit-rate", "1M", home.path + "/" + name] + words)
+            // The deletion, and then the creation.
+            #expect(server.awaitRequests(before + 2))
+            run.process.kill(SIGKILL)
+            _ = try run.process.awaitEnding()
+            return (run, server.requests.dropFirst(before).first { $0.method == "DELETE" })
+        }
+        let first = try restart("a", "--header", "X-Key: 1", server.url + "/files/a")
+        #expect(first.deletion?.fields["X-Key"] == "1")
+        #expect(!first.0.errors.contains("could not be deleted"))
+        let second = try restart("b", server.url.replacing("http://", with: "http://me:you@") + "/files/b")
+        #expect(second.deletion?.fields["Authorization"]?.hasPrefix("Basic ") == true)
+        let third = try restart("c", server.url + "/files/c")
+        #expect(third.deletion != nil && third.0.errors.contains("could not be deleted"))
+    }
+
     @Test("--state puts the state elsewhere; resume and cancel find it by its path")
     func elsewhere() throws {
         try withServer { server in

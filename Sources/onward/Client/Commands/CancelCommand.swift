@@ -34,8 +34,10 @@ enum CancelCommand {
                 throw CommandFailure(.noSource, "no-such-state", "there is no state '\(name)' any more")
             }
             isKept = true
-            try await discard(resumeData, try settings.completed(by: saved.options).client())
+            let settings = settings.completed(by: saved.options)
+            try await discard(resumeData, settings.request(resumeData), try settings.client())
             state.remove()
+            FinishedFiles.cancel(saved.identity)
             let what =
                 saved.identity.kind == .put ? "the upload is deleted on the server" : "the partial file is deleted"
             report.note("Forgot \(StateFile.subject(of: saved.identity)); \(what).")
@@ -47,10 +49,10 @@ enum CancelCommand {
     }
 
     private static func discard(
-        _ data: ResumeData, _ client: TransferClient
+        _ data: ResumeData, _ request: TransferRequest, _ client: TransferClient
     ) async throws(CommandFailure) {
         do throws(TransferError) {
-            try await client.discard(data)
+            try await client.discard(data, request: request)
         } catch {
             await client.shutDown()
             throw CommandFailure(error)

@@ -60,28 +60,34 @@ enum PutCommand {
         _ plan: Plan, _ settings: ClientSettings, _ report: TransferReport, _ signals: SignalWatch
     ) async -> ExitStatus {
         guard plan.paths.count > 1 else {
-            return await UploadJob(plan.paths[0], to: plan.url, settings).run(report, signals)
+            let job = UploadJob(plan.paths[0], to: plan.url, settings)
+            let status = await job.run(report, signals)
+            if status == .done { FinishedFiles.conclude(job.identity) }
+            return status
         }
-        let finished = FinishedFiles(plan.paths.map { UploadJob($0, to: plan.url, settings).identity })
+        let jobs = plan.paths.map { UploadJob($0, to: plan.url, settings) }
+        let finished = FinishedFiles(jobs.map(\.identity))
         if settings.restarts { finished.forget() }
+        finished.begin(jobs.map(\.identity))
         var result = ExitStatus.done
-        for path in plan.paths {
-            if let entry = finished.entry(of: path) {
-                skip(entry, UploadJob(path, to: plan.url, settings), report)
+        for job in jobs {
+            if let entry = finished.entry(of: job.identity.path) {
+                skip(entry, job, report)
                 continue
             }
-            let status = await UploadJob(path, to: plan.url, settings, batch: finished).run(report, signals)
+            let status = await job.run(report, signals)
             result = .worse(result, status)
             // What interrupted one would interrupt all others, after as long a wait.
             if status == .tryAgain || signals.isStopRequested { break }
         }
-        if result == .done { finished.forget() }
+        if result == .done { finished.forget() } else { finished.forgetIfVain() }
+        for job in jobs { FinishedFiles.conclude(job.identity) }
         return result
     }
 
-    /// Tells of a file that an earlier run of the command has sent.
+    /// Tells of a file that an earlier run has sent.
     private static func skip(_ entry: FinishedFiles.Entry, _ job: UploadJob, _ report: TransferReport) {
         report.begin(job.identity, kept: entry.size, total: entry.size, reference: job.identity.name)
-        report.completed(status: entry.status, location: entry.location, size: entry.size)
+        report.completed(status: entry.status, location: entry.location, size: entry.size, isEarlier: true)
     }
 }

@@ -8,8 +8,8 @@ enum ResumeCommand {
             usage: onward resume [OPTIONS] [STATE]
 
             Goes on with every interrupted transfer, or with one. STATE is what 'onward status'
-            shows, or the path of a state file. Credentials that were given with --header are
-            not kept: give them again.
+            shows, or the path of a state file. Of what was given with --header, credentials and
+            fields that onward does not know are not kept: give them again.
             """,
         options: ClientSettings.resumeOptions)
 
@@ -69,7 +69,10 @@ enum ResumeCommand {
         report.note("Going on with \(StateFile.subject(of: saved.identity))")
         switch (saved.identity.kind, resumeData.kind) {
         case (.put, .upload):
-            return await UploadJob(saved, resumeData, chosenState: reference.chosen, settings).run(report, signals)
+            let job = UploadJob(saved, resumeData, chosenState: reference.chosen, settings)
+            let status = await job.run(report, signals)
+            if status == .done { FinishedFiles.conclude(job.identity) }
+            return status
         case (.get, .download):
             return await DownloadJob(saved, resumeData, chosenState: reference.chosen, settings).run(report, signals)
         case (.put, .download), (.get, .upload):

@@ -38,6 +38,12 @@ enum Narration {
         }
     }
 
+    /// A file that is not sent again.
+    static func sentEarlier(_ identity: TransferIdentity, status: Int, location: String?) -> String {
+        let place = DisplayText.printable(TransferURL.shown(location ?? identity.url))
+        return "\(DisplayText.printable(identity.fileName)) was already sent by an earlier run: \(place) (\(status))"
+    }
+
     /// How to go on after an interruption.
     /// - Parameter reference: of the state; `nil` where nothing is kept.
     static func advice(_ position: TransferPosition, reference: String?) -> String {

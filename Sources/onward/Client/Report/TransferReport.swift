@@ -81,7 +81,10 @@ final class TransferReport: Sendable {
     }
 
     /// The transfer is done.
-    func completed(status: Int, location: String?, size: Int64?, isAnswerLost: Bool = false) {
+    /// - Parameter isEarlier: by an earlier run.
+    func completed(
+        status: Int, location: String?, size: Int64?, isAnswerLost: Bool = false, isEarlier: Bool = false
+    ) {
         state.withLock { state in
             guard let identity = state.identity else { return }
             if let size {
@@ -97,9 +100,12 @@ final class TransferReport: Sendable {
                 Self.appendSubject(&line, identity)
                 Console.output(line.text)
             case .terminal, .lines:
-                let text = Narration.completed(
-                    identity, state.position, status: status, location: location, isAnswerLost: isAnswerLost,
-                    moved: state.position.moved - state.startPosition, seconds: Self.now - state.start)
+                let text =
+                    isEarlier
+                    ? Narration.sentEarlier(identity, status: status, location: location)
+                    : Narration.completed(
+                        identity, state.position, status: status, location: location, isAnswerLost: isAnswerLost,
+                        moved: state.position.moved - state.startPosition, seconds: Self.now - state.start)
                 write(text, &state)
             case .quiet: break
             }

@@ -15,8 +15,6 @@ struct SavedTransfer: Sendable, Hashable, Codable {
     var version = currentVersion
     var identity: TransferIdentity
     var options: Options
-    /// The command with several files to which it belongs, if it does.
-    var batch: String?
     /// Bytes up to which an upload had handed them out; the server may have kept less.
     var sent: Int64?
     /// Seconds since 1970.

@@ -2,8 +2,11 @@ import ResumableTransfer
 
 extension StateFile {
     /// Forgets what an earlier run left, on the server too as far as that can be done quickly.
+    /// - Parameter request: of the transfer that begins anew; what authorises it authorises the deletion.
     /// - Throws: where the user named a file that is none of a state of this command.
-    func forget(_ settings: ClientSettings) async throws(CommandFailure) {
+    func forget(
+        _ settings: ClientSettings, _ request: TransferRequest, _ report: TransferReport
+    ) async throws(CommandFailure) {
         let earlier: (saved: SavedTransfer, resumeData: ResumeData)?
         do throws(CommandFailure) {
             earlier = try load()
@@ -17,8 +20,12 @@ extension StateFile {
             brief.retries = 0
             brief.stallTimeout = 5
             let client = try brief.client()
-            // What cannot be deleted now expires.
-            do throws(TransferError) { try await client.discard(earlier.resumeData) } catch {}
+            do throws(TransferError) {
+                try await client.discard(earlier.resumeData, request: request)
+            } catch {
+                let what = earlier.saved.identity.kind == .put ? "upload" : "partial file"
+                report.warn("the \(what) of an earlier run could not be deleted: \(CommandFailure(error).message)")
+            }
             await client.shutDown()
         }
         remove()

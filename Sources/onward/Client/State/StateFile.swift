@@ -91,9 +91,9 @@ final class StateFile: Sendable {
 
     /// Keeps what a later run needs. A failure is kept for ``saveFailure``: the transfer goes on.
     /// - Parameter sent: bytes up to which an upload has handed them out.
-    func save(_ resumeData: ResumeData, options: SavedTransfer.Options, batch: String?, sent: Int64?) {
+    func save(_ resumeData: ResumeData, options: SavedTransfer.Options, sent: Int64?) {
         let saved = SavedTransfer(
-            identity: identity, options: options, batch: batch, sent: sent, savedAt: SystemClock.realtimeSeconds(),
+            identity: identity, options: options, sent: sent, savedAt: SystemClock.realtimeSeconds(),
             resumeData: resumeData.data)
         let data = try? saved.encoded()
         // One after the other: the transfer saves before it sends, and whoever follows it as it goes on.
