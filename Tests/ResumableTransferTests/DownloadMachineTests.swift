@@ -126,7 +126,23 @@ struct DownloadMachineTests {
         #expect(isTaken(["Last-Modified": same, "ETag": "W/\"a\""]))
         #expect(!isTaken(["Last-Modified": other]))
         #expect(!isTaken(["Last-Modified": same, "ETag": "W/\"b\""]))
-        #expect(!isTaken([:]))
+    }
+
+    @Test("RNG-27: an answer to If-Range with a date need not tell the date again, but the whole size")
+    func dateLeftOut() {
+        let modified = DownloadMachine.now - 7200
+        func isTaken(_ range: String, _ fields: Fields = [:], total: Int64? = 100) -> Bool {
+            var machine = DownloadMachine.sample(entityTag: "W/\"a\"", lastModified: modified, total: total)
+            let answer = fields.merging(["Content-Range": "bytes \(range)"])
+            if case .resume = machine.reception(206, answer) { return true } else { return false }
+        }
+        #expect(isTaken("40-99/100"))
+        #expect(isTaken("40-99/100", ["ETag": "W/\"a\""]))
+        #expect(isTaken("40-99/100", total: nil))
+        #expect(!isTaken("40-99/101") && !isTaken("40-99/*") && !isTaken("41-99/100"))
+        #expect(!isTaken("40-99/100", ["ETag": "W/\"b\""]))
+        #expect(!isTaken("40-99/100", ["Last-Modified": "rubbish"]))
+        #expect(!isTaken("40-99/100", ["Content-Encoding": "gzip"]))
     }
 
     @Test("RNG-28: several parts in one response are not taken")

@@ -74,9 +74,15 @@ extension DownloadRepresentation {
         }
     }
 
+    /// Whether an answer to `If-Range` need not tell the validator again: a date (RFC 9110 section 15.3.7), but no tag.
+    private var mayLeaveValidatorOut: Bool {
+        if case .lastModified = validator { true } else { false }
+    }
+
     /// Whether the bytes of a partial response of which `part` was told go with those at hand.
-    func isContinued(by part: DownloadRepresentation) -> Bool {
-        guard hasSameValidator(as: part) == true else { return false }
+    /// - Parameter isSizeTold: whether the response tells the size of the whole representation.
+    func isContinued(by part: DownloadRepresentation, isSizeTold: Bool) -> Bool {
+        guard hasSameValidator(as: part) ?? (isSizeTold && mayLeaveValidatorOut) else { return false }
         // Both may be left out of an answer to If-Range (RFC 9110 section 15.3.7).
         if let coding = part.contentCoding, coding != contentCoding { return false }
         guard let theirs = part.digest, let digest else { return true }
