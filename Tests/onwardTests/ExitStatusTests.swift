@@ -12,10 +12,10 @@ struct ExitStatusTests {
             .paused: 75, .cancelled: 75, .shutDown: 75, .hostNotFound: 75, .cannotConnect: 75, .proxyFailed: 75,
             .connectionLost: 75, .timedOut: 75, .serverUnavailable: 75, .insecureConnection: 69, .offsetConflict: 69,
             .refused: 69, .gone: 69, .tooLarge: 69, .offsetLost: 69, .offsetImpossible: 69, .locationChanged: 69,
-            .locationUnusable: 69, .digestMismatch: 69, .tooManyRedirects: 69, .insecureRedirect: 69,
-            .protocolViolation: 69, .unauthorized: 77, .noSuchSource: 66, .sourceChanged: 65, .sourceUnavailable: 74,
-            .destinationUnusable: 74, .storageUnusable: 74, .resumeDataInvalid: 74, .authorizationFailed: 74,
-            .invalidRequest: 64, .resumeDataUsed: 70, .internalFailure: 70,
+            .locationUnusable: 69, .digestMismatch: 69, .resumptionUnsupported: 69, .tooManyRedirects: 69,
+            .insecureRedirect: 69, .protocolViolation: 69, .unauthorized: 77, .noSuchSource: 66, .sourceChanged: 65,
+            .sourceUnavailable: 74, .destinationUnusable: 74, .storageUnusable: 74, .resumeDataInvalid: 74,
+            .authorizationFailed: 74, .invalidRequest: 64, .resumeDataUsed: 70, .internalFailure: 70,
         ]
         #expect(onward.ExitStatus(code).rawValue == expected[code])
         // What the library calls an interruption can be gone on with.

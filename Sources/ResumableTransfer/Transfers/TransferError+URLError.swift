@@ -11,7 +11,7 @@ extension TransferError {
         case .tooManyRedirects: -1007
         case .insecureRedirect, .locationUnusable: -1010
         case .serverUnavailable, .offsetConflict, .refused, .offsetLost, .offsetImpossible, .locationChanged,
-            .protocolViolation:
+            .resumptionUnsupported, .protocolViolation:
             -1011
         case .unauthorized: status == 403 ? -1102 : -1013
         case .authorizationFailed: -1013

@@ -40,6 +40,8 @@ public struct TransferError: Error, Sendable {
         case locationUnusable = "location-unusable"
         /// The bytes at the other end are not those of the source.
         case digestMismatch = "digest-mismatch"
+        /// The server does not support resumable uploads, and the upload was to go in parts.
+        case resumptionUnsupported = "resumption-unsupported"
         case tooManyRedirects = "too-many-redirects"
         /// A redirection from https to http.
         case insecureRedirect = "insecure-redirect"

@@ -43,6 +43,11 @@ extension UploadDriver {
         case .answerLost:
             TransferError(
                 .protocolViolation, "The server ended the upload before it had everything, and its answer was lost.")
+        case .resumptionUnsupported(let status):
+            TransferError(
+                .resumptionUnsupported,
+                "The server does not support resumable uploads (\(status)). An empty or incomplete file may have been stored.",
+                status: status, response: response)
         case .locationChanged: TransferError(.locationChanged, "The server named two resources for one upload.")
         case .locationUnusable(.insecure):
             TransferError(.locationUnusable, "The server named an upload resource that is less secure.")

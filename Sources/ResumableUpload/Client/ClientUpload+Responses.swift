@@ -95,7 +95,7 @@ extension ClientUpload {
     /// Takes the upload resource of a final response; false: there is none to go on with.
     private mutating func takeLocation(_ answer: Answer) -> Bool {
         guard let location = answer.head.location else {
-            if resumption == nil { fail(.notResumable(.status(answer.status))) }
+            if resumption == nil { fail(.resumptionUnsupported(answer.status)) }
             return resumption != nil
         }
         if let known = resumption {

@@ -32,6 +32,9 @@ public enum UploadFailure: Error, Sendable, Hashable {
     case exhausted(lastReason: UploadInterruption)
     /// An interruption before the server had told an upload resource, of a request that must not be repeated.
     case notResumable(UploadInterruption)
+    /// The server took a request that was not to complete the upload, and told no upload resource: it does not support
+    /// resumable uploads, and may have taken what it got for everything.
+    case resumptionUnsupported(Status)
     case redirectLoop
     case cancelled
 }

@@ -40,8 +40,8 @@ extension ExitStatus {
                 .serverUnavailable:
                 .tryAgain
             case .insecureConnection, .offsetConflict, .refused, .gone, .tooLarge, .offsetLost, .offsetImpossible,
-                .locationChanged, .locationUnusable, .digestMismatch, .tooManyRedirects, .insecureRedirect,
-                .protocolViolation:
+                .locationChanged, .locationUnusable, .digestMismatch, .resumptionUnsupported, .tooManyRedirects,
+                .insecureRedirect, .protocolViolation:
                 .unavailable
             case .unauthorized: .notAllowed
             case .noSuchSource: .noSource

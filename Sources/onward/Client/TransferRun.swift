@@ -106,6 +106,8 @@ struct TransferRun: Sendable {
             return "Give credentials with --token-file or --header"
                 + (isKept ? "; the same command goes on then." : ".")
         case .unavailable where failure.code == TransferError.Code.gone.rawValue: return "The same command begins anew."
+        case .unavailable where failure.code == TransferError.Code.resumptionUnsupported.rawValue:
+            return "Try again without --careful and --append-size: they need a server that can resume."
         case .unavailable, .inputOutput:
             return isKept ? "What was sent is kept: the same command tries to go on, --restart begins anew." : nil
         default: return nil

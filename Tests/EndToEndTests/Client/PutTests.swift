@@ -193,6 +193,23 @@ struct PutTests {
         #expect(quiet.errors == "" && quiet.output == "")
     }
 
+    @Test("A server that knows nothing of resumption, and an upload in parts: 69, with advice")
+    func withoutResumption() throws {
+        let server = try ScriptedServer { _, reply in
+            try reply.discardBody()
+            try reply.respond(201)
+        }
+        let home = try CommandHome()
+        let file = try home.file([1, 2, 3])
+        for option in [["--careful"], ["--append-size", "2"]] {
+            let run = try home.run(["put", "--json"] + option + [file, server.url + "/x"])
+            try run.expect(69)
+            #expect(try run.objects().last?.text("code") == "resumption-unsupported")
+            #expect(run.errors.contains("without --careful and --append-size"))
+        }
+        #expect(server.requests.count == 2 && home.stateNames == [])
+    }
+
     @Test("--retries 2: the third failure without progress ends it with 75")
     func retries() throws {
         let server = try ScriptedServer { _, reply in try reply.respond(503, ["Retry-After": "0"]) }

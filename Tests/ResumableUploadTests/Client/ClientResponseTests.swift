@@ -69,7 +69,17 @@ import Testing
         var upload = ClientUpload.fresh(style: .careful)
         _ = try upload.request()
         upload.answer(201, v8.head(complete: false))
-        #expect(upload.failed() == .notResumable(.status(201)))
+        #expect(upload.failed() == .resumptionUnsupported(201))
+    }
+
+    @Test("a success without a word of the protocol ends an upload in parts: the server knows nothing of it")
+    func withoutResumption() throws {
+        for (style, most) in [(CreationStyle.careful, nil), (.optimistic, 40 as Int64?)] {
+            var upload = ClientUpload.fresh(style: style, maximumContent: most)
+            _ = try upload.request()
+            upload.answer(201, sent: most ?? 0)
+            #expect(upload.failed() == .resumptionUnsupported(201) && upload.resumption == nil)
+        }
     }
 
     @Test("an upload resource that must not be used ends a careful creation", arguments: [false, true])
