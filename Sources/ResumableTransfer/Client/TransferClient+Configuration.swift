@@ -21,7 +21,8 @@ extension TransferClient {
         /// Bytes that the content of one upload request has at most, the creation's included.
         public var maximumContent: Int64?
         public var retry = RetryPolicy()
-        /// After how long without a byte in either direction a request counts as interrupted; `nil`: never.
+        /// After how long without a byte in either direction a request counts as interrupted; `nil`: never. A connection has
+        /// as long to be made, its TLS handshake included, and never more than 30 seconds.
         public var stallTimeout: Duration? = .seconds(60)
         public var httpVersion: HTTPVersion = .automatic
         /// A file of PEM certificates that are trusted in place of the system's.

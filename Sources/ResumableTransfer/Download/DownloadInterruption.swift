@@ -20,7 +20,7 @@ extension DownloadInterruption {
     init(_ failure: TransportFailure) {
         self =
             switch failure {
-            case .resolve, .connect, .proxy: .unreachable
+            case .resolve, .connect, .connectStalled, .proxy: .unreachable
             case .stalled: .stall
             case .connectionLost, .cancelled, .sourceFailed, .sinkFailed: .connection
             default: .unusableConnection

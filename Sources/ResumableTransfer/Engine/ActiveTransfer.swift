@@ -22,6 +22,8 @@ final class ActiveTransfer {
     private var watch: ActivityWatch
     private var reports = ProgressReports()
     private let gate: Int64?
+    /// Whether the stall timeout bounds the time that a connection may take to be made.
+    private let isStallLimit: Bool
     private var gateOpensAt: Int64?
     private let sockets: ConnectionSockets
     private var socket: Int32?
@@ -41,6 +43,7 @@ final class ActiveTransfer {
         self.easy = easy
         self.sockets = sockets
         gate = request.gate?.nanoseconds
+        isStallLimit = request.connectTimeout == request.stallTimeout
         receiver = ResponseReceiver(request, pacer: pacer)
         watch = ActivityWatch(limit: request.stallTimeout, now: now)
         if let content = request.sentContent {
@@ -191,7 +194,8 @@ final class ActiveTransfer {
         if receiver.isWhole { return result(nil) }
         // Newer versions of libcurl do not take the end before the end.
         if code == CURLE_READ_ERROR, sender?.isGivenUp == true { return result(nil, isContentWhole: false) }
-        return result(TransportFailure(code, of: easy, isConnected: isConnected), isContentWhole: false)
+        let failure = TransportFailure(code, of: easy, isConnected: isConnected, isStallLimit: isStallLimit)
+        return result(failure, isContentWhole: false)
     }
 
     func result(_ failure: TransportFailure?) -> TransportResult { result(failure, isContentWhole: receiver.isWhole) }

@@ -11,6 +11,7 @@ extension EasyHandle {
         set(CURLOPT_TCP_KEEPALIVE, 1)
         set(CURLOPT_FOLLOWLOCATION, 0)
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+        set(CURLOPT_CONNECTTIMEOUT_MS, Int(clamping: max(request.connectTimeout.nanoseconds / 1_000_000, 1)))
         set(request.settings, isSecure: request.uri.prefix(6).lowercased() == "https:")
         if request.method == "HEAD" {
             // As a custom method it would wait for content.
@@ -34,7 +35,6 @@ extension EasyHandle {
     private static let bufferSize = 512 << 10
 
     private func set(_ settings: TransportSettings, isSecure: Bool) {
-        set(CURLOPT_CONNECTTIMEOUT_MS, Int(clamping: max(settings.connectTimeout.nanoseconds / 1_000_000, 1)))
         if let file = settings.caFile {
             set(CURLOPT_CAINFO, file)
             set(CURLOPT_PROXY_CAINFO, file)

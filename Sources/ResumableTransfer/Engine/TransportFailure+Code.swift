@@ -2,7 +2,8 @@ import CCurl
 
 extension TransportFailure {
     /// What libcurl's code means.
-    init(_ code: CURLcode, of easy: EasyHandle, isConnected: Bool) {
+    /// - Parameter isStallLimit: whether a connection has no more time to be made than the stall timeout.
+    init(_ code: CURLcode, of easy: EasyHandle, isConnected: Bool, isStallLimit: Bool) {
         let message = easy.text(of: code)
         switch code {
         // That a proxy refuses a tunnel has no code of its own.
@@ -13,9 +14,11 @@ extension TransportFailure {
         case CURLE_COULDNT_RESOLVE_HOST: self = .resolve
         case CURLE_COULDNT_RESOLVE_PROXY, CURLE_PROXY: self = .proxy
         case CURLE_COULDNT_CONNECT: self = .connect
-        case CURLE_OPERATION_TIMEDOUT where !isConnected: self = .connect
+        case CURLE_OPERATION_TIMEDOUT where !isConnected: self = isStallLimit ? .connectStalled : .connect
         // The connection was cut in the midst of the handshake: nothing is wrong with the certificate.
-        case CURLE_SSL_CONNECT_ERROR where onward_easy_long(easy.pointer, CURLINFO_OS_ERRNO) != 0: self = .connect
+        case CURLE_SSL_CONNECT_ERROR
+        where onward_easy_long(easy.pointer, CURLINFO_OS_ERRNO) != 0 || Self.tellsOfEnd(message):
+            self = .connect
         case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CERTPROBLEM,
             CURLE_SSL_CIPHER, CURLE_SSL_CRL_BADFILE, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS,
             CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED,
@@ -26,5 +29,11 @@ extension TransportFailure {
             self = .protocolViolation(message)
         default: self = .connectionLost(code: Int32(code.rawValue), message: message)
         }
+    }
+
+    /// Whether OpenSSL says that the peer ended the connection, and not why: it has no code for that, and the system
+    /// no error where the end came in order.
+    private static func tellsOfEnd(_ message: String) -> Bool {
+        ["SSL_ERROR_SYSCALL", "unexpected eof", "SSL_ERROR_ZERO_RETURN"].contains { message.contains($0) }
     }
 }

@@ -6,6 +6,8 @@ enum TransportFailure: Error, Sendable, Hashable {
     case resolve
     /// No connection in time.
     case connect
+    /// No connection, or no end of its TLS handshake, within ``TransportRequest/stallTimeout``.
+    case connectStalled
     /// The proxy was not found, or it refused.
     case proxy
     /// No secure connection, or the certificate is not to be trusted.

@@ -14,6 +14,7 @@ struct TransportRequest: Sendable {
     var gate: Duration?
     /// For how long no byte may move in either direction, once there is a connection, before the exchange ends as
     /// ``TransportFailure/stalled``. Waiting for the response counts; time at the gate or under the rate limit does not.
+    /// A connection that is not there after as long, secured if need be, ends it as ``TransportFailure/connectStalled``.
     var stallTimeout: Duration?
     /// Bytes of content a second, in each direction.
     var rateLimit: Int64?
@@ -23,6 +24,9 @@ struct TransportRequest: Sendable {
 }
 
 extension TransportRequest {
+    /// How long a connection may take to be made.
+    var connectTimeout: Duration { min(settings.connectTimeout, stallTimeout ?? settings.connectTimeout) }
+
     /// The content that goes out: none with HEAD.
     var sentContent: TransportContent? { method == "HEAD" ? nil : content }
 }

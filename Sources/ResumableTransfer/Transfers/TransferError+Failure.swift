@@ -10,6 +10,7 @@ extension TransferError {
         case .tls(let text):
             self.init(.insecureConnection, "A secure connection could not be made.", underlying: text)
         case .connectionLost(_, let text): self.init(.connectionLost, "The connection was lost.", underlying: text)
+        case .connectStalled: self.init(.timedOut, "No connection was made within the stall timeout.")
         case .stalled: self.init(.timedOut, "Nothing moved for the stall timeout.")
         case .cancelled: self.init(.cancelled, "The request was cancelled.")
         case .sourceFailed(let offset, let error):

@@ -205,7 +205,7 @@ extension UploadInterruption {
     init(_ failure: TransportFailure) {
         self =
             switch failure {
-            case .resolve, .connect, .proxy: .unreachable
+            case .resolve, .connect, .connectStalled, .proxy: .unreachable
             case .stalled: .stall
             case .connectionLost, .cancelled, .sourceFailed, .sinkFailed: .connection
             case .tls, .invalidRequest, .unsupportedURI, .tooManyRedirects, .protocolViolation: .unusableConnection

@@ -1,0 +1,52 @@
+import Foundation
+import Glibc
+import ResumableTransfer
+import SystemCalls
+import Testing
+
+@Suite("Client: TLS handshakes that do not end", .blocking, .timeLimit(.minutes(15)))
+struct HandshakeTests {
+    /// A server that says nothing to the first message of a handshake.
+    /// - Parameter isCut: whether it closes the connection then.
+    private func server(isCut: Bool, _ connections: UploadInventory) throws -> LoopbackListener {
+        try LoopbackListener("handshake") { connection, _ in
+            _ = connections.turn()
+            let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 1)
+            defer { buffer.deallocate() }
+            // All of it at once: unread bytes would make the end a reset.
+            _ = Glibc.read(connection.rawValue, buffer.baseAddress, buffer.count)
+            if !isCut { LoopbackListener.awaitEnd(of: connection, within: .seconds(600)) }
+        }
+    }
+
+    @Test("one that the server cuts is an interruption and is tried again", arguments: [true, false])
+    func cut(isUpload: Bool) async throws {
+        let connections = UploadInventory()
+        let server = try server(isCut: true, connections)
+        let fixture = try UploadFixture { $0.retry.triesWithoutProgress = 2 }
+        let uri = "https://127.0.0.1:\(server.port)/a"
+        let error =
+            isUpload
+            ? await fixture.client.upload(TransferRequest(uri), from: DataSource(Data([1]))).failure()
+            : await (try fixture.download(uri)).failure()
+        #expect(error?.code == .cannotConnect, "\(String(describing: error))")
+        #expect(connections.turn() == 4)
+    }
+
+    @Test("the stall timeout holds for it, too", arguments: [true, false])
+    func stall(isUpload: Bool) async throws {
+        let connections = UploadInventory()
+        let server = try server(isCut: false, connections)
+        let fixture = try UploadFixture {
+            $0.retry.triesWithoutProgress = 1
+            $0.stallTimeout = .milliseconds(300)
+        }
+        let uri = "https://127.0.0.1:\(server.port)/a"
+        let error =
+            isUpload
+            ? await fixture.client.upload(TransferRequest(uri), from: DataSource(Data())).failure()
+            : await (try fixture.download(uri)).failure()
+        #expect(error?.code == .timedOut, "\(String(describing: error))")
+        #expect(connections.turn() == 3)
+    }
+}
