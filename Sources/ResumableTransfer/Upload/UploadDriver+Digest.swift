@@ -34,6 +34,9 @@ extension UploadDriver {
                 }
                 offset += Int64(count)
             } catch {
+                if error == .changed {
+                    return .failure(TransferError(.sourceChanged, "The source has changed while it was read."))
+                }
                 return .failure(TransferError(.sourceUnavailable, "The source cannot be read.", underlying: "\(error)"))
             }
         }

@@ -27,6 +27,18 @@ private final class StreamSource: UploadSource {
     func release(upTo offset: Int64) { acknowledged(upTo: offset) }
 }
 
+/// Two mebibytes that change once the first of them was read.
+private struct ChangingSource: UploadSource {
+    var length: Int64? { 2 << 20 }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SourceError) -> Int {
+        guard offset < 1 << 20 else { throw .changed }
+        return buffer.count
+    }
+
+    func acknowledged(upTo offset: Int64) {}
+}
+
 @Suite("Client: sources of uploads", .blocking, .timeLimit(.minutes(15)))
 struct UploadSourceTests {
     private let bytes = Payload.bytes(1_000_000)
@@ -50,6 +62,17 @@ struct UploadSourceTests {
         #expect(result.status == 200)
         #expect(source.releasedUpTo >= 300_000)
         #expect(server.requests.first?.fields["Transfer-Encoding"] == "chunked")
+    }
+
+    @Test("a source that changes while its digest is taken has changed; nothing is sent")
+    func changedMeanwhile() async throws {
+        let server = try ScriptedServer { _, reply in try reply.respond(500) }
+        let fixture = try UploadFixture { $0.sendsDigest = true }
+        let error = await fixture.client.upload(
+            TransferRequest(server.url + "/x", method: .put), from: ChangingSource()
+        ).failure()
+        #expect(error?.code == .sourceChanged && error?.resumeData == nil)
+        #expect(server.requests.isEmpty)
     }
 
     @Test("CLI-27 CLI-29: a source that ends at the edge of an append is finished")
