@@ -32,6 +32,19 @@ extension FileDescriptor {
         _ = try retryingOnInterrupt { linkat(rawValue, path, other.rawValue, newPath, 0) }
     }
 
+    /// Gives a file that was opened as `nameless` its name, which must not exist: EEXIST (linkat(2), by way of /proc, for
+    /// the direct one is for root).
+    public func link(to directory: FileDescriptor, as path: String) throws(Errno) {
+        _ = try retryingOnInterrupt {
+            linkat(AT_FDCWD, processPath, directory.rawValue, path, AT_SYMLINK_FOLLOW)
+        }
+    }
+
+    /// Whether ``link(to:as:)`` can find the file: where /proc is.
+    public var canBeLinked: Bool { access(processPath, F_OK) == 0 }
+
+    private var processPath: String { "/proc/self/fd/\(rawValue)" }
+
     /// Moves a name into another directory of the same file system in one step, over whatever file was there
     /// (renameat(2)).
     public func rename(from path: String, to other: FileDescriptor, as newPath: String) throws(Errno) {

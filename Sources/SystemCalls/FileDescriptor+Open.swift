@@ -18,6 +18,9 @@ extension FileDescriptor {
         public static let noFollow = OpenFlags(rawValue: O_NOFOLLOW)
         /// Does not wait for the other end of a FIFO.
         public static let nonBlocking = OpenFlags(rawValue: O_NONBLOCK)
+        /// A new file without a name, in the directory that is named in its place. Not every file system knows such files:
+        /// EOPNOTSUPP, EISDIR or ENOENT.
+        public static let nameless = OpenFlags(rawValue: 0x400000 | O_DIRECTORY)  // O_TMPFILE, which needs _GNU_SOURCE.
     }
 
     /// Opens `path`, relative to the working directory (open(2)).

@@ -22,6 +22,7 @@ struct PartialFileTests {
     private func leave(_ count: Int = 150_000, synchronized: Int = 150_000) throws -> DownloadRecord {
         let partial = try PartialFile.create(in: place)
         try partial.begin()
+        try partial.appear()
         try bytes[..<synchronized].withUnsafeBytes { try partial.write($0) }
         #expect(partial.synchronize() == nil)
         try bytes[synchronized..<count].withUnsafeBytes { try partial.write($0) }
@@ -51,6 +52,25 @@ struct PartialFileTests {
     }
 
     private var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? [] }
+
+    @Test("it has no name before it appears, and becomes the result all the same")
+    func nameless() throws {
+        let partial = try PartialFile.create(in: place)
+        try partial.begin()
+        try bytes.withUnsafeBytes { try partial.write($0) }
+        // The server sends another one.
+        try partial.begin()
+        try bytes.withUnsafeBytes { try partial.write($0) }
+        #expect(names.isEmpty)
+        partial.remove()
+        #expect(try partial.publish() == directory.path + "/result.bin")
+        #expect(names == ["result.bin"])
+        #expect([UInt8](try Data(contentsOf: URL(filePath: directory.path + "/result.bin"))) == bytes)
+        let other = try PartialFile.create(in: place)
+        try other.appear()
+        try other.appear()
+        #expect(Set(names) == ["result.bin", other.name])
+    }
 
     // MARK: Going on
 
@@ -211,6 +231,7 @@ struct PartialFileTests {
     @Test("bytes beyond the end are not written")
     func overrun() throws {
         let partial = try PartialFile.create(in: place)
+        try partial.appear()
         partial.goOn(at: 0, end: 10)
         #expect(throws: Errno.fileTooLarge) { try bytes[..<11].withUnsafeBytes { try partial.write($0) } }
         #expect(partial.isOverrun && partial.position == 10 && partial.failure == nil)
@@ -263,6 +284,7 @@ struct PartialFileTests {
     @Test("a file that somebody put in its place does not become the result")
     func replaced() throws {
         let partial = try PartialFile.create(in: place)
+        try partial.appear()
         try FileManager.default.removeItem(atPath: directory.path + "/" + partial.name)
         _ = try directory.file(partial.name, [1])
         #expect(throws: Errno.noSuchFile) { try partial.publish() }

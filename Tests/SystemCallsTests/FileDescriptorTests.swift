@@ -48,6 +48,16 @@ import Testing
         }
     }
 
+    @Test func aFileWithoutANameGetsOne() throws {
+        try withDirectory { directory, _ in
+            let file = try directory.open(at: ".", [.readWrite, .nameless], mode: 0o640)
+            #expect(try directory.entryNames() == [] && file.status().isRegular && file.canBeLinked)
+            try file.link(to: directory, as: "a")
+            #expect(try directory.status(at: "a").inode == file.status().inode)
+            #expect(throws: Errno.fileExists) { try file.link(to: directory, as: "a") }
+        }
+    }
+
     @Test func linksAreNotFollowed() throws {
         try withDirectory { directory, path in
             try FileManager.default.createSymbolicLink(atPath: path + "/l", withDestinationPath: "/etc")

@@ -40,7 +40,9 @@ extension TransferClient {
         /// when it is needed first. It must belong to the user and be writable by nobody else.
         public var storageDirectory: String = Self.defaultStorageDirectory
         /// Called with what a later process needs to go on with an upload, whenever that has changed. Content whose loss it
-        /// would prevent is not sent before it returns: save it here to survive a crash at any moment.
+        /// would prevent is not sent before it returns: save it here to survive a crash at any moment. Called for a download
+        /// to a file, too, once it is whole and before it has its name; what is saved then tells a later process that there
+        /// is nothing left to do.
         public var checkpointed: (@Sendable (ResumeData) async -> Void)?
         /// Told the head of every message sent and received, interim responses included, on some thread, in order for
         /// each transfer.

@@ -12,6 +12,7 @@ extension DownloadDriver {
         }
         representation = machine.representation
         try await checkDigest(of: partial, size: size)
+        try await keepWhole(partial)
         let path = try await BlockingWork.run {
             Result { () throws(TransferError) in
                 do throws(Errno) {
@@ -24,6 +25,25 @@ extension DownloadDriver {
         tellProgress()
         return DownloadResult(
             status: head.status, fields: head.fields, path: path, size: size, received: received, requests: requests)
+    }
+
+    /// Lets a later process know that all is there, before the partial file is gone: it finds the file under its name
+    /// then (``PartialFile/isPublished(_:in:)``).
+    private func keepWhole(_ partial: PartialFile) async throws(TransferError) {
+        if let failure = await BlockingWork.run({ partial.synchronize() }) {
+            throw DownloadDriver.destinationError(failure)
+        }
+        keepCheckpoint()
+        guard case .file = plan.destination, let data = control.checkpoint else { return }
+        await core.configuration.checkpointed?(data)
+    }
+
+    /// An earlier run has done everything but tell.
+    func finish(published path: String, size: Int64) -> DownloadResult {
+        progress.totalUnitCount = size
+        progress.completedUnitCount = size
+        control.events.send(.received(size, total: size))
+        return DownloadResult(status: .ok, fields: Fields(), path: path, size: size, received: 0, requests: 0)
     }
 
     private func checkDigest(of partial: PartialFile, size: Int64) async throws(TransferError) {

@@ -53,8 +53,13 @@ extension DownloadDriver {
                 case .resume(_, let end):
                     partial.goOn(at: request.start, end: end)
                     return .write(partial)
-                case .replace:
-                    guard (try? partial.begin()) != nil else { return .abort }
+                case .replace(let representation):
+                    do throws(Errno) {
+                        try partial.begin()
+                        if representation.validator != nil { try partial.appear() }
+                    } catch {
+                        return .abort
+                    }
                     return .write(partial)
                 case .complete, .doubtful, .redirection, .refusal: return .write(kept)
                 case .unfit, .violation: return .abort

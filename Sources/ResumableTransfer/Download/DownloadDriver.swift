@@ -59,7 +59,12 @@ final class DownloadDriver {
             if control.stop == nil { control.events.send(.started(total: plan.resumed?.total)) }
             try checkRequest()
             if let stop = control.stop, stop != .cancel(deleting: true) { throw error(of: stop) }
-            try await preparePartial()
+            switch try await openPartial() {
+            case .published(let path, let size):
+                if let stop = control.stop, stop != .pause { throw error(of: stop) }
+                return .success(finish(published: path, size: size))
+            case .partial(let partial, let isOld): prepare(partial, isOld: isOld)
+            }
             return .success(try await transfer())
         } catch {
             return .failure(await concluding(error))
@@ -81,13 +86,22 @@ final class DownloadDriver {
         }
     }
 
+    private enum Opened: Sendable {
+        case partial(PartialFile, isOld: Bool)
+        /// The file has its name already.
+        case published(path: String, size: Int64)
+    }
+
     /// Opens the partial file of an earlier run, or makes a new one.
-    private func preparePartial() async throws(TransferError) {
+    private func openPartial() async throws(TransferError) -> Opened {
         let plan = plan
         let storage = core.storage
-        let (partial, isOld) = try await BlockingWork.run {
+        return try await BlockingWork.run {
             Result { () throws(TransferError) in try DownloadDriver.openPartial(plan, storage) }
         }.get()
+    }
+
+    private func prepare(_ partial: PartialFile, isOld: Bool) {
         self.partial = partial
         guard isOld, let resumed = plan.resumed else { return }
         let known = DownloadRepresentation(resumed)
@@ -99,7 +113,7 @@ final class DownloadDriver {
 
     private static func openPartial(
         _ plan: DownloadPlan, _ storage: TransferStorage
-    ) throws(TransferError) -> (PartialFile, isOld: Bool) {
+    ) throws(TransferError) -> Opened {
         guard let place = try PartialPlace.open(plan.destination, storage: storage) else {
             throw TransferError(.destinationUnusable, "There is no directory for the file.")
         }
@@ -108,12 +122,15 @@ final class DownloadDriver {
             _ = try place.existing()
             if let resumed = plan.resumed {
                 switch try PartialFile.open(resumed, in: place) {
-                case .usable(let partial): return (partial, true)
-                case .unusable: break
+                case .usable(let partial): return .partial(partial, isOld: true)
+                case .unusable:
+                    if let path = try PartialFile.isPublished(resumed, in: place) {
+                        return .published(path: path, size: resumed.received)
+                    }
                 case .busy: isBusy = true
                 }
             }
-            if !isBusy { return (try PartialFile.create(in: place), false) }
+            if !isBusy { return .partial(try PartialFile.create(in: place), isOld: false) }
         } catch {
             throw destinationError(error)
         }

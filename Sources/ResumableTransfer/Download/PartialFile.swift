@@ -23,8 +23,10 @@ final class PartialFile: BodySink {
         var digest: String
     }
 
-    private struct State {
+    struct State {
         var name: String
+        /// Whether the file has that name, or none as yet.
+        var isNamed: Bool
         /// `nil` once it is closed.
         var descriptor: FileDescriptor?
         /// Where the next byte goes.
@@ -51,13 +53,13 @@ final class PartialFile: BodySink {
 
     let place: PartialPlace
     let inode: UInt64
-    private let state: Monitor<State>
+    let state: Monitor<State>
 
     /// - Parameter descriptor: open for reading and writing, and locked.
-    private init(_ place: PartialPlace, _ name: String, _ descriptor: FileDescriptor, inode: UInt64) {
+    init(_ place: PartialPlace, _ name: String, _ descriptor: FileDescriptor, inode: UInt64, isNamed: Bool) {
         self.place = place
         self.inode = inode
-        state = Monitor(State(name: name, descriptor: descriptor))
+        state = Monitor(State(name: name, isNamed: isNamed, descriptor: descriptor))
     }
 
     /// Lets the file go. The engine may keep this object for a while, but not the file.
@@ -65,23 +67,45 @@ final class PartialFile: BodySink {
         state.withLock { $0.descriptor = nil }
     }
 
-    private func descriptor() throws(Errno) -> FileDescriptor {
+    func descriptor() throws(Errno) -> FileDescriptor {
         guard let descriptor = state.withLock({ $0.descriptor }) else { throw .badDescriptor }
         return descriptor
     }
 
-    /// Makes an empty one.
+    /// Makes an empty one. It has no name before ``appear()``, where the file system knows files without: for as long as
+    /// nobody could go on with it, nothing of it is left when the process is killed.
     static func create(in place: PartialPlace) throws(Errno) -> PartialFile {
         let name = PartialFile.name(for: place.destinationName)
         // What everybody may read in the end, everybody may read before; the mask applies.
-        let descriptor = try place.directory.open(
-            at: name, [.readWrite, .create, .exclusive, .noFollow], mode: place.destinationName == nil ? 0o600 : 0o666)
+        let mode: UInt32 = place.destinationName == nil ? 0o600 : 0o666
+        var nameless = try? place.directory.open(at: ".", [.readWrite, .nameless], mode: mode)
+        if nameless?.canBeLinked == false { nameless = nil }
+        let isNamed = nameless == nil
+        let descriptor =
+            if let nameless {
+                nameless
+            } else {
+                try place.directory.open(at: name, [.readWrite, .create, .exclusive, .noFollow], mode: mode)
+            }
         guard try lock(descriptor) else { throw .wouldBlock }
-        return PartialFile(place, name, descriptor, inode: try descriptor.status().inode)
+        return PartialFile(place, name, descriptor, inode: try descriptor.status().inode, isNamed: isNamed)
+    }
+
+    /// Gives the file its name, if it has none: from now on somebody may go on with it.
+    func appear() throws(Errno) {
+        let (name, isNamed) = state.withLock { ($0.name, $0.isNamed) }
+        guard !isNamed else { return }
+        do throws(Errno) {
+            try descriptor().link(to: place.directory, as: name)
+            state.withLock { $0.isNamed = true }
+        } catch {
+            state.withLock { $0.failure = error }
+            throw error
+        }
     }
 
     /// Whether no other transfer has it; a file system without locks says nothing about that.
-    private static func lock(_ descriptor: FileDescriptor) throws(Errno) -> Bool {
+    static func lock(_ descriptor: FileDescriptor) throws(Errno) -> Bool {
         do throws(Errno) {
             return try descriptor.tryLock()
         } catch {
@@ -118,7 +142,9 @@ final class PartialFile: BodySink {
         if state.withLock({ $0.isFresh }) { return state.withLock { $0.isFresh = false } }
         let name = PartialFile.name(for: place.destinationName)
         do throws(Errno) {
-            try place.directory.rename(from: self.name, to: place.directory, as: name)
+            if state.withLock({ $0.isNamed }) {
+                try place.directory.rename(from: self.name, to: place.directory, as: name)
+            }
             state.withLock { $0.name = name }
             try descriptor().truncate(to: 0)
         } catch {
@@ -208,62 +234,10 @@ final class PartialFile: BodySink {
         }
     }
 
-    // MARK: What is not on stable storage
-
-    /// Bytes behind the mark that are known again at most: so much is read over and over.
-    private static let longestSpan: Int64 = 8 << 20
-    private static let spanPause: Int64 = 500_000_000
-
-    /// Whether it is time to call ``span()``.
-    func needsSpan() -> Bool {
-        let now = SystemClock.monotonicNanoseconds()
-        return state.withLock { state in
-            let known = state.mark.span?.end ?? state.mark.position
-            let end = min(state.position, state.mark.position + Self.longestSpan)
-            return state.failure == nil && end > known && now - state.spannedAt >= Self.spanPause
-        }
-    }
-
-    /// Takes the digest of what is behind the mark, so that it is not lost with the process.
-    func span() {
-        let (name, mark, position) = state.withLock { state in
-            state.spannedAt = SystemClock.monotonicNanoseconds()
-            return (state.name, state.mark.position, state.position)
-        }
-        let end = min(position, mark + Self.longestSpan)
-        guard end > mark, let digest = try? digest(of: mark..<end) else { return }
-        state.withLock { state in
-            guard state.name == name, state.mark.position == mark else { return }
-            state.mark.span = Span(end: end, digest: digest)
-        }
-    }
-
     /// Cuts off what is behind the mark, after ``synchronize()`` has failed and nobody writes any more.
     func dropUnsynchronized() {
         state.withLock { $0.position = min($0.position, $0.mark.position) }
         try? descriptor().truncate(to: position)
-    }
-
-    private static let tailSize: Int64 = 64 << 10
-
-    private func tailDigest(upTo position: Int64) throws(Errno) -> String? {
-        guard position > 0 else { return nil }
-        return try digest(of: max(0, position - Self.tailSize)..<position)
-    }
-
-    private func digest(of range: Range<Int64>) throws(Errno) -> String {
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: min(range.count, 1 << 20), alignment: 1)
-        defer { buffer.deallocate() }
-        var digest = RunningDigest(.sha256)
-        var offset = range.lowerBound
-        while offset < range.upperBound {
-            let wanted = Int(min(Int64(buffer.count), range.upperBound - offset))
-            let count = try read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: offset)
-            guard count > 0 else { throw .inputOutput }
-            digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-            offset += Int64(count)
-        }
-        return digest.finalized().hexadecimal
     }
 
     // MARK: The end
@@ -274,6 +248,7 @@ final class PartialFile: BodySink {
         let name = name
         if let error = synchronize() { throw error }
         guard try descriptor().status().size == position else { throw .inputOutput }
+        try appear()
         // Somebody may have put another file in its place.
         guard try place.directory.status(at: name).inode == inode else { throw .noSuchFile }
         let final = place.destinationName ?? String(name.dropLast(PartialFile.suffix.count))
@@ -293,83 +268,5 @@ final class PartialFile: BodySink {
         let name = name
         guard (try? place.directory.status(at: name).inode) == inode else { return }
         try? place.directory.unlink(at: name)
-    }
-}
-
-// MARK: - Going on with one
-
-extension PartialFile {
-    enum Opened {
-        /// With its position behind the bytes that can be trusted.
-        case usable(PartialFile)
-        /// There is none, or its bytes cannot be trusted.
-        case unusable
-        /// Another transfer writes it.
-        case busy
-    }
-
-    /// Opens the one that `record` tells of. A file that is not ours is not touched; one of ours that has other bytes
-    /// than those that were left there is removed.
-    static func open(_ record: DownloadRecord, in place: PartialPlace) throws(Errno) -> Opened {
-        guard let file = try openOwn(record, in: place) else { return .unusable }
-        guard try lock(file.descriptor()) else { return .busy }
-        // Its name may have been taken away before the lock was ours.
-        guard (try? place.directory.status(at: record.partialName).inode) == file.inode else { return .unusable }
-        guard let position = try file.trustedSize(record) else {
-            file.remove()
-            return .unusable
-        }
-        try file.descriptor().truncate(to: position)
-        file.state.withLock { state in
-            state.position = position
-            state.isFresh = false
-        }
-        if let error = file.synchronize() { throw error }
-        return .usable(file)
-    }
-
-    /// Removes the one that `record` tells of; one that is gone already, or in whose place something else is, is left.
-    /// - Returns: false where another transfer writes it.
-    static func discard(_ record: DownloadRecord, in place: PartialPlace) throws(Errno) -> Bool {
-        guard let file = try openOwn(record, in: place) else { return true }
-        guard try lock(file.descriptor()) else { return false }
-        file.remove()
-        return true
-    }
-
-    /// - Returns: nil where there is no such file of ours.
-    private static func openOwn(_ record: DownloadRecord, in place: PartialPlace) throws(Errno) -> PartialFile? {
-        let descriptor: FileDescriptor
-        do throws(Errno) {
-            // Not blocking: a FIFO would wait for its other end.
-            descriptor = try place.directory.open(at: record.partialName, [.readWrite, .noFollow, .nonBlocking])
-        } catch {
-            let isOther: [Errno] = [
-                .noSuchFile, .tooManySymbolicLinks, .noSuchDevice, .notDirectory, .isDirectory, .accessDenied,
-                .notPermitted,
-            ]
-            if isOther.contains(error) { return nil }
-            throw error
-        }
-        let status = try descriptor.status()
-        guard status.isRegular, status.owner == geteuid(), status.linkCount == 1,
-            status.inode == record.inode
-        else { return nil }
-        return PartialFile(place, record.partialName, descriptor, inode: status.inode)
-    }
-
-    /// How many bytes at its beginning are those that were received; `nil`: it has been changed.
-    private func trustedSize(_ record: DownloadRecord) throws(Errno) -> Int64? {
-        let size = try descriptor().status().size
-        if let total = record.total, size > total { return nil }
-        guard size >= record.synchronized else { return nil }
-        if try tailDigest(upTo: record.synchronized) != record.tailDigest { return nil }
-        // What was not on stable storage may be anything: once the system went down, after the disk has failed, or by
-        // somebody's hand. Bytes are believed that are known again, all of them.
-        let isSameRun = !record.bootID.isEmpty && record.bootID == BootIdentity.current
-        guard isSameRun, record.received > record.synchronized, size >= record.received,
-            let known = record.spanDigest, try digest(of: record.synchronized..<record.received) == known
-        else { return record.synchronized }
-        return record.received
     }
 }

@@ -6,7 +6,7 @@ extension ClientSettings {
     /// The client that these settings ask for.
     /// - Parameters:
     ///   - report: told the head of every message, with `--verbose`.
-    ///   - run: keeps what an upload needs, before content is sent that would else be lost.
+    ///   - run: keeps what an upload needs, before content is sent that would else be lost, and that a download is whole.
     func client(for report: TransferReport? = nil, keptBy run: TransferRun? = nil) throws(CommandFailure)
         -> TransferClient
     {

@@ -32,8 +32,8 @@ struct DownloadJob: Sendable {
             // The lock lasts as long as this.
             defer { withExtendedLifetime(state) {} }
             if settings.restarts { try await state.forget(settings, request, report) }
-            let client = try settings.client(for: report)
             let run = TransferRun(state: state, options: settings.saved, report: report, signals: signals)
+            let client = try settings.client(for: report, keptBy: run)
             let status = await download(client, run)
             await client.shutDown()
             return status

@@ -62,6 +62,26 @@ struct GetTests {
         }
     }
 
+    @Test("kill -9 where nothing could be gone on with leaves nothing behind")
+    func killedWithoutValidator() throws {
+        let server = try ScriptedServer { _, reply in
+            try reply.begin(200, ["Content-Length": "6000000"])
+            try reply.send(raw: [UInt8](Self.bytes[..<1_000_000]))
+            reply.stall()
+        }
+        let home = try CommandHome()
+        let target = home.path + "/b.bin"
+        for _ in 0..<2 {
+            let run = try home.start("get", "--json", server.url + "/a", "-o", target)
+            _ = try run.awaitEvent("progress") { $0.number("received") == 1_000_000 }
+            run.process.kill(SIGKILL)
+            _ = try run.process.awaitEnding()
+        }
+        let names = try FileManager.default.contentsOfDirectory(atPath: home.path)
+        #expect(!names.contains { $0.hasSuffix(".part") })
+        #expect(home.stateNames == [])
+    }
+
     @Test("kill -9 at random moments, the same command: what the state tells stays", arguments: [1, 2] as [UInt64])
     func killed(seed: UInt64) throws {
         try withServer { server in try killAgainAndAgain(server, seed) }

@@ -1,0 +1,91 @@
+import Glibc
+import SystemCalls
+
+extension PartialFile {
+    enum Opened {
+        /// With its position behind the bytes that can be trusted.
+        case usable(PartialFile)
+        /// There is none, or its bytes cannot be trusted.
+        case unusable
+        /// Another transfer writes it.
+        case busy
+    }
+
+    /// Opens the one that `record` tells of. A file that is not ours is not touched; one of ours that has other bytes
+    /// than those that were left there is removed.
+    static func open(_ record: DownloadRecord, in place: PartialPlace) throws(Errno) -> Opened {
+        guard let file = try openOwn(record, as: record.partialName, .readWrite, in: place) else { return .unusable }
+        guard try lock(file.descriptor()) else { return .busy }
+        // Its name may have been taken away before the lock was ours.
+        guard (try? place.directory.status(at: record.partialName).inode) == file.inode else { return .unusable }
+        guard let position = try file.trustedSize(record) else {
+            file.remove()
+            return .unusable
+        }
+        try file.descriptor().truncate(to: position)
+        file.state.withLock { state in
+            state.position = position
+            state.isFresh = false
+        }
+        if let error = file.synchronize() { throw error }
+        return .usable(file)
+    }
+
+    /// Whether the one that `record` tells of was whole and has taken its final name.
+    /// - Returns: its path then.
+    static func isPublished(_ record: DownloadRecord, in place: PartialPlace) throws(Errno) -> String? {
+        guard let name = place.destinationName, record.total == record.synchronized,
+            let file = try openOwn(record, as: name, .readOnly, in: place),
+            try file.descriptor().status().size == record.total,
+            try file.tailDigest(upTo: record.synchronized) == record.tailDigest
+        else { return nil }
+        return place.path + "/" + name
+    }
+
+    /// Removes the one that `record` tells of; one that is gone already, or in whose place something else is, is left.
+    /// - Returns: false where another transfer writes it.
+    static func discard(_ record: DownloadRecord, in place: PartialPlace) throws(Errno) -> Bool {
+        guard let file = try openOwn(record, as: record.partialName, .readWrite, in: place) else { return true }
+        guard try lock(file.descriptor()) else { return false }
+        file.remove()
+        return true
+    }
+
+    /// - Returns: nil where there is no such file of ours.
+    private static func openOwn(
+        _ record: DownloadRecord, as name: String, _ access: FileDescriptor.OpenFlags, in place: PartialPlace
+    ) throws(Errno) -> PartialFile? {
+        let descriptor: FileDescriptor
+        do throws(Errno) {
+            // Not blocking: a FIFO would wait for its other end.
+            descriptor = try place.directory.open(at: name, [access, .noFollow, .nonBlocking])
+        } catch {
+            let isOther: [Errno] = [
+                .noSuchFile, .tooManySymbolicLinks, .noSuchDevice, .notDirectory, .isDirectory, .accessDenied,
+                .notPermitted,
+            ]
+            if isOther.contains(error) { return nil }
+            throw error
+        }
+        let status = try descriptor.status()
+        guard status.isRegular, status.owner == geteuid(), status.linkCount == 1,
+            status.inode == record.inode
+        else { return nil }
+        return PartialFile(place, name, descriptor, inode: status.inode, isNamed: true)
+    }
+
+    /// How many bytes at its beginning are those that were received; `nil`: it has been changed.
+    private func trustedSize(_ record: DownloadRecord) throws(Errno) -> Int64? {
+        let size = try descriptor().status().size
+        if let total = record.total, size > total { return nil }
+        guard size >= record.synchronized else { return nil }
+        if try tailDigest(upTo: record.synchronized) != record.tailDigest { return nil }
+        // What was not on stable storage may be anything: once the system went down, after the disk has failed, or by
+        // somebody's hand. Bytes are believed that are known again, all of them.
+        let isSameRun = !record.bootID.isEmpty && record.bootID == BootIdentity.current
+        guard isSameRun, record.received > record.synchronized, size >= record.received,
+            let known = record.spanDigest, try digest(of: record.synchronized..<record.received) == known
+        else { return record.synchronized }
+        return record.received
+    }
+}
