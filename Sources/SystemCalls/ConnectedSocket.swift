@@ -1,0 +1,156 @@
+import Glibc
+
+/// The client's end of a stream connection, without blocking: every operation has a deadline of the monotonic clock
+/// (``SystemClock/monotonicNanoseconds()``), and throws `ETIMEDOUT` after it.
+public final class ConnectedSocket: Sendable {
+    private let descriptor: FileDescriptor
+
+    /// Connects to the first address of the host that answers (connect(2)).
+    /// - Throws: `Errno` of the last attempt; `EINVAL` for an unknown host.
+    public init(_ address: SocketAddress, until deadline: Int64) throws(Errno) {
+        switch address {
+        case .tcp(let host, let port):
+            descriptor = try Self.connectTCP(host: host, port: port, until: deadline)
+            var one: Int32 = 1
+            setsockopt(
+                descriptor.rawValue, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
+        case .unix(let path):
+            descriptor = try Self.connectUnix(path: path, until: deadline)
+        }
+    }
+
+    /// Hands bytes to the kernel and returns how many it took, at least one.
+    /// - Throws: `EPIPE` or `ECONNRESET` where the peer takes no more.
+    public func send(_ bytes: ArraySlice<UInt8>, until deadline: Int64) throws(Errno) -> Int {
+        while true {
+            let count = bytes.withUnsafeBytes { buffer in
+                Glibc.send(
+                    descriptor.rawValue, buffer.baseAddress, buffer.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
+            }
+            if count >= 0 { return count }
+            switch Errno.current {
+            case .interrupted: continue
+            case .wouldBlock: _ = try wait(for: POLLOUT, until: deadline)
+            case let error: throw error
+            }
+        }
+    }
+
+    /// Puts what arrives into `buffer` and returns how many bytes it is; 0 once the peer has ended its side.
+    public func receive(into buffer: UnsafeMutableRawBufferPointer, until deadline: Int64) throws(Errno) -> Int {
+        while true {
+            let count = recv(descriptor.rawValue, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
+            if count >= 0 { return count }
+            switch Errno.current {
+            case .interrupted: continue
+            case .wouldBlock: _ = try wait(for: POLLIN, until: deadline)
+            case let error: throw error
+            }
+        }
+    }
+
+    /// What can be done without waiting.
+    public struct Readiness: Sendable {
+        public let hasInput: Bool
+        public let takesOutput: Bool
+    }
+
+    /// Waits until something arrives or can be sent.
+    public func awaitReadiness(until deadline: Int64) throws(Errno) -> Readiness {
+        let events = try wait(for: POLLIN | POLLOUT, until: deadline)
+        return Readiness(
+            hasInput: events & (POLLIN | POLLHUP | POLLERR) != 0, takesOutput: events & POLLOUT != 0)
+    }
+
+    /// Tells the peer that nothing more will come (shutdown(2)).
+    public func endOutput() { shutdown(descriptor.rawValue, Int32(SHUT_WR)) }
+
+    /// Lets the close that follows when this object goes be a reset, which throws away what was not delivered
+    /// (`SO_LINGER` of socket(7)).
+    public func resetOnClose() {
+        var now = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(descriptor.rawValue, SOL_SOCKET, SO_LINGER, &now, socklen_t(MemoryLayout<linger>.size))
+    }
+
+    // MARK: - Connecting
+
+    private static func connectTCP(host: String, port: UInt16, until deadline: Int64) throws(Errno) -> FileDescriptor {
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        hints.ai_flags = AI_NUMERICSERV
+        var list: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(host, "\(port)", &hints, &list) == 0 else { throw .invalidArgument }
+        defer { freeaddrinfo(list) }
+        var error = Errno.invalidArgument
+        var next = list
+        while let candidate = next?.pointee {
+            do throws(Errno) {
+                let descriptor = try open(candidate.ai_family)
+                try connect(descriptor, candidate.ai_addr, candidate.ai_addrlen, until: deadline)
+                return descriptor
+            } catch let failure {
+                error = failure
+            }
+            next = candidate.ai_next
+        }
+        throw error
+    }
+
+    private static func connectUnix(path: String, until deadline: Int64) throws(Errno) -> FileDescriptor {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = Array(path.utf8)
+        guard !bytes.isEmpty, bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { throw .nameTooLong }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        let descriptor = try open(AF_UNIX)
+        let error = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address -> Errno? in
+                do throws(Errno) {
+                    try connect(descriptor, address, socklen_t(MemoryLayout<sockaddr_un>.size), until: deadline)
+                    return nil
+                } catch {
+                    return error
+                }
+            }
+        }
+        if let error { throw error }
+        return descriptor
+    }
+
+    private static func open(_ family: Int32) throws(Errno) -> FileDescriptor {
+        let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+        return FileDescriptor(owning: try retryingOnInterrupt { socket(family, type, 0) })
+    }
+
+    private static func connect(
+        _ descriptor: FileDescriptor, _ address: UnsafePointer<sockaddr>, _ length: socklen_t, until deadline: Int64
+    ) throws(Errno) {
+        if Glibc.connect(descriptor.rawValue, address, length) == 0 { return }
+        let error = Errno.current
+        guard error.rawValue == EINPROGRESS || error == .interrupted else { throw error }
+        _ = try wait(descriptor, for: POLLOUT, until: deadline)
+        var result: Int32 = 0
+        var size = socklen_t(MemoryLayout<Int32>.size)
+        getsockopt(descriptor.rawValue, SOL_SOCKET, SO_ERROR, &result, &size)
+        if result != 0 { throw Errno(rawValue: result) }
+    }
+
+    // MARK: - Waiting
+
+    private func wait(for events: Int32, until deadline: Int64) throws(Errno) -> Int32 {
+        try Self.wait(descriptor, for: events, until: deadline)
+    }
+
+    private static func wait(
+        _ descriptor: FileDescriptor, for events: Int32, until deadline: Int64
+    ) throws(Errno) -> Int32 {
+        var entry = pollfd(fd: descriptor.rawValue, events: Int16(events), revents: 0)
+        while true {
+            let rest = deadline - SystemClock.monotonicNanoseconds()
+            guard rest > 0 else { throw .timedOut }
+            let count = poll(&entry, 1, Int32(clamping: (rest + 999_999) / 1_000_000))
+            if count > 0 { return Int32(entry.revents) }
+            if count < 0 && errno != EINTR { throw .current }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+import Glibc
+
+/// A command that runs in a process group of its own, so that it and all that it started can be ended together.
+public final class ProcessGroup: Sendable {
+    /// How the command ended.
+    public enum Ending: Sendable, Hashable {
+        case exited(Int32)
+        case signalled(Int32)
+    }
+
+    /// The identifier of the group, and of the process that leads it.
+    public let identifier: pid_t
+    private let ending = Monitor<Ending?>(nil)
+
+    /// Starts `/bin/sh -c command`. Its input is empty; what it writes goes to the end of the file `output`.
+    public init(shell command: String, output: String) throws(Errno) {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY | O_CREAT | O_APPEND, 0o600)
+        posix_spawn_file_actions_adddup2(&actions, 1, 2)
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var none = sigset_t()
+        sigemptyset(&none)
+        var all = sigset_t()
+        sigfillset(&all)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setsigdefault(&attributes, &all)
+        posix_spawnattr_setpgroup(&attributes, 0)
+        posix_spawnattr_setflags(
+            &attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP))
+        var arguments = ["/bin/sh", "-c", command].map { (argument: String) in strdup(argument) } + [nil]
+        defer { for argument in arguments { free(argument) } }
+        var identifier = pid_t()
+        let error = posix_spawn(&identifier, "/bin/sh", &actions, &attributes, &arguments, environ)
+        guard error == 0 else { throw Errno(rawValue: error) }
+        self.identifier = identifier
+    }
+
+    deinit { kill() }
+
+    /// Sends a signal to every process of the group, unless the command has ended.
+    public func signal(_ number: Int32) {
+        // Until its end is recorded the number is not given to anybody else.
+        ending.withLock { if $0 == nil { Glibc.kill(-identifier, number) } }
+    }
+
+    /// Ends the group at once, as a crash would, and waits until the command is gone.
+    public func kill() {
+        ending.withLock { state in
+            // What the command started may outlive it.
+            if state == nil { Glibc.kill(-identifier, SIGKILL) }
+            if state == nil { state = reap(0) }
+        }
+    }
+
+    /// How the command ended; nil while it runs.
+    public var currentEnding: Ending? {
+        ending.withLock { state in
+            if state == nil { state = reap(WNOHANG) }
+            return state
+        }
+    }
+
+    private func reap(_ options: Int32) -> Ending? {
+        var status: Int32 = 0
+        guard let found = try? retryingOnInterrupt({ waitpid(identifier, &status, options) }), found == identifier
+        else { return nil }
+        let signal = status & 0x7F
+        return signal == 0 ? .exited((status >> 8) & 0xFF) : .signalled(signal)
+    }
+}
