@@ -24,6 +24,7 @@ let package = Package(
             name: "ResumableTransfer", targets: ["ResumableTransfer", "ResumableUpload", "HTTPSemantics"]),
         .library(name: "ResumableURLSession", targets: ["ResumableURLSession"]),
         .executable(name: "onward", targets: ["onward"]),
+        .executable(name: "onward-conformance", targets: ["onward-conformance"]),
     ],
     targets: [
         // Ground: one system library, one importer.
@@ -67,6 +68,14 @@ let package = Package(
                 // The executable's own `poll` has to be found by libmicrohttpd (see PollInterposition.swift).
                 .unsafeFlags(["-Xlinker", "--export-dynamic"])
             ]),
+
+        // The oracle: nothing of the server and the client that it judges.
+        .target(
+            name: "ConformanceKit", dependencies: ["HTTPSemantics", "StructuredFields", "SystemCalls"],
+            path: "conformance/ConformanceKit", swiftSettings: strict),
+        .executableTarget(
+            name: "onward-conformance", dependencies: ["ConformanceKit", "SystemCalls"],
+            path: "conformance/onward-conformance", swiftSettings: strict),
 
         .testTarget(name: "StructuredFieldsTests", dependencies: ["StructuredFields"], swiftSettings: strict),
         .testTarget(name: "HTTPSemanticsTests", dependencies: ["HTTPSemantics"], swiftSettings: strict),

@@ -1,0 +1,49 @@
+/// How much a case weighs.
+package enum Level: String, Sendable, CaseIterable {
+    /// The draft or an RFC under it demands it: missing it fails the run.
+    case must
+    /// Recommended: missing it is a warning, and a failure with `--strict`.
+    case should
+    /// Allowed: where it is done it has to be done rightly.
+    case may
+    /// Tells how the subject behaves, without a judgement.
+    case info
+}
+
+/// One thing to find out about a subject.
+package struct Case: Sendable {
+    /// Stable: a section and words such as `4.4/offset-mismatch`.
+    package let id: String
+    package let level: Level
+    /// Where the requirement stands: a section of the draft (`4.4.2`) or of an RFC (`RFC 9112 6.3`).
+    package let section: String
+    /// One sentence in our own words.
+    package let requirement: String
+    /// The rows of the table of requirements that it covers.
+    package let covers: [String]
+    /// Cases without which this one says nothing.
+    package let needs: [String]
+    /// The profiles that have this requirement, by ``Profile/rank``.
+    let ranks: ClosedRange<Int>
+    /// The profile to speak, where it is not the run's base.
+    let profile: Profile?
+    /// The part of the ID before the slash.
+    package var group: String { String(id.prefix { $0 != "/" }) }
+    let body: @Sendable (CaseContext) throws -> Void
+
+    init(
+        _ id: String, _ level: Level, _ section: String, _ requirement: String, covers: String = "",
+        needs: [String] = [], ranks: ClosedRange<Int> = Profile.allRanks, profile: Profile? = nil,
+        _ body: @escaping @Sendable (CaseContext) throws -> Void
+    ) {
+        self.id = id
+        self.level = level
+        self.section = section
+        self.requirement = requirement
+        self.covers = covers.split(separator: " ").map(String.init)
+        self.needs = needs
+        self.ranks = ranks
+        self.profile = profile
+        self.body = body
+    }
+}

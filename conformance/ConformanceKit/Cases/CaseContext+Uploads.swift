@@ -1,0 +1,176 @@
+extension CaseContext {
+    // MARK: - Requests
+
+    /// A creation (section 4.2) at the target of the run.
+    /// - Parameters:
+    ///   - isComplete: whether the content is the whole representation; nil leaves the field out.
+    ///   - length: `Upload-Length`.
+    func creation(
+        complete isComplete: Bool?, length: Int? = nil, _ content: Request.Content = .none, in version: Profile? = nil
+    ) -> Request {
+        let version = version ?? profile
+        var request = Request(
+            subject.method, subject.newTarget(), version.versionFields + subject.extraFields, content)
+        if let isComplete { request.fields.append(version.completeness(isComplete)) }
+        if let length { request.fields.append(("Upload-Length", "\(length)")) }
+        return request
+    }
+
+    /// An append (section 4.4).
+    func append(
+        _ upload: Upload, at offset: Int64, complete isComplete: Bool?, length: Int? = nil,
+        _ content: Request.Content = .none, in version: Profile? = nil
+    ) -> Request {
+        let version = version ?? profile
+        var request = Request(
+            "PATCH", upload.endpoint.target, version.versionFields + subject.extraFields, content)
+        if version.hasMediaType { request.fields.append(("Content-Type", "application/partial-upload")) }
+        request.fields.append(("Upload-Offset", "\(offset)"))
+        if let isComplete { request.fields.append(version.completeness(isComplete)) }
+        if let length { request.fields.append(("Upload-Length", "\(length)")) }
+        return request
+    }
+
+    /// An offset retrieval (section 4.3).
+    func retrieval(_ upload: Upload, _ method: String = "HEAD", in version: Profile? = nil) -> Request {
+        Request(method, upload.endpoint.target, (version ?? profile).versionFields + subject.extraFields)
+    }
+
+    /// A cancellation (section 4.5).
+    func cancellation(_ upload: Upload, in version: Profile? = nil) -> Request {
+        Request("DELETE", upload.endpoint.target, (version ?? profile).versionFields + subject.extraFields)
+    }
+
+    // MARK: - Exchanges
+
+    func exchange(_ request: Request, with upload: Upload) throws -> Response {
+        try exchange(request, at: upload.endpoint)
+    }
+
+    /// Sends an append and reads its response.
+    func appending(
+        _ upload: Upload, at offset: Int64, complete isComplete: Bool?, length: Int? = nil,
+        _ content: Request.Content = .none, in version: Profile? = nil
+    ) throws -> Response {
+        try exchange(
+            append(upload, at: offset, complete: isComplete, length: length, content, in: version), with: upload)
+    }
+
+    /// The upload that a Location names.
+    func upload(at location: String?, of request: Request, _ seen: String) throws -> Upload {
+        let location = try require(location, "Location of the upload resource", seen)
+        let endpoint = try require(
+            subject.endpoint.at(request.target).resolving(location), "a Location that can be followed", location)
+        let upload = Upload(location: location, endpoint: endpoint)
+        if !uploads.contains(where: { $0.endpoint == endpoint }) { uploads.append(upload) }
+        return upload
+    }
+
+    /// The upload that the response to a creation tells of, in the final response or the first 104.
+    func upload(from response: Response, to request: Request) throws -> Upload {
+        let announced = response.announcements.first?.location
+        let final = profile.isComplete(response) == true && profile.rank >= 7 ? nil : response.location
+        return try upload(at: announced ?? final ?? response.location, of: request, response.summary)
+    }
+
+    /// What the subject tells about an upload; anything but success with an offset is unmet.
+    func standing(of upload: Upload, in version: Profile? = nil) throws -> UploadStanding {
+        let response = try exchange(retrieval(upload, in: version), with: upload)
+        try expectSuccess(response, "to an offset retrieval")
+        let offset = try require(
+            response.integer("Upload-Offset"), "Upload-Offset in the response to HEAD", response.summary)
+        return UploadStanding(
+            offset: offset, isComplete: (version ?? profile).isComplete(response), response: response)
+    }
+
+    func expectStanding(of upload: Upload, offset: Int64, complete isComplete: Bool = false) throws {
+        let standing = try standing(of: upload)
+        try expect(
+            standing.offset == offset, "the upload at offset \(offset)", "Upload-Offset: \(standing.offset)")
+        try expect(
+            standing.isComplete == isComplete, "the upload \(isComplete ? "complete" : "not complete")",
+            standing.response.summary)
+    }
+
+    /// The upload answers nothing but 404 or 410.
+    func expectGone(_ upload: Upload, _ why: String) throws {
+        let statuses = profile.rank <= 6 ? [404] : [404, 410]
+        try expect(exchange(retrieval(upload), with: upload), isOneOf: statuses, "to HEAD: \(why)")
+        let append = try appending(upload, at: 0, complete: false, .bytes(bytes(part)))
+        try expect(append, isOneOf: statuses, "to an append: \(why)")
+    }
+
+    // MARK: - Uploads to begin with
+
+    /// An incomplete upload with so many bytes, without a known length unless one is given.
+    func newUpload(_ count: Int = 0, length: Int? = nil, in version: Profile? = nil) throws -> Upload {
+        try setup {
+            let content: Request.Content = .bytes(bytes(count))
+            let request = creation(complete: false, length: length, content, in: version)
+            let response = try exchange(request)
+            try expectSuccess(response, "to a creation with ?0")
+            return try upload(from: response, to: request)
+        }
+    }
+
+    /// An upload whose whole content has been taken.
+    func completedUpload(_ count: Int) throws -> Upload {
+        let upload = try newUpload(count)
+        try setup {
+            let response = try appending(upload, at: Int64(count), complete: true, .bytes([]))
+            try expectSuccess(response, "to a finishing append")
+        }
+        return upload
+    }
+
+    /// A creation with `?1` that announced so many bytes and sent some of them, and the upload that was announced.
+    func announcedUpload(
+        sending count: Int, of total: Int, in version: Profile? = nil
+    ) throws -> (connection: RawConnection, upload: Upload, request: Request) {
+        try setup {
+            try requireAnnouncements()
+            let connection = try connect()
+            let request = creation(complete: true, .declared(Int64(total)), in: version)
+            remember(request, connection.endpoint)
+            try connection.send(request)
+            let interim = try awaitAnnouncement(on: connection)
+            let upload = try upload(at: interim.location, of: request, interim.summary)
+            if count > 0 { try connection.send(bytes(count)) }
+            return (connection, upload, request)
+        }
+    }
+
+    /// The first 104 on a connection, behind any 100.
+    func awaitAnnouncement(on connection: RawConnection) throws -> InterimResponse {
+        while let interim = try connection.readInterim() {
+            if interim.status == 104 { return interim }
+        }
+        throw Unmet("104 before the final response", seen: "the final response")
+    }
+
+    // MARK: - Content
+
+    /// The least that a request with content carries here, so that no limit of the subject is passed below.
+    var part: Int { subject.part }
+
+    /// The bytes of the test content from `offset` on.
+    func bytes(_ count: Int, from offset: Int = 0) -> [UInt8] { TestContent.bytes(count, from: offset) }
+
+    func requireAnnouncements() throws {
+        if !subject.announces { throw skip("no 104 is sent") }
+    }
+
+    /// The finished file as a GET gives it.
+    func download(_ place: Endpoint, _ fields: [(String, String)] = []) throws -> Response {
+        try exchange(Request("GET", place.target, fields + subject.extraFields), at: place)
+    }
+
+    /// Where the file of a finished upload can be read.
+    func place(of response: Response, to request: Request) throws -> Endpoint {
+        guard let source = subject.download else { throw skip("finished files cannot be read at a URL of the target") }
+        guard let place = source.place(in: response, to: request, at: subject.endpoint) else {
+            throw Unmet("\(source.rawValue) of the finished file", seen: response.summary)
+        }
+        return place
+    }
+}

@@ -1,0 +1,23 @@
+import Foundation
+
+/// The members of a problem document (RFC 9457) that cases look at.
+struct ProblemDocument {
+    let type: String?
+    let status: Int?
+    private let members: [String: Any]
+
+    /// Nil where the bytes are no JSON object.
+    init?(_ bytes: [UInt8]) {
+        guard let object = try? JSONSerialization.jsonObject(with: Data(bytes)),
+            let members = object as? [String: Any]
+        else { return nil }
+        self.members = members
+        type = members["type"] as? String
+        status = members["status"] as? Int
+    }
+
+    /// An Integer member.
+    func integer(_ name: String) -> Int64? { (members[name] as? NSNumber)?.int64Value }
+
+    static let registry = "https://iana.org/assignments/http-problem-types#"
+}

@@ -1,0 +1,42 @@
+import SystemCalls
+
+/// A curl command that sends a request again, as far as curl can.
+struct CurlCommand {
+    let text: String
+
+    /// Nil for requests that curl cannot send: unfinished ones, other versions, no Host.
+    init?(_ request: Request, _ endpoint: Endpoint) {
+        guard request.version == "HTTP/1.1", request.hasHost else { return nil }
+        var parts = ["curl -i --http1.1 --path-as-is"]
+        switch request.method {
+        case "HEAD": parts.append("-I")
+        default: parts.append("-X \(request.method)")
+        }
+        for (name, value) in request.fields {
+            parts.append("-H " + Self.quoted(value.isEmpty ? "\(name);" : "\(name): \(value)"))
+        }
+        var input = ""
+        switch request.content {
+        case .none: break
+        case .bytes(let bytes):
+            if bytes.isEmpty {
+                parts.append("-H 'Content-Length: 0'")
+            } else {
+                input = "head -c \(bytes.count) /dev/urandom | "
+                parts.append("--data-binary @-")
+            }
+        case .chunks(let chunks):
+            input = "head -c \(chunks.reduce(0) { $0 + $1.count }) /dev/urandom | "
+            parts.append("-H 'Transfer-Encoding: chunked' --data-binary @-")
+        case .declared, .openChunks: return nil
+        }
+        if !input.isEmpty, !request.has("Content-Type") { parts.append("-H 'Content-Type:'") }
+        if case .unix(let path) = endpoint.address { parts.append("--unix-socket " + Self.quoted(path)) }
+        parts.append(Self.quoted("http://\(endpoint.authority)\(request.target)"))
+        text = input + parts.joined(separator: " ")
+    }
+
+    private static func quoted(_ text: String) -> String {
+        "'" + text.replacing("'", with: "'\\''") + "'"
+    }
+}

@@ -1,0 +1,124 @@
+/// What a person reads on a terminal: a line for each case, then the failures with their proof, then the sum.
+package struct TerminalReport {
+    private let colours: Bool
+    private let width: Int
+    private var heading = ""
+
+    package init(colours: Bool, width: Int) {
+        self.colours = colours
+        self.width = max(60, width)
+    }
+
+    /// The line of one case, under the heading of its section where it is the first.
+    package mutating func line(of result: CaseResult) -> String {
+        let group = result.subject.group
+        var text = ""
+        if group != heading {
+            heading = group
+            text = "\n" + paint(Self.title(of: group), .bold) + "\n"
+        }
+        let left =
+            "  \(symbol(of: result.outcome)) \(result.subject.level.rawValue.padding(to: 6)) "
+            + result.subject.id.dropFirst(group.count + 1).description.padding(to: 28) + " "
+        let room = max(20, width - 41)
+        let shown = explanation(of: result) ?? result.subject.requirement
+        text += left + Self.cut(shown, to: room) + "\n"
+        for note in result.notes { text += String(repeating: " ", count: 11) + paint(note, .faint) + "\n" }
+        return text
+    }
+
+    /// Everything that was not met, with what went over the wire, and the sum.
+    package func closing(_ report: RunReport, strict: Bool) -> String {
+        var text = ""
+        for result in report.results { text += details(of: result) }
+        text += "\n" + paint("\(report.method) \(report.url)", .bold)
+        text += "  \(report.base), speaks \(report.spoken.map(\.word).sorted().joined(separator: " "))"
+        text += report.announces ? "" : ", sends no 104"
+        text += "\n"
+        let words = Outcome.words.compactMap { word -> String? in
+            let count = report.count(word)
+            return count == 0 ? nil : "\(count) \(word)"
+        }
+        let time = "\(report.milliseconds / 1000).\(report.milliseconds % 1000 / 100) s"
+        text += "\(report.results.count) cases in \(time): \(words.joined(separator: ", "))\n"
+        if let failure = report.failure { text += paint("Could not judge: \(failure)", .red) + "\n" }
+        switch report.exitStatus(strict: strict) {
+        case 0: text += paint(report.count("warn") == 0 ? "Conforms." : "Conforms, with warnings.", .green) + "\n"
+        case 1: text += paint("Does not conform.", .red) + "\n"
+        default: break
+        }
+        return text
+    }
+
+    private func details(of result: CaseResult) -> String {
+        let finding: Finding
+        switch result.outcome {
+        case .fail(let found), .warn(let found), .setup(let found): finding = found
+        case .harness(let text): finding = Finding(expected: "a judgement", seen: "a fault of this harness: \(text)")
+        case .pass, .skipped, .blocked: return ""
+        }
+        var text = "\n\(symbol(of: result.outcome)) " + paint(result.subject.id, .bold)
+        text += "  (\(result.subject.level.rawValue), \(result.subject.section))\n"
+        text += "  requirement  \(result.subject.requirement)\n"
+        if case .setup = result.outcome { text += "  while preparing the case\n" }
+        text += "  expected     \(finding.expected)\n  seen         \(finding.seen)\n"
+        if let command = result.command { text += "  again        \(command)\n" }
+        for entry in result.transcript { text += paint(TranscriptText.lines(of: entry), .faint) }
+        if result.omittedEvents > 0 { text += "    … and \(result.omittedEvents) events more\n" }
+        return text
+    }
+
+    private func explanation(of result: CaseResult) -> String? {
+        switch result.outcome {
+        case .pass: nil
+        case .fail(let finding), .warn(let finding): "expected \(finding.expected), seen: \(finding.seen)"
+        case .skipped(let reason): "skipped: \(reason)"
+        case .blocked(let id): "blocked by \(id)"
+        case .setup(let finding): "not judged: expected \(finding.expected), seen: \(finding.seen)"
+        case .harness(let text): "a fault of this harness: \(text)"
+        }
+    }
+
+    private func symbol(of outcome: Outcome) -> String {
+        switch outcome {
+        case .pass: paint("✓", .green)
+        case .fail: paint("✗", .red)
+        case .warn: paint("!", .yellow)
+        case .skipped: paint("–", .faint)
+        case .blocked: paint("◦", .faint)
+        case .setup: paint("?", .yellow)
+        case .harness: paint("‽", .red)
+        }
+    }
+
+    private enum Paint: String {
+        case bold = "1"
+        case faint = "2"
+        case red = "31"
+        case green = "32"
+        case yellow = "33"
+    }
+
+    private func paint(_ text: String, _ paint: Paint) -> String {
+        colours ? "\u{1B}[\(paint.rawValue)m\(text)\u{1B}[0m" : text
+    }
+
+    private static func cut(_ text: String, to room: Int) -> String {
+        let line = text.split(separator: "\n").joined(separator: " ")
+        return line.count <= room ? line : line.prefix(room - 1) + "…"
+    }
+
+    private static func title(of group: String) -> String {
+        let titles = [
+            "4.1": "4.1  Fields of the draft", "4.1.1": "4.1.1  Upload-Offset", "4.1.2": "4.1.2  Upload-Complete",
+            "4.1.3": "4.1.3  Upload-Length", "4.1.4": "4.1.4  Upload-Limit", "4.2": "4.2  Creation",
+            "4.3": "4.3  Offset retrieval", "4.4": "4.4  Append", "4.5": "4.5  Cancellation",
+            "4.6": "4.6  Concurrency", "5": "5  Interim responses and expectations", "7": "7  Problem types",
+            "10": "10  Integrity digests", "13": "13  Security", "B": "B  Versions of the draft",
+            "9110": "RFC 9110  Semantics", "9112": "RFC 9112  HTTP/1.1", "9457": "RFC 9457  Problem details",
+            "9651": "RFC 9651  Structured fields", "14": "RFC 9110 14  Range downloads",
+            "restart": "Restart  Durability",
+        ]
+        return titles[group] ?? group
+    }
+}

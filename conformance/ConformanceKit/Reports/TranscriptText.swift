@@ -1,0 +1,59 @@
+/// Bytes and events of a transcript as a person reads them.
+enum TranscriptText {
+    static func lines(of entry: Transcript.Entry) -> String {
+        let time = "\(entry.time / 1000).\(String(entry.time % 1000 + 1000).dropFirst())"
+        let start = "    " + String(repeating: " ", count: max(0, 9 - time.count)) + "\(time) ms  #\(entry.connection) "
+        switch entry.event {
+        case .note(let text): return start + "· \(text)\n"
+        case .sent(let bytes, let omitted): return lines(start, ">", bytes, omitted)
+        case .received(let bytes, let omitted): return lines(start, "<", bytes, omitted)
+        }
+    }
+
+    private static func lines(_ start: String, _ mark: String, _ bytes: [UInt8], _ omitted: Int) -> String {
+        var text = ""
+        var lead = start
+        for line in pieces(bytes) {
+            text += lead + mark + " " + line + "\n"
+            lead = String(repeating: " ", count: start.count)
+        }
+        if omitted > 0 { text += lead + mark + " … \(omitted) bytes more\n" }
+        return text
+    }
+
+    /// One text a line; long runs of content are cut.
+    private static func pieces(_ bytes: [UInt8]) -> [String] {
+        var pieces: [String] = []
+        var rest = bytes[...]
+        while !rest.isEmpty, pieces.count < 40 {
+            let end = rest.firstIndex(of: 0x0A).map { $0 + 1 } ?? rest.endIndex
+            let line = rest[..<end]
+            if line.contains(where: { !($0 == 0x0D || $0 == 0x0A || $0 == 0x09 || (0x20...0x7E).contains($0)) }) {
+                // Content: from here on nobody wants to read it.
+                pieces.append("\(escaped(rest.prefix(24)))\(rest.count > 24 ? "… (\(rest.count) bytes)" : "")")
+                return pieces
+            }
+            let shown = escaped(line.prefix(160))
+            pieces.append(line.count > 160 ? "\(shown)… (\(line.count) bytes)" : shown)
+            rest = rest[end...]
+        }
+        if !rest.isEmpty { pieces.append("… \(rest.count) bytes more") }
+        return pieces
+    }
+
+    /// ASCII as it is, everything else as escapes of C.
+    static func escaped(_ bytes: some Sequence<UInt8>) -> String {
+        var text = ""
+        for byte in bytes {
+            switch byte {
+            case 0x0D: text += "\\r"
+            case 0x0A: text += "\\n"
+            case 0x09: text += "\\t"
+            case 0x5C: text += "\\\\"
+            case 0x20...0x7E: text.unicodeScalars.append(UnicodeScalar(byte))
+            default: text += "\\x" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
+            }
+        }
+        return text
+    }
+}

@@ -1,0 +1,25 @@
+/// Why no case covers a requirement.
+enum UncoveredRequirements {
+    private static let reasons: [(String, [String])] = [
+        ("HTTP/2: this harness speaks HTTP/1.1", ["CON-05", "H11-19", "H11-20"]),
+        ("needs several server processes over one storage", ["CON-06"]),
+        (
+            "needs a target whose processing can be slowed down or made to fail from outside",
+            ["CRE-22", "OFF-14", "CMP-03", "CON-09"]
+        ),
+        ("needs a server that moves its uploads", ["APP-26"]),
+        ("needs a change of configuration while it runs", ["LIM-10", "LIM-11"]),
+        (
+            "what happens to storage and memory cannot be seen from outside",
+            ["CAN-02", "H11-24", "OFF-18", "OFF-15", "CRE-25"]
+        ),
+        ("needs two principals with credentials, or a change of their rights", ["SEC-02", "SEC-05", "SEC-16"]),
+        ("a matter of the server's log", ["SEC-15"]),
+        ("needs a scanner behind the target", ["SEC-12"]),
+        ("needs a cache in front of the server", ["CCH-02"]),
+        ("parses the corpus of another project: a test of a parser, not of a server", ["STF-12"]),
+        ("a workaround for one client, not a requirement of the draft", ["VER-23", "VER-24"]),
+    ]
+
+    static func reason(for id: String) -> String? { reasons.first { $0.1.contains(id) }?.0 }
+}

@@ -1,0 +1,142 @@
+import SystemCalls
+
+/// One run of the server mode: finds out about the subject, runs the cases in order, and gathers the results.
+package final class ServerRun {
+    private let subject: Subject
+    private let observations = Observations()
+    private var results: [CaseResult] = []
+    private var outcomes: [String: Outcome] = [:]
+
+    /// - Throws: ``RunFailure`` where the settings make no sense.
+    package convenience init(_ settings: ServerSettings) throws {
+        var settings = settings
+        var control: SubjectProcess?
+        if let command = settings.startCommand {
+            let process = try SubjectProcess(command: command)
+            settings.url = settings.url.isEmpty ? "http://127.0.0.1:{port}/files/" : settings.url
+            settings.url = settings.url.replacing("{port}", with: "\(process.port)")
+            control = process
+        }
+        try self.init(settings, control: control)
+    }
+
+    init(_ settings: ServerSettings, control: (any SubjectControl)?) throws {
+        guard let endpoint = Endpoint(settings.url) else {
+            throw RunFailure("“\(settings.url)” is no URL of the form http://host[:port]/path")
+        }
+        subject = Subject(settings: settings, endpoint: endpoint, control: control)
+    }
+
+    /// Runs everything; `progress` is told of each result as it comes.
+    package func run(_ progress: (CaseResult) -> Void = { _ in }) -> RunReport {
+        let began = SystemClock.realtimeSeconds()
+        let start = SystemClock.monotonicNanoseconds()
+        var failure: String?
+        do {
+            try subject.control?.start()
+            try SubjectProbe(subject: subject, observations: observations).run()
+            runCases(progress)
+            if let gone { failure = "the subject stopped answering in \(gone)" }
+            if results.isEmpty { failure = "no case has an ID like “\(subject.settings.only ?? "")”" }
+        } catch let setup as SetupFailure {
+            failure = "expected \(setup.finding.expected), seen: \(setup.finding.seen)"
+        } catch {
+            failure = "\(error)"
+        }
+        try? subject.control?.kill()
+        return RunReport(
+            url: subject.endpoint.url, method: subject.method, base: subject.base, spoken: subject.spoken,
+            announces: subject.announces, limits: subject.limits, download: subject.download?.rawValue,
+            beganAt: began, milliseconds: (SystemClock.monotonicNanoseconds() - start) / 1_000_000, results: results,
+            failure: failure)
+    }
+
+    /// The case after which the subject answered nothing any more.
+    private var gone: String?
+
+    private func runCases(_ progress: (CaseResult) -> Void) {
+        for next in ServerSuite.cases(for: subject.spoken.isEmpty ? [subject.base] : subject.spoken) {
+            if let only = subject.settings.only, !Glob(only).matches(next.id) { continue }
+            let result = gone.map { unrun(next, .blocked(by: $0)) } ?? run(next)
+            results.append(result)
+            outcomes[next.id] = result.outcome
+            progress(result)
+            if gone == nil, result.outcome.isWorthLooking, !isAnswering() { gone = next.id }
+        }
+    }
+
+    private func run(_ next: Case) -> CaseResult {
+        let profile = next.profile ?? subject.base
+        if !next.ranks.contains(profile.rank) { return unrun(next, .skipped("not demanded by \(profile)")) }
+        for need in next.needs {
+            switch outcomes[need] {
+            case .skipped(let reason)?: return unrun(next, .skipped("\(need) was skipped: \(reason)"))
+            case let outcome? where outcome.blocks: return unrun(next, .blocked(by: need))
+            default: break
+            }
+        }
+        let context = CaseContext(subject: subject, profile: profile, observations: observations)
+        let start = SystemClock.monotonicNanoseconds()
+        let outcome = judge(next, context)
+        let time = SystemClock.monotonicNanoseconds() - start
+        context.cancelUploads()
+        let proves = outcome.isWorthLooking
+        return CaseResult(
+            subject: next, outcome: outcome, notes: context.notes,
+            transcript: proves ? context.transcript.entries : [],
+            omittedEvents: proves ? context.transcript.omittedEvents : 0,
+            command: proves ? context.lastRequest.flatMap { CurlCommand($0.request, $0.endpoint)?.text } : nil,
+            milliseconds: time / 1_000_000)
+    }
+
+    private func judge(_ next: Case, _ context: CaseContext) -> Outcome {
+        do {
+            try next.body(context)
+            return .pass
+        } catch let unmet as Unmet {
+            return next.level == .must ? .fail(unmet.finding) : .warn(unmet.finding)
+        } catch let failure as WireFailure {
+            let finding = Finding(expected: "a response", seen: "\(failure)")
+            return next.level == .must ? .fail(finding) : .warn(finding)
+        } catch let skip as NotOffered {
+            return .skipped(skip.reason)
+        } catch let setup as SetupFailure {
+            return .setup(setup.finding)
+        } catch {
+            return .harness("\(error)")
+        }
+    }
+
+    private func unrun(_ next: Case, _ outcome: Outcome) -> CaseResult {
+        CaseResult(
+            subject: next, outcome: outcome, notes: [], transcript: [], omittedEvents: 0, command: nil, milliseconds: 0)
+    }
+
+    /// Whether the subject still answers; one that we started is started again where it does not.
+    private func isAnswering() -> Bool {
+        if answersOptions() { return true }
+        guard let control = subject.control else { return answersOptions() }
+        do {
+            try control.kill()
+            try control.start()
+            return answersOptions()
+        } catch {
+            return false
+        }
+    }
+
+    private func answersOptions() -> Bool {
+        let context = CaseContext(subject: subject, profile: subject.base, observations: observations)
+        return (try? context.exchange(Request("OPTIONS", subject.newTarget(), subject.extraFields))) != nil
+    }
+}
+
+extension Outcome {
+    /// Whether a person wants to see what went over the wire.
+    fileprivate var isWorthLooking: Bool {
+        switch self {
+        case .fail, .warn, .setup, .harness: true
+        case .pass, .skipped, .blocked: false
+        }
+    }
+}

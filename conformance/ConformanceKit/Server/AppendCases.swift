@@ -1,0 +1,351 @@
+/// Section 4.4: going on with an upload.
+enum AppendCases {
+    /// What most other cases need.
+    static let basic: [Case] = [
+        Case(
+            "4.4/append", .must, "4.4.2", "An append at the offset adds its content.", covers: "APP-01",
+            needs: ["4.2/create-part"]
+        ) { t in
+            let upload = try t.newUpload(t.part)
+            let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
+            try t.expectSuccess(
+                t.appending(upload, at: Int64(t.part), complete: false, content), "to an append at the offset")
+            try t.expectStanding(of: upload, offset: Int64(t.part * 2))
+        },
+        Case(
+            "4.4/states-incomplete", .must, "4.4.2",
+            "The response to an append that does not complete the upload says so.", covers: "APP-02 VER-20",
+            needs: ["4.4/append"], ranks: Profile.explicitRanks
+        ) { t in
+            let response = try t.appending(t.newUpload(), at: 0, complete: false, .bytes(t.bytes(t.part)))
+            try t.expectSuccess(response, "to an append")
+            try t.expect(t.profile.isComplete(response) == false, "Upload-Complete: ?0", response.summary)
+        },
+        Case(
+            "4.4/chunked", .must, "9", "A chunked append adds what its chunks hold.", covers: "APP-01 STF-09",
+            needs: ["4.4/append"]
+        ) { t in
+            let upload = try t.newUpload()
+            let content = t.bytes(t.part * 2)
+            let chunks = Request.Content.chunks([Array(content[..<1]), Array(content[1...])])
+            try t.expectSuccess(t.appending(upload, at: 0, complete: false, chunks), "to a chunked append")
+            try t.expectStanding(of: upload, offset: Int64(t.part * 2))
+        },
+        Case(
+            "4.4/finish", .must, "4.4.2", "An append that completes the upload is answered by the target.",
+            covers: "APP-03 CRE-19 CMP-02", needs: ["4.4/append"]
+        ) { t in
+            let (upload, request) = try t.newUploadWithRequest(t.part)
+            let rest = t.bytes(t.part, from: t.part)
+            let response = try t.appending(upload, at: Int64(t.part), complete: true, .bytes(rest))
+            try t.expectSuccess(response, "of the target")
+            try t.expect(t.profile.isComplete(response) != false, "no ?0 in the response", response.summary)
+            try t.expectFile(of: response, to: request, t.bytes(t.part * 2))
+        },
+    ]
+
+    static let all: [Case] = [
+        Case(
+            "4.4/states-complete", .must, "4.4.2", "The response to an append that completes the upload says so.",
+            covers: "APP-03 VER-20", needs: ["4.4/finish"], ranks: Profile.explicitRanks
+        ) { t in
+            let response = try t.appending(t.newUpload(), at: 0, complete: true, .bytes(t.bytes(t.part)))
+            try t.expect(t.profile.isComplete(response) == true, "Upload-Complete: ?1", response.summary)
+        },
+        Case(
+            "4.4/same-response", .should, "4.4.2",
+            "A finished upload is answered as one request with everything would have been.", covers: "APP-04",
+            needs: ["4.4/finish"]
+        ) { t in
+            let once = try t.setup { try t.exchange(t.creation(complete: true, .bytes(t.bytes(t.part)))) }
+            let upload = try t.newUpload()
+            let parts = try t.appending(upload, at: 0, complete: true, .bytes(t.bytes(t.part)))
+            try t.expect(parts.status == once.status, "\(once.status)", parts.summary)
+            try t.expect(
+                parts.fields["Content-Type"] == once.fields["Content-Type"],
+                "Content-Type: \(once.fields["Content-Type"] ?? "absent")", parts.summary)
+        },
+        Case(
+            "4.4/finish-empty", .must, "4.4.1", "An append without content can complete an upload.", covers: "APP-09",
+            needs: ["4.4/finish"]
+        ) { t in
+            let (upload, request) = try t.newUploadWithRequest(t.part)
+            let response = try t.appending(upload, at: Int64(t.part), complete: true, .bytes([]))
+            try t.expectSuccess(response, "of the target")
+            try t.expect(t.profile.isComplete(response) != false, "no ?0 in the response", response.summary)
+            try t.expectFile(of: response, to: request, t.bytes(t.part))
+        },
+        Case(
+            "4.4/empty", .must, "4.4.1", "An append without content that completes nothing changes nothing.",
+            covers: "APP-10", needs: ["4.4/append"]
+        ) { t in
+            if t.subject.limits["min-append-size", default: 0] > 0 { throw t.skip("there is a min-append-size") }
+            let upload = try t.newUpload(t.part)
+            try t.expectSuccess(
+                t.appending(upload, at: Int64(t.part), complete: false, .bytes([])), "to an empty append")
+            try t.expectStanding(of: upload, offset: Int64(t.part))
+        },
+        Case(
+            "4.4/many-parts", .must, "4.4.2", "An upload in many parts is one representation.",
+            covers: "CRE-19 APP-08", needs: ["4.4/finish"]
+        ) { t in
+            let (upload, request) = try t.newUploadWithRequest(t.part)
+            let count = 12
+            for index in 1..<count {
+                let content = Request.Content.bytes(t.bytes(t.part, from: index * t.part))
+                let isLast = index == count - 1
+                let response = try t.appending(upload, at: Int64(index * t.part), complete: isLast, content)
+                try t.expectSuccess(response, "to part \(index)")
+                if isLast { try t.expectFile(of: response, to: request, t.bytes(t.part * count)) }
+            }
+        },
+        Case(
+            "4.4/offset-mismatch", .must, "4.4.2", "An append at another offset is answered by 409.",
+            covers: "APP-05", needs: ["4.2/create-part"]
+        ) { t in
+            for response in try t.mismatches() {
+                try t.expect(response, isOneOf: [409], "to an append at another offset")
+            }
+        },
+        Case(
+            "4.4/mismatch-offset", .must, "4.4.2", "That 409 tells the offset of the upload.",
+            covers: "APP-06 VER-10 VER-21", needs: ["4.4/offset-mismatch"]
+        ) { t in
+            for response in try t.mismatches() {
+                try t.expect(
+                    response.integer("Upload-Offset") == Int64(t.part), "Upload-Offset: \(t.part)", response.summary)
+            }
+        },
+        Case(
+            "4.4/mismatch-incomplete", .must, "4.4.2", "That 409 says that the upload is not complete.",
+            covers: "APP-07 VER-21", needs: ["4.4/offset-mismatch"], ranks: Profile.explicitRanks
+        ) { t in
+            for response in try t.mismatches() {
+                try t.expect(t.profile.isComplete(response) == false, "Upload-Complete: ?0", response.summary)
+            }
+        },
+        Case(
+            "4.4/mismatch-changes-nothing", .must, "4.4.2", "A refused append changes nothing, and the upload goes on.",
+            covers: "APP-08", needs: ["4.4/offset-mismatch", "4.4/finish"]
+        ) { t in
+            let (upload, request) = try t.newUploadWithRequest(t.part)
+            let wrong = Request.Content.bytes([UInt8](repeating: 0x21, count: t.part))
+            for offset in [0, Int64(t.part) + 1] { _ = try t.appending(upload, at: offset, complete: false, wrong) }
+            try t.expectStanding(of: upload, offset: Int64(t.part))
+            let rest = t.bytes(t.part, from: t.part)
+            let response = try t.appending(upload, at: Int64(t.part), complete: true, .bytes(rest))
+            try t.expectSuccess(response, "to an append at the offset")
+            try t.expectFile(of: response, to: request, t.bytes(t.part * 2))
+        },
+        Case(
+            "4.4/interrupted-not-complete", .must, "4.4.2", "A completing append that is cut off completes nothing.",
+            covers: "APP-14 H11-13", needs: ["4.4/append"]
+        ) { t in
+            let upload = try t.interruptedAppend(sending: t.part * 2, of: t.part * 3)
+            let standing = try t.standing(of: upload)
+            try t.expect(standing.isComplete == false, "the upload not complete", standing.response.summary)
+            try t.expect(standing.offset <= t.part * 3, "an offset of \(t.part * 3) at most", "\(standing.offset)")
+        },
+        Case(
+            "4.4/interrupted-keeps-prefix", .should, "4.4.2", "What arrived of a cut off append is kept.",
+            covers: "APP-13", needs: ["4.4/interrupted-not-complete"]
+        ) { t in
+            let upload = try t.interruptedAppend(sending: t.part * 2, of: t.part * 3)
+            let offset = try t.standing(of: upload).offset
+            try t.expect(
+                offset > t.part && offset <= t.part * 3, "an offset in \(t.part + 1)…\(t.part * 3)", "\(offset)")
+        },
+        Case(
+            "4.4/interrupted-chunked", .must, "RFC 9112 8",
+            "A chunked append without its last chunk completes nothing.",
+            covers: "H11-12", needs: ["4.4/chunked"]
+        ) { t in
+            let upload = try t.newUpload()
+            let connection = try t.connect(to: upload.endpoint)
+            let request = t.append(upload, at: 0, complete: true, .openChunks)
+            t.remember(request, upload.endpoint)
+            try connection.send(request)
+            try connection.send(Request.chunk(t.bytes(t.part)))
+            connection.endOutput()
+            let standing = try t.standing(of: upload)
+            try t.expect(standing.isComplete == false, "the upload not complete", standing.response.summary)
+            try t.expect(standing.offset <= t.part, "an offset of \(t.part) at most", "\(standing.offset)")
+        },
+        Case(
+            "4.4/media-type", .should, "4.4.1", "An append of another media type is answered by 415 and Accept-Patch.",
+            covers: "APP-17 VER-09", needs: ["4.4/append"], ranks: 6...9
+        ) { t in
+            let upload = try t.newUpload()
+            let request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
+                .replacing("Content-Type", by: "application/octet-stream")
+            let response = try t.exchange(request, with: upload)
+            try t.expect(response, isOneOf: [415], "to application/octet-stream")
+            try t.expect(
+                response.list("Accept-Patch").contains("application/partial-upload"),
+                "Accept-Patch: application/partial-upload", response.fields["Accept-Patch"] ?? "none")
+        },
+        Case(
+            "4.4/media-type-refused", .must, "4.4.1", "An append of another media type appends nothing.",
+            covers: "VER-09", needs: ["4.4/append"], ranks: 6...9
+        ) { t in
+            let upload = try t.newUpload()
+            let request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
+                .replacing("Content-Type", by: "application/octet-stream")
+            try t.expectRefusal(t.exchange(request, with: upload), "to application/octet-stream")
+            try t.expectStanding(of: upload, offset: 0)
+        },
+        Case(
+            "4.4/media-type-spelling", .must, "RFC 9110 8.3.1",
+            "The case of a media type and its parameters do not matter.", covers: "APP-18", needs: ["4.4/append"],
+            ranks: 6...9
+        ) { t in
+            let upload = try t.newUpload()
+            let request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
+                .replacing("Content-Type", by: "Application/Partial-Upload; x=y")
+            try t.expectSuccess(t.exchange(request, with: upload), "to Application/Partial-Upload; x=y")
+        },
+        Case(
+            "4.4/no-media-type", .must, "-01 to -03", "Up to version 5 an append needs no media type.",
+            covers: "VER-08", needs: ["4.4/append"], ranks: 3...5
+        ) { t in
+            let upload = try t.newUpload()
+            let request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
+            try t.expectSuccess(t.exchange(request, with: upload), "to an append without Content-Type")
+        },
+        Case(
+            "4.4/content-encoding", .should, "8", "An append has no content coding of its own.", covers: "APP-22",
+            needs: ["4.4/append"], ranks: Profile.explicitRanks
+        ) { t in
+            let upload = try t.newUpload()
+            let request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
+                .with("Content-Encoding", "gzip")
+            try t.expectRefusal(t.exchange(request, with: upload), "to Content-Encoding: gzip")
+            try t.expectStanding(of: upload, offset: 0)
+        },
+        Case(
+            "4.4/unknown", .must, "4.4", "An append to an unknown upload is refused.", covers: "APP-24",
+            needs: ["4.2/create-empty"]
+        ) { t in
+            let upload = try t.unknownUpload()
+            let response = try t.appending(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
+            try t.expectRefusal(response, "to an append to an unknown upload")
+        },
+        Case(
+            "4.4/other-methods", .should, "RFC 9110 15.5.6",
+            "A method that no upload resource has is answered by 405 and Allow.", covers: "APP-27",
+            needs: ["4.2/create-empty"]
+        ) { t in
+            let upload = try t.newUpload()
+            for method in ["POST", "PUT"] {
+                let request = Request(
+                    method, upload.endpoint.target, t.profile.versionFields + t.subject.extraFields, .bytes([]))
+                let response = try t.exchange(request, with: upload)
+                try t.expect(response, isOneOf: [405], "to \(method) of an upload resource")
+                try t.expect(
+                    response.list("Allow").contains("patch"), "Allow with PATCH", response.fields["Allow"] ?? "none")
+            }
+        },
+    ]
+
+    static let completed: [Case] = [
+        Case(
+            "4.1.3/length-is-not-completion", .must, "4.1.3",
+            "An upload whose last byte has come is not complete before somebody says so.", covers: "CMP-01 CMP-02",
+            needs: ["4.4/append"], ranks: 6...9
+        ) { t in
+            let upload = try t.newUpload(t.part, length: t.part * 2)
+            let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
+            let response = try t.appending(upload, at: Int64(t.part), complete: false, content)
+            try t.expectSuccess(response, "to an append up to the length")
+            try t.expect(t.profile.isComplete(response) != true, "not ?1 in the response", response.summary)
+            try t.expectStanding(of: upload, offset: Int64(t.part * 2))
+        },
+        Case(
+            "4.1.3/creation-length-is-not-completion", .must, "4.1.3",
+            "A creation with all bytes that says it is not complete is not.", covers: "CMP-01",
+            needs: ["4.2/create-part"], ranks: 6...9
+        ) { t in
+            let upload = try t.newUpload(t.part, length: t.part)
+            try t.expectStanding(of: upload, offset: Int64(t.part))
+            let response = try t.appending(upload, at: Int64(t.part), complete: true, .bytes([]))
+            try t.expectSuccess(response, "to the append that finishes it")
+        },
+        Case(
+            "4.1.2/completed-refuses-content", .must, "4.1.2", "A completed upload takes no more bytes.",
+            covers: "APP-19 VER-17", needs: ["4.4/finish"]
+        ) { t in
+            let (upload, request) = try t.newUploadWithRequest(t.part)
+            let finished = try t.setup { try t.appending(upload, at: Int64(t.part), complete: true, .bytes([])) }
+            for isComplete in [false, true] {
+                let more = Request.Content.bytes(t.bytes(t.part, from: t.part))
+                try t.expectRefusal(
+                    t.appending(upload, at: Int64(t.part), complete: isComplete, more),
+                    "to an append to a completed upload")
+            }
+            try t.expectFile(of: finished, to: request, t.bytes(t.part))
+        },
+        Case(
+            "4.1.2/refusal-is-not-completion", .must, "4.1.2",
+            "A refusal by a completed upload is not marked as the target's answer.", covers: "APP-21 APP-07",
+            needs: ["4.1.2/completed-refuses-content"], ranks: Profile.explicitRanks
+        ) { t in
+            let upload = try t.completedUpload(t.part)
+            let content = Request.Content.bytes(t.bytes(t.part))
+            for offset in [Int64(t.part), 0, Int64(t.part) + 5] {
+                let response = try t.appending(upload, at: offset, complete: false, content)
+                try t.expect(t.profile.isComplete(response) != true, "not Upload-Complete: ?1", response.summary)
+                if response.status == 409 {
+                    try t.expect(t.profile.isComplete(response) == false, "Upload-Complete: ?0", response.summary)
+                    try t.expect(
+                        response.integer("Upload-Offset") == Int64(t.part), "Upload-Offset: \(t.part)",
+                        response.summary)
+                }
+            }
+        },
+        Case(
+            "4.4/replay", .may, "4.4.2", "The repetition of a finishing append gets the same final response again.",
+            covers: "APP-20 APP-28", needs: ["4.4/finish-empty"], ranks: Profile.explicitRanks
+        ) { t in
+            let upload = try t.newUpload(t.part)
+            let first = try t.setup { try t.appending(upload, at: Int64(t.part), complete: true, .bytes([])) }
+            let again = try t.appending(upload, at: Int64(t.part), complete: true, .bytes([]))
+            guard again.isSuccessful else { throw t.skip("it is refused (\(again.status))") }
+            try t.expect(again.status == first.status, "\(first.status) again", again.summary)
+            try t.expect(t.profile.isComplete(again) == true, "Upload-Complete: ?1", again.summary)
+            try t.expect(again.content == first.content, "the same content", again.text)
+        },
+    ]
+}
+
+extension CaseContext {
+    func newUploadWithRequest(_ count: Int) throws -> (Upload, Request) {
+        try setup {
+            let request = creation(complete: false, .bytes(bytes(count)))
+            let response = try exchange(request)
+            try expectSuccess(response, "to a creation with ?0")
+            return (try upload(from: response, to: request), request)
+        }
+    }
+
+    /// The responses to appends below and above the offset of an upload, which is ``part``.
+    func mismatches() throws -> [Response] {
+        let upload = try newUpload(part)
+        return try [Int64(part) - 1, Int64(part) + 1, 0].map { offset in
+            try appending(upload, at: offset, complete: false, .bytes(bytes(part)))
+        }
+    }
+
+    /// An upload at offset ``part`` whose completing append was cut off by the client.
+    func interruptedAppend(sending count: Int, of total: Int) throws -> Upload {
+        let upload = try newUpload(part)
+        try setup {
+            let connection = try connect(to: upload.endpoint)
+            let request = append(upload, at: Int64(part), complete: true, .declared(Int64(total)))
+            remember(request, upload.endpoint)
+            try connection.send(request)
+            try connection.send(bytes(count, from: part))
+            connection.endOutput()
+        }
+        return upload
+    }
+}

@@ -1,0 +1,76 @@
+/// Section 4.5: giving an upload up.
+enum CancellationCases {
+    static let all: [Case] = [
+        Case(
+            "4.5/cancel", .should, "4.5.2", "A cancelled upload is gone.", covers: "CAN-01 APP-24",
+            needs: ["4.2/create-part"]
+        ) { t in
+            let upload = try t.newUpload(t.part)
+            try t.expectCancelled(upload)
+            try t.expectGone(upload, "the upload was cancelled")
+        },
+        Case(
+            "4.5/no-content", .must, "4.5.2 of -08", "Up to version 7 a cancellation is answered by 204.",
+            covers: "VER-16", needs: ["4.5/cancel"], ranks: 3...7
+        ) { t in
+            let upload = try t.newUpload()
+            let response = try t.exchange(t.cancellation(upload), with: upload)
+            if response.status == 405 { throw t.skip("DELETE is not offered") }
+            try t.expect(response, isOneOf: [204], "to DELETE")
+        },
+        Case(
+            "4.5/twice", .should, "4.5.2", "A second cancellation finds nothing.", covers: "CAN-05",
+            needs: ["4.5/cancel"]
+        ) { t in
+            let upload = try t.newUpload()
+            try t.expectCancelled(upload)
+            let statuses = t.profile.rank <= 6 ? [404] : [404, 410]
+            try t.expect(t.exchange(t.cancellation(upload), with: upload), isOneOf: statuses, "to a second DELETE")
+        },
+        Case(
+            "4.5/stops-append", .should, "4.5.2", "A cancellation ends an append that is under way.", covers: "CAN-03",
+            needs: ["4.5/cancel", "4.4/append"], ranks: 8...9
+        ) { t in
+            let (connection, upload) = try t.stalledAppend()
+            try t.expectCancelled(upload)
+            let ended = try connection.awaitEnding() != nil
+            try t.expect(ended, "the end of the append's connection", "silence until the deadline")
+            try t.expectGone(upload, "the upload was cancelled")
+        },
+        Case(
+            "4.5/stays-gone", .must, "4.5", "What a cancelled append still sends brings nothing back.",
+            covers: "CAN-06 CAN-07", needs: ["4.5/cancel", "4.4/append"]
+        ) { t in
+            let (connection, upload) = try t.stalledAppend()
+            try t.expectCancelled(upload)
+            _ = try? connection.send(t.bytes(t.part, from: t.part))
+            if connection.hasInput(within: .milliseconds(200)), connection.ending == nil,
+                let response = try? connection.readResponse()
+            {
+                try t.expect(!response.isSuccessful, "no success of the cancelled append", response.summary)
+            }
+            try t.expectGone(upload, "the upload was cancelled")
+        },
+    ]
+}
+
+extension CaseContext {
+    func expectCancelled(_ upload: Upload) throws {
+        let response = try exchange(cancellation(upload), with: upload)
+        if response.status == 405 || response.status == 501 { throw skip("DELETE is not offered") }
+        try expectSuccess(response, "to DELETE")
+    }
+
+    /// An append of twice ``part`` bytes to an empty upload, of which the first half was sent and nothing more comes.
+    func stalledAppend() throws -> (connection: RawConnection, upload: Upload) {
+        let upload = try newUpload()
+        return try setup {
+            let connection = try connect(to: upload.endpoint)
+            let request = append(upload, at: 0, complete: false, .declared(Int64(part * 2)))
+            remember(request, upload.endpoint)
+            try connection.send(request)
+            try connection.send(bytes(part))
+            return (connection, upload)
+        }
+    }
+}

@@ -1,0 +1,246 @@
+/// Sections 4.2.2, 4.4.2 and 5: interim responses.
+enum InterimCases {
+    static let announcement: [Case] = [
+        Case(
+            "4.2/announcement", .should, "4.2.2", "A creation is announced by 104 before its content is sent.",
+            covers: "CRE-01"
+        ) { t in
+            let connection = try t.connect()
+            let request = t.creation(complete: true, .declared(Int64(t.part)))
+            t.remember(request, connection.endpoint)
+            try connection.send(request)
+            let interim = try t.awaitAnnouncement(on: connection)
+            _ = try? t.upload(at: interim.location, of: request, interim.summary)
+        },
+        Case(
+            "4.2/announcement-location", .must, "4.2.2", "The first 104 of a creation has one Location.",
+            covers: "CRE-02", needs: ["4.2/announcement"]
+        ) { t in
+            let interim = try t.announcement()
+            try t.expect(interim.fields.values("Location").count == 1, "one Location", interim.summary)
+            _ = try t.require(interim.location, "a Location with a value", interim.summary)
+        },
+        Case(
+            "4.2/announcement-limits", .must, "4.2.2", "Where there are limits the announcing 104 tells them.",
+            covers: "CRE-03", needs: ["4.2/announcement"], ranks: 8...9
+        ) { t in
+            try t.requireLimits()
+            let interim = try t.announcement()
+            _ = try t.require(interim.limits, "Upload-Limit", interim.summary)
+        },
+        Case(
+            "4.2/usable-at-once", .must, "4.2.2", "An upload can be asked for its offset as soon as it is announced.",
+            covers: "CRE-26", needs: ["4.2/announcement"]
+        ) { t in
+            let (_, upload, _) = try t.announcedUpload(sending: 0, of: t.part)
+            try t.expectStanding(of: upload, offset: 0)
+        },
+    ]
+
+    static let versions: [Case] = [
+        Case(
+            "B/no-version", .must, "B", "A request that names no version gets no 104 while the draft is none.",
+            covers: "VER-01", needs: ["4.2/whole"], ranks: 3...8
+        ) { t in
+            let request = t.creation(complete: true, .bytes(t.bytes(t.part)))
+                .without("Upload-Draft-Interop-Version")
+            try t.expectUnannounced(request, "without a version")
+        },
+        Case(
+            "B/unsupported-version", .must, "B",
+            "A request that names a version that nobody speaks gets no 104, and is processed all the same.",
+            covers: "VER-02", needs: ["4.2/whole"], ranks: 3...8
+        ) { t in
+            for version in ["99", "2", "abc"] {
+                let request = t.creation(complete: true, .bytes(t.bytes(t.part)))
+                    .replacing("Upload-Draft-Interop-Version", by: version)
+                try t.expectUnannounced(request, "to version \(version)")
+            }
+        },
+        Case(
+            "B/version-syntax", .must, "B", "A version that is no structured Integer counts as none.",
+            covers: "STF-10", needs: ["4.2/whole"], ranks: 3...8
+        ) { t in
+            for version in ["\"\(t.profile.word)\"", "\(t.profile.word).0", "\(t.profile.word),\(t.profile.word)"] {
+                let request = t.creation(complete: true, .bytes(t.bytes(t.part)))
+                    .replacing("Upload-Draft-Interop-Version", by: version)
+                try t.expectUnannounced(request, "to version \(version)")
+            }
+        },
+        Case(
+            "B/version-parameters", .should, "B", "Leading zeros and parameters do not change a version.",
+            covers: "STF-10", needs: ["4.2/announcement"], ranks: 3...8
+        ) { t in
+            try t.requireAnnouncements()
+            for version in ["0\(t.profile.word)", "\(t.profile.word);x"] {
+                let request = t.creation(complete: true, .bytes(t.bytes(t.part)))
+                    .replacing("Upload-Draft-Interop-Version", by: version)
+                let response = try t.exchange(request)
+                try t.expect(!response.announcements.isEmpty, "104 to version \(version)", response.summary)
+            }
+        },
+        Case(
+            "B/without-version", .should, "B", "With the RFC a request without a version is announced by 104.",
+            covers: "VER-04", needs: ["4.2/announcement"], ranks: 9...9
+        ) { t in
+            let interim = try t.announcement()
+            try t.expect(
+                !interim.fields.contains("Upload-Draft-Interop-Version"), "no version in the 104", interim.summary)
+        },
+    ]
+
+    static let continuation: [Case] = [
+        Case(
+            "5/continue", .must, "5", "A client that waits for 100 gets it, although 104 is sent as well.",
+            covers: "INT-01", needs: ["4.2/announcement"]
+        ) { t in
+            try t.requireAnnouncements()
+            let connection = try t.connect()
+            let content = t.bytes(t.part)
+            let request = t.creation(complete: true, .declared(Int64(content.count)))
+                .with("Expect", "100-continue")
+            t.remember(request, connection.endpoint)
+            try connection.send(request)
+            var statuses: [Int] = []
+            while !statuses.contains(100) {
+                guard let interim = try? connection.readInterim() else { break }
+                statuses.append(interim.status)
+            }
+            try t.expect(
+                statuses.contains(100), "100 before any content", statuses.isEmpty ? "nothing" : "\(statuses)")
+            try connection.send(content)
+            try t.expectSuccess(connection.readResponse(), "of the target")
+        },
+        Case(
+            "5/refusal-without-continue", .should, "RFC 9110 10.1.1",
+            "An append that is refused by its head gets the refusal in place of 100.", covers: "INT-05",
+            needs: ["4.4/offset-mismatch"]
+        ) { t in
+            let upload = try t.newUpload()
+            let connection = try t.connect(to: upload.endpoint)
+            let request = t.append(upload, at: 5, complete: false, .declared(Int64(t.part)))
+                .with("Expect", "100-continue")
+            t.remember(request, upload.endpoint)
+            try connection.send(request)
+            let response = try connection.readResponse()
+            try t.expect(response.status == 409, "409", response.summary)
+            try t.expect(!response.interim.contains { $0.status == 100 }, "no 100", "100 before \(response.status)")
+        },
+        Case(
+            "5/unknown-expectation", .info, "RFC 9110 10.1.1", "The answer to an expectation that nobody knows.",
+            covers: "INT-09", needs: ["4.2/whole"]
+        ) { t in
+            let request = t.creation(complete: true, .bytes(t.bytes(t.part))).with("Expect", "the-unexpected")
+            t.note(try t.exchange(request).summary)
+        },
+        Case(
+            "5/http-1.0", .must, "RFC 9110 15.2", "HTTP/1.0 knows no interim responses, and gets none.",
+            covers: "INT-02", needs: ["4.2/whole"]
+        ) { t in
+            var request = t.creation(complete: true, .bytes(t.bytes(t.part)))
+            request.version = "HTTP/1.0"
+            let response = try t.exchange(request)
+            try t.expect(
+                response.interim.isEmpty, "no 1xx", "\(response.interim.map(\.status)) before \(response.status)")
+        },
+        Case(
+            "4.4/progress", .should, "4.4.2", "While an append is received, 104 tells how far it got.",
+            covers: "APP-12", needs: ["4.4/append", "4.2/announcement"], ranks: 8...9
+        ) { t in
+            let (connection, _) = try t.slowAppend()
+            let interim = try t.awaitProgress(on: connection)
+            _ = try t.require(
+                interim, "104 with Upload-Offset among \(CaseContext.slowContent) bytes in 2.4 s", "none")
+        },
+        Case(
+            "4.4/progress-kept", .must, "4.1.1", "An offset that a 104 told is kept when the connection is reset.",
+            covers: "INT-08 OFF-10 CRE-21", needs: ["4.4/progress"], ranks: 8...9
+        ) { t in
+            let (connection, upload) = try t.slowAppend()
+            guard let told = try t.awaitProgress(on: connection) else { throw t.skip("no progress is told") }
+            connection.reset()
+            let standing = try t.standing(of: upload)
+            try t.expect(standing.offset >= told, "an offset of \(told) or more", "\(standing.offset)")
+        },
+        Case(
+            "4.2/progress", .may, "4.2.2", "Offsets that 104 tells during a creation never go down.",
+            covers: "CRE-21 VER-18", needs: ["4.2/announcement"], ranks: 5...9
+        ) { t in
+            guard t.subject.allows(CaseContext.slowContent + 1) else { throw t.skip("the limits are too low for it") }
+            let (connection, upload, _) = try t.announcedUpload(sending: 0, of: CaseContext.slowContent + 1)
+            guard let told = try t.awaitProgress(on: connection) else { throw t.skip("no progress is told") }
+            let told104 = connection.interim.filter { $0.status == 104 }
+            let offsets = told104.compactMap { $0.integer("Upload-Offset") }
+            try t.expect(offsets == offsets.sorted(), "rising offsets", "\(offsets)")
+            if t.profile.rank <= 7 {
+                try t.expect(
+                    told104.dropFirst().allSatisfy { !$0.fields.contains("Location") },
+                    "Location in the first 104 alone",
+                    told104.last?.summary ?? "")
+            }
+            connection.reset()
+            let offset = try t.standing(of: upload).offset
+            try t.expect(offset >= told, "an offset of \(told) or more", "\(offset)")
+        },
+        Case(
+            "5/rate", .should, "4.4.2", "104 is not sent for every few bytes.", covers: "INT-07",
+            needs: ["4.4/progress"], ranks: 8...9
+        ) { t in
+            let (connection, _) = try t.slowAppend()
+            _ = try t.awaitProgress(on: connection)
+            try connection.send(t.bytes(1))
+            let count = try connection.readResponse().announcements.count
+            try t.expect(count <= 1000, "fewer than 1000 for \(CaseContext.slowContent) bytes", "\(count)")
+        },
+    ]
+}
+
+extension CaseContext {
+    /// More than a server keeps to itself for long.
+    static let slowContent = 6 << 20
+
+    /// The first 104 of a creation.
+    func announcement() throws -> InterimResponse {
+        try requireAnnouncements()
+        let connection = try connect()
+        let request = creation(complete: true, .declared(Int64(part)))
+        remember(request, connection.endpoint)
+        try connection.send(request)
+        let interim = try awaitAnnouncement(on: connection)
+        _ = try? upload(at: interim.location, of: request, interim.summary)
+        return interim
+    }
+
+    func expectUnannounced(_ request: Request, _ why: String) throws {
+        let response = try exchange(request)
+        try expect(response.announcements.isEmpty, "no 104 \(why)", response.announcements.first?.summary ?? "")
+        try expect(response.isSuccessful, "2xx of the target \(why)", response.summary)
+    }
+
+    /// An append of ``slowContent`` bytes and one more, of which nothing was sent.
+    func slowAppend() throws -> (connection: RawConnection, upload: Upload) {
+        guard subject.allows(Self.slowContent + 1) else { throw skip("the limits are too low for it") }
+        let upload = try newUpload()
+        return try setup {
+            let connection = try connect(to: upload.endpoint)
+            let request = append(upload, at: 0, complete: false, .declared(Int64(Self.slowContent + 1)))
+            remember(request, upload.endpoint)
+            try connection.send(request)
+            return (connection, upload)
+        }
+    }
+
+    /// Sends ``slowContent`` bytes over some seconds.
+    /// - Returns: the highest offset that a 104 tells meanwhile; nil where none does.
+    func awaitProgress(on connection: RawConnection) throws -> Int64? {
+        func told() -> Int64? {
+            connection.interim.filter { $0.status == 104 }.compactMap { $0.integer("Upload-Offset") }.max()
+        }
+        let piece = Self.slowContent / 24
+        for index in 0..<24 {
+            try connection.send(bytes(piece, from: index * piece))
+            _ = try connection.awaitHead(within: .milliseconds(told() == nil ? 100 : 1))
+        }
+        return told()
+    }
+}

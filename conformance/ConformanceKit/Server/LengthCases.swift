@@ -1,0 +1,178 @@
+/// Section 4.1.3: what is known of a length has to agree.
+enum LengthCases {
+    static let all: [Case] = [
+        Case(
+            "4.1.3/creation-mismatch", .must, "4.1.3",
+            "A whole representation whose Content-Length is not its Upload-Length is refused.", covers: "LEN-01",
+            needs: ["4.2/whole"], ranks: 6...9
+        ) { t in
+            for length in [t.part + 1, t.part - 1] {
+                let response = try t.exchange(t.creation(complete: true, length: length, .bytes(t.bytes(t.part))))
+                try t.expectRefusal(response, "to \(t.part) bytes with Upload-Length: \(length)")
+                try t.expect(t.profile.isComplete(response) != true, "not ?1 in the refusal", response.summary)
+            }
+        },
+        Case(
+            "4.1.3/changed", .must, "4.1.3", "An append that states another length than is known is refused.",
+            covers: "LEN-02", needs: ["4.4/append"], ranks: Profile.explicitRanks
+        ) { t in
+            let upload = try t.newUpload(t.part, length: t.part * 3)
+            let content = Request.Content.bytes(t.bytes(t.part))
+            for length in [t.part * 3 + 1, t.part * 2] {
+                let response = try t.appending(
+                    upload, at: Int64(t.part), complete: false, length: length, content)
+                try t.expectRefusal(response, "to Upload-Length: \(length)")
+            }
+            try t.expectStanding(of: upload, offset: Int64(t.part))
+        },
+        Case(
+            "4.1.3/remainder", .must, "4.1.3",
+            "A completing append whose Content-Length does not lead to the length is refused, and nothing is appended.",
+            covers: "LEN-03 VER-25", needs: ["4.4/append"], ranks: 6...9
+        ) { t in
+            let upload = try t.newUpload(t.part, length: t.part * 3)
+            for count in [t.part * 2 - 1, t.part] {
+                let response = try t.appending(upload, at: Int64(t.part), complete: true, .bytes(t.bytes(count)))
+                try t.expectRefusal(response, "to a last part that is too short")
+                try t.expect(t.profile.isComplete(response) != true, "not ?1 in the refusal", response.summary)
+            }
+            try t.expectStanding(of: upload, offset: Int64(t.part))
+        },
+        Case(
+            "4.1.3/excess-declared", .must, "4.4.2", "An append that announces more than the length is refused.",
+            covers: "LEN-05", needs: ["4.4/append"], ranks: 6...9
+        ) { t in
+            let upload = try t.newUpload(t.part, length: t.part * 2)
+            for isComplete in [false, true] {
+                let content = Request.Content.bytes(t.bytes(t.part + 1, from: t.part))
+                try t.expectRefusal(
+                    t.appending(upload, at: Int64(t.part), complete: isComplete, content), "to a byte too many")
+            }
+            try t.expectNeverBeyond(t.part * 2, upload)
+        },
+        Case(
+            "4.4/overrun", .must, "4.4.2", "A chunked append that runs over the length is refused.", covers: "LEN-05",
+            needs: ["4.4/chunked"], ranks: Profile.explicitRanks
+        ) { t in
+            let upload = try t.newUpload(t.part, length: t.part * 2)
+            let chunks = Request.Content.chunks([t.bytes(t.part, from: t.part), t.bytes(1)])
+            try t.expectRefusal(
+                t.appending(upload, at: Int64(t.part), complete: false, chunks), "to a chunk too many")
+            try t.expectNeverBeyond(t.part * 2, upload)
+        },
+        Case(
+            "4.4/overrun-invalidates", .must, "4.4.2", "An upload that ran over its length is invalid from then on.",
+            covers: "LEN-06", needs: ["4.4/overrun"], ranks: 8...9
+        ) { t in
+            let upload = try t.newUpload(t.part, length: t.part * 2)
+            let chunks = Request.Content.chunks([t.bytes(t.part, from: t.part), t.bytes(1)])
+            _ = try t.setup { try t.appending(upload, at: Int64(t.part), complete: false, chunks) }
+            let head = try t.exchange(t.retrieval(upload), with: upload)
+            try t.expectRefusal(head, "to HEAD of the invalid upload")
+            let append = try t.appending(upload, at: Int64(t.part * 2), complete: true, .bytes([]))
+            try t.expectRefusal(append, "to an append to the invalid upload")
+        },
+        Case(
+            "4.4/overrun-at-once", .must, "4.4.2", "An overrun is refused without waiting for the end of the content.",
+            covers: "LEN-07 SEC-11", needs: ["4.4/overrun"], ranks: Profile.explicitRanks
+        ) { t in
+            let upload = try t.newUpload(0, length: t.part)
+            let connection = try t.connect(to: upload.endpoint)
+            let request = t.append(upload, at: 0, complete: false, .openChunks)
+            t.remember(request, upload.endpoint)
+            try connection.send(request)
+            try connection.send(Request.chunk(t.bytes(64 << 10)), stoppingAtResponse: true)
+            try t.expectRefusal(connection.readResponse(), "before the last chunk")
+        },
+        Case(
+            "4.1.3/too-short", .must, "4.1.3",
+            "A chunked append that completes the upload before its length is reached does not complete it.",
+            covers: "LEN-08", needs: ["4.4/chunked"], ranks: 6...9
+        ) { t in
+            let upload = try t.newUpload(0, length: t.part * 3)
+            let response = try t.appending(upload, at: 0, complete: true, .chunks([t.bytes(t.part)]))
+            try t.expect(!response.isSuccessful, "no success", response.summary)
+            let head = try t.exchange(t.retrieval(upload), with: upload)
+            try t.expect(t.profile.isComplete(head) != true, "the upload not complete", head.summary)
+        },
+        Case(
+            "4.1.3/late-length", .must, "4.1.3", "The length may first be stated by an append.", covers: "LEN-09",
+            needs: ["4.4/append"], ranks: Profile.explicitRanks
+        ) { t in
+            let upload = try t.newUpload(t.part)
+            let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
+            try t.expectSuccess(
+                t.appending(upload, at: Int64(t.part), complete: false, length: t.part * 4, content),
+                "to an append with Upload-Length")
+            let response = try t.standing(of: upload).response
+            try t.expect(
+                response.integer("Upload-Length") == Int64(t.part * 4), "Upload-Length: \(t.part * 4)",
+                response.summary)
+        },
+        Case(
+            "4.1.3/below-offset", .must, "4.1.3", "A length below the offset is refused.", covers: "LEN-10",
+            needs: ["4.1.3/late-length"], ranks: Profile.explicitRanks
+        ) { t in
+            let upload = try t.newUpload(t.part * 2)
+            let content = Request.Content.bytes(t.bytes(t.part, from: t.part * 2))
+            let response = try t.appending(
+                upload, at: Int64(t.part * 2), complete: false, length: t.part, content)
+            try t.expectRefusal(response, "to Upload-Length: \(t.part) at offset \(t.part * 2)")
+        },
+        Case(
+            "4.1.3/zero", .must, "4.1.3", "Length 0, no content and completeness agree.", covers: "LEN-11 CRE-13",
+            needs: ["4.2/empty-whole"], ranks: 6...9
+        ) { t in
+            let response = try t.exchange(t.creation(complete: true, length: 0, .bytes([])))
+            try t.expectSuccess(response, "of the target")
+            try t.expect(t.profile.isComplete(response) != false, "no ?0 in the final response", response.summary)
+        },
+        Case(
+            "4.1.3/overflow", .must, "4.1.3", "A Content-Length that no representation can have is refused.",
+            covers: "LEN-12 APP-25", needs: ["4.4/append"]
+        ) { t in
+            for length in [Int64.max, 999_999_999_999_999] {
+                let upload = try t.newUpload(t.part)
+                let connection = try t.connect(to: upload.endpoint)
+                let request = t.append(upload, at: Int64(t.part), complete: true, .declared(length))
+                t.remember(request, upload.endpoint)
+                try connection.send(request)
+                let response = try connection.readResponse()
+                try t.expect(
+                    response.isRefusal || response.status >= 500, "a refusal of \(length) bytes", response.summary)
+                try t.expectStanding(of: upload, offset: Int64(t.part))
+            }
+        },
+        Case(
+            "4.1.3/order", .should, "4.4.2", "A wrong offset is told before a wrong length.", covers: "LEN-13",
+            needs: ["4.4/offset-mismatch"], ranks: Profile.explicitRanks
+        ) { t in
+            let upload = try t.newUpload(t.part, length: t.part * 3)
+            let response = try t.appending(upload, at: 0, complete: true, .bytes(t.bytes(t.part)))
+            try t.expect(response, isOneOf: [409], "to a wrong offset with a wrong length")
+        },
+        Case(
+            "4.1.3/invalid-ignored", .must, "4.1.3", "A length field that is no Integer states nothing.",
+            covers: "LEN-14 STF-04 STF-05", needs: ["4.2/create-part"], ranks: Profile.explicitRanks
+        ) { t in
+            for value in ["\"10\"", "-5", "1.0", "1000000000000000", "abc", "1, 1"] {
+                let request = t.creation(complete: false, .bytes(t.bytes(t.part))).with("Upload-Length", value)
+                let response = try t.exchange(request)
+                try t.expectSuccess(response, "to Upload-Length: \(value)")
+                let upload = try t.upload(from: response, to: request)
+                let head = try t.standing(of: upload).response
+                try t.expect(!head.fields.contains("Upload-Length"), "no Upload-Length after \(value)", head.summary)
+            }
+        },
+    ]
+}
+
+extension CaseContext {
+    /// The upload is invalid, or its offset is not above the length.
+    func expectNeverBeyond(_ length: Int, _ upload: Upload) throws {
+        let head = try exchange(retrieval(upload), with: upload)
+        guard head.isSuccessful, let offset = head.integer("Upload-Offset") else { return }
+        try expect(offset <= length, "an offset of \(length) at most", "\(offset)")
+        try expect(profile.isComplete(head) != true, "the upload not complete", head.summary)
+    }
+}

@@ -1,0 +1,157 @@
+/// Section 4.3: asking for the offset.
+enum RetrievalCases {
+    static let all: [Case] = [
+        Case(
+            "4.3/after-completion", .must, "4.3.2",
+            "A completed upload says that it is complete, for as long as it can be asked at all.",
+            covers: "OFF-02 CMP-04 CMP-02", needs: ["4.4/finish"]
+        ) { t in
+            let upload = try t.completedUpload(t.part)
+            let response = try t.exchange(t.retrieval(upload), with: upload)
+            if [404, 410].contains(response.status) { throw t.skip("completed uploads are not kept") }
+            try t.expectSuccess(response, "to HEAD")
+            try t.expect(t.profile.isComplete(response) == true, "the upload complete", response.summary)
+        },
+        Case(
+            "4.3/no-length", .must, "4.3.2", "No length is told of an upload whose length nobody stated.",
+            covers: "OFF-04", needs: ["4.2/create-part"]
+        ) { t in
+            let response = try t.standing(of: t.newUpload(t.part)).response
+            try t.expect(!response.fields.contains("Upload-Length"), "no Upload-Length", response.summary)
+        },
+        Case(
+            "4.3/limits", .must, "4.3.2", "An offset retrieval tells the upload's limits.", covers: "OFF-05",
+            needs: ["4.2/create-empty"], ranks: 8...9
+        ) { t in
+            let response = try t.standing(of: t.newUpload()).response
+            _ = try t.require(response.limits, "Upload-Limit", response.summary)
+        },
+        Case(
+            "4.3/no-store", .should, "4.3.2", "The response to an offset retrieval must not be stored by caches.",
+            covers: "OFF-06 CCH-01", needs: ["4.2/create-empty"]
+        ) { t in
+            let response = try t.standing(of: t.newUpload()).response
+            try t.expect(
+                response.list("Cache-Control").contains("no-store"), "Cache-Control: no-store",
+                response.fields["Cache-Control"] ?? "no Cache-Control")
+        },
+        Case(
+            "4.3/unconditional", .should, "4.3.2", "An offset retrieval is not answered by 304.", covers: "CCH-01",
+            needs: ["4.2/create-empty"]
+        ) { t in
+            let upload = try t.newUpload()
+            let request = t.retrieval(upload).with("If-None-Match", "*")
+            let response = try t.exchange(request, with: upload)
+            try t.expect(response.status != 304, "the offset", response.summary)
+        },
+        Case(
+            "4.3/get", .must, "4.3.1", "GET tells of an upload what HEAD tells.", covers: "OFF-07",
+            needs: ["4.2/create-part"], ranks: 8...9
+        ) { t in
+            let upload = try t.newUpload(t.part, length: t.part * 2)
+            let head = try t.standing(of: upload).response
+            let get = try t.exchange(t.retrieval(upload, "GET"), with: upload)
+            try t.expectSuccess(get, "to GET of the upload")
+            for name in ["Upload-Offset", "Upload-Complete", "Upload-Length"] {
+                try t.expect(
+                    get.fields[name] == head.fields[name], "\(name): \(head.fields[name] ?? "absent")", get.summary)
+            }
+            try t.expect(get.limits != nil, "Upload-Limit", get.summary)
+        },
+        Case(
+            "4.3/get-empty", .should, "4.3.2", "GET of an upload does not give the bytes uploaded so far.",
+            covers: "OFF-08", needs: ["4.3/get"], ranks: 8...9
+        ) { t in
+            let upload = try t.newUpload(t.part)
+            let response = try t.exchange(t.retrieval(upload, "GET"), with: upload)
+            try t.expect(
+                response.content.firstRange(of: t.bytes(t.part)) == nil, "none of the upload's bytes",
+                "\(response.contentSize) bytes with them")
+        },
+        Case(
+            "4.3/unknown", .must, "4.3.2", "A URI that is no upload's is not reported as one.", covers: "OFF-12 PRB-06",
+            needs: ["4.2/create-empty"]
+        ) { t in
+            let upload = try t.unknownUpload()
+            let response = try t.exchange(t.retrieval(upload), with: upload)
+            try t.expectRefusal(response, "to HEAD of an unknown upload")
+            try t.expect(!response.fields.contains("Upload-Offset"), "no Upload-Offset", response.summary)
+        },
+        Case(
+            "4.3/unknown-status", .should, "4.3.2", "An unknown upload is not found or gone.", covers: "OFF-12 VER-15",
+            needs: ["4.3/unknown"]
+        ) { t in
+            let upload = try t.unknownUpload()
+            for request in [t.retrieval(upload), t.cancellation(upload)] {
+                let statuses = t.profile.rank <= 6 ? [404] : [404, 410]
+                try t.expect(
+                    t.exchange(request, with: upload), isOneOf: statuses, "to \(request.method) of an unknown upload")
+            }
+        },
+        Case(
+            "4.3/head-content", .must, "RFC 9110 9.3.2", "A response to HEAD ends with its head.",
+            covers: "OFF-17 PRB-06 H11-16", needs: ["4.2/create-empty"]
+        ) { t in
+            let upload = try t.newUpload(t.part)
+            let unknown = try t.unknownUpload()
+            let connection = try t.connect(to: upload.endpoint)
+            let requests = [t.retrieval(unknown), t.retrieval(upload)]
+            for request in requests { try connection.send(request) }
+            let first = try connection.readResponse()
+            try t.expectRefusal(first, "to HEAD of an unknown upload")
+            if first.fields["Connection"]?.lowercased() == "close" { throw t.skip("the connection is closed after it") }
+            try t.expectSuccess(connection.readResponse(), "to HEAD right behind it")
+        },
+        Case(
+            "4.3/lifetime", .should, "4.1.4", "max-age counts down, and the end that it tells does not come nearer.",
+            covers: "OFF-16 LIM-12", needs: ["4.2/create-empty"], ranks: Profile.explicitRanks
+        ) { t in
+            let upload = try t.newUpload()
+            let first = try t.standing(of: upload).response
+            guard let before = first.limits?["max-age"] else { throw t.skip("there is no max-age") }
+            Deadline.pause(.milliseconds(2100))
+            let second = try t.standing(of: upload).response
+            let after = try t.require(second.limits?["max-age"], "max-age again", second.summary)
+            let passed = (second.arrivedAt - first.arrivedAt) / 1_000_000_000
+            try t.expect(after < before, "less than \(before) after \(passed) s", "\(after)")
+            try t.expect(after + passed + 1 >= before, "about \(before - passed)", "\(after)")
+        },
+        Case(
+            "4.3/refuses-upload-fields", .must, "4.3.1 of -05",
+            "Up to version 6 a retrieval or cancellation with fields of an append is a bad request.",
+            covers: "VER-14", needs: ["4.2/create-empty"], ranks: 3...6
+        ) { t in
+            let upload = try t.newUpload()
+            let (name, value) = t.profile.completeness(true)
+            for request in [
+                t.retrieval(upload).with("Upload-Offset", "0"), t.retrieval(upload).with(name, value),
+                t.cancellation(upload).with("Upload-Offset", "0"), t.cancellation(upload).with(name, value),
+            ] {
+                try t.expect(
+                    t.exchange(request, with: upload), isOneOf: [400], "to \(request.method) with such a field")
+            }
+            try t.expectStanding(of: upload, offset: 0)
+        },
+    ]
+}
+
+extension CaseContext {
+    /// A URI like that of an upload, of which the subject knows nothing.
+    func unknownUpload() throws -> Upload {
+        let known = try newUpload()
+        let target = known.endpoint.target
+        // The last letters and digits of the path, each by another one.
+        let path = target.prefix { $0 != "?" }
+        let start = path.lastIndex { !$0.isLetter && !$0.isNumber }.map { path.index(after: $0) } ?? path.startIndex
+        let changed = path[start...].map { character -> Character in
+            switch character {
+            case "0"..."8", "a"..."e", "A"..."E":
+                character.asciiValue.map { Character(UnicodeScalar($0 + 1)) } ?? character
+            case "9": "0"
+            default: character.isNumber ? "1" : character == "f" ? "a" : character == "F" ? "A" : character
+            }
+        }
+        let other = path[..<start] + String(changed) + target[path.endIndex...]
+        return Upload(location: String(other), endpoint: known.endpoint.at(String(other)))
+    }
+}

@@ -1,0 +1,23 @@
+/// The cases of the server mode, in the order in which they run.
+package enum ServerSuite {
+    /// The groups of IDs in the order of the run; each needs only what stands before.
+    static let sections = [
+        "4.2", "4.3", "4.4", "4.1.2", "4.1.3", "4.1.4", "4.5", "4.6", "5", "7", "8", "10", "13", "B", "9651", "9112",
+        "14", "cors", "restart",
+    ]
+
+    /// - Parameter profiles: those that the subject speaks; each has cases of its own.
+    package static func cases(for profiles: [Profile]) -> [Case] {
+        let groups: [[Case]] = [
+            CreationCases.basic, InterimCases.announcement, AppendCases.basic, InterimCases.versions, CreationCases.all,
+            RetrievalCases.all,
+            AppendCases.all, AppendCases.completed, CancellationCases.all, LengthCases.all, InterimCases.continuation,
+            WholeRunCases.all,
+        ]
+        let all = groups.flatMap { $0 }
+        // What others need comes first, then section by section.
+        let first = all.prefix(groups.prefix(3).reduce(0) { $0 + $1.count })
+        let rest = all.dropFirst(first.count).dropLast(WholeRunCases.all.count)
+        return first + sections.flatMap { section in rest.filter { $0.group == section } } + WholeRunCases.all
+    }
+}

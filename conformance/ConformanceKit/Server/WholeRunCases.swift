@@ -1,0 +1,49 @@
+/// What holds for every exchange of a run, judged at its end.
+enum WholeRunCases {
+    static let all: [Case] = [
+        judging(
+            .wellFormed, .must, "RFC 9112", "Every response is well-formed HTTP/1.1.",
+            covers: "INT-03 SEC-18"),
+        judging(
+            .interimContent, .must, "RFC 9110 15.2", "No interim response announces content.", covers: "INT-04"),
+        judging(
+            .canonicalFields, .must, "4.1", "Every field of the draft that is sent is a canonical structured field.",
+            covers: "STF-08"),
+        judging(
+            .limitValues, .must, "4.1.4", "Every Upload-Limit is a Dictionary with members, the known ones Integers.",
+            covers: "LIM-14 LIM-20 OFF-05"),
+        judging(
+            .versionEcho, .must, "B", "Every 104 to a draft's client names the version of the request.",
+            covers: "VER-03", ranks: 3...8),
+        judging(
+            .sameLocation, .must, "4.2.2", "All Locations of the upload in one exchange are the same text.",
+            covers: "CRE-11"),
+        judging(
+            .appendInterimLocation, .must, "4.4.2", "No 104 to an append has Location.", covers: "APP-11 VER-18"),
+        judging(
+            .offsetDecrease, .must, "4.1.1", "No offset is lower than one that was told of the upload before.",
+            covers: "OFF-09 OFF-10 INT-08"),
+        judging(
+            .redirection, .should, "4.3.2", "No retrieval and no cancellation is redirected by 301 or 302.",
+            covers: "OFF-13 CAN-04 RED-01"),
+        judging(
+            .problemStatus, .must, "RFC 9457 3", "Problem documents have their media type and the response's status.",
+            covers: "PRB-03"),
+        judging(
+            .problemInternals, .must, "13", "No refusal shows paths or stack traces.", covers: "PRB-05"),
+    ]
+
+    private static func judging(
+        _ rule: Observations.Rule, _ level: Level, _ section: String, _ requirement: String, covers: String,
+        ranks: ClosedRange<Int> = Profile.allRanks
+    ) -> Case {
+        Case(rule.rawValue, level, section, requirement, covers: covers, ranks: ranks) { t in
+            guard t.observations.responses > 0 else { throw t.skip("nothing was exchanged") }
+            let violations = t.observations.violations(of: rule)
+            try t.expect(
+                violations.isEmpty, requirement,
+                violations.prefix(3).joined(separator: "; ")
+                    + (violations.count > 3 ? "; and \(violations.count - 3) more" : ""))
+        }
+    }
+}

@@ -1,0 +1,15 @@
+/// Which part of a creation's exchange names the finished file.
+enum DownloadSource: String, CaseIterable {
+    case contentLocation = "Content-Location"
+    case location = "Location"
+    case requestTarget = "the request target"
+
+    func place(in response: Response, to request: Request, at endpoint: Endpoint) -> Endpoint? {
+        let base = endpoint.at(request.target)
+        switch self {
+        case .contentLocation: return response.single("Content-Location").flatMap { base.resolving($0) }
+        case .location: return response.location.flatMap { base.resolving($0) }
+        case .requestTarget: return base
+        }
+    }
+}

@@ -1,0 +1,20 @@
+/// What the person who runs the server mode asks for.
+package struct ServerSettings: Sendable {
+    /// Where representations are uploaded to; `{name}` stands for a new name each time, `{port}` for the port with
+    /// ``startCommand``.
+    package var url: String
+    /// The method of creations: POST, PUT or another.
+    package var method = "POST"
+    /// Fields of every request, credentials for example.
+    package var fields: [(String, String)] = []
+    /// The profiles to judge by; empty means those that the subject speaks.
+    package var profiles: [Profile] = []
+    /// A pattern of case IDs, `*` and `?` as in a shell; nil is all.
+    package var only: String?
+    /// How long to wait for anything.
+    package var timeout: Duration = .seconds(5)
+    /// A command with `{port}` and `{root}` that starts the server.
+    package var startCommand: String?
+
+    package init(url: String) { self.url = url }
+}

@@ -1,0 +1,82 @@
+/// Finds out what a subject speaks and offers, before the first case.
+struct SubjectProbe {
+    let subject: Subject
+    let observations: Observations
+
+    /// - Throws: ``SetupFailure`` where it does not even take an upload.
+    func run() throws {
+        let context = CaseContext(subject: subject, profile: .interop(8), observations: observations)
+        try readLimits(context)
+        let candidates =
+            subject.settings.profiles.isEmpty
+            ? Profile.versions.reversed().map(Profile.interop) : subject.settings.profiles
+        subject.spoken = try candidates.filter { try isAnnounced(in: $0) }
+        subject.announces = !subject.spoken.isEmpty
+        if !subject.settings.profiles.isEmpty { subject.spoken = subject.settings.profiles }
+        if subject.spoken.isEmpty {
+            // One that never sends 104 can still take uploads.
+            guard let taken = try candidates.first(where: { try isTaken(in: $0) }) else {
+                throw SetupFailure(
+                    finding: Finding(
+                        expected: "a 104, or 2xx with Location, to a creation in any version of the draft",
+                        seen: "neither, to \(subject.method) \(subject.endpoint.url)"))
+            }
+            subject.spoken = [taken]
+        }
+        subject.base = subject.spoken.max { $0.rank < $1.rank } ?? .interop(8)
+        try findDownloads()
+    }
+
+    private func readLimits(_ context: CaseContext) throws {
+        let request = Request(
+            "OPTIONS", subject.newTarget(), Profile.interop(8).versionFields + subject.extraFields)
+        let response = try context.setup { try context.exchange(request) }
+        subject.limits = response.limits ?? [:]
+    }
+
+    /// Whether a creation in this version is announced.
+    private func isAnnounced(in profile: Profile) throws -> Bool {
+        let context = CaseContext(subject: subject, profile: profile, observations: observations)
+        defer { context.cancelUploads() }
+        let connection = try context.connect()
+        let request = context.creation(complete: true, .declared(Int64(subject.part)))
+        try connection.send(request)
+        do {
+            while let interim = try connection.readInterim(within: min(.seconds(2), subject.timeout)) {
+                guard interim.status == 104 else { continue }
+                if let upload = try? context.upload(at: interim.location, of: request, interim.summary) {
+                    connection.reset()
+                    context.uploads = [upload]
+                }
+                return true
+            }
+        } catch {
+            // Silence before the content is an answer, too: no 104.
+        }
+        return false
+    }
+
+    private func isTaken(in profile: Profile) throws -> Bool {
+        let context = CaseContext(subject: subject, profile: profile, observations: observations)
+        defer { context.cancelUploads() }
+        let request = context.creation(complete: false, .bytes([]))
+        do {
+            let response = try context.exchange(request)
+            return try response.isSuccessful && context.upload(from: response, to: request).endpoint.target != ""
+        } catch {
+            return false
+        }
+    }
+
+    private func findDownloads() throws {
+        let context = CaseContext(subject: subject, profile: subject.base, observations: observations)
+        let content = context.bytes(subject.part)
+        let request = context.creation(complete: true, .bytes(content))
+        guard let response = try? context.exchange(request), response.isSuccessful else { return }
+        subject.download = DownloadSource.allCases.first { source in
+            guard let place = source.place(in: response, to: request, at: subject.endpoint) else { return false }
+            let file = try? context.download(place)
+            return file?.status == 200 && file?.content == content
+        }
+    }
+}

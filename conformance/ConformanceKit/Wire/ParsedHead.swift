@@ -1,0 +1,80 @@
+import HTTPSemantics
+
+/// A status line and header section, read leniently, with what is wrong about them.
+struct ParsedHead: Sendable {
+    var minorVersion = 1
+    var status = 0
+    var fields = Fields()
+    /// Deviations from RFC 9112 that do not keep it from being understood.
+    var anomalies: [String] = []
+
+    /// The position after the empty line that ends the section, in `bytes` from `start` on; nil where there is none yet.
+    static func end(of bytes: [UInt8], from start: Int) -> Int? {
+        var index = start
+        var lineIsEmpty = true
+        var isFirst = true
+        while index < bytes.count {
+            switch bytes[index] {
+            case 0x0A:
+                if lineIsEmpty && !isFirst { return index + 1 }
+                lineIsEmpty = true
+                isFirst = false
+            case 0x0D where index + 1 < bytes.count && bytes[index + 1] == 0x0A: break
+            default: lineIsEmpty = false
+            }
+            index += 1
+        }
+        return nil
+    }
+
+    /// - Throws: ``WireFailure/malformed(_:)`` where the first line is no status line.
+    init(_ bytes: ArraySlice<UInt8>) throws(WireFailure) {
+        var lines: [ArraySlice<UInt8>] = []
+        for line in bytes.split(separator: 0x0A, omittingEmptySubsequences: false).dropLast() {
+            if line.last == 0x0D {
+                lines.append(line.dropLast())
+            } else {
+                note("a line ends with LF alone")
+                lines.append(line)
+            }
+        }
+        guard let first = lines.first else { throw .malformed("an empty head") }
+        try readStatusLine(String(decoding: first, as: UTF8.self))
+        for line in lines.dropFirst() where !line.isEmpty { readField(line) }
+    }
+
+    private mutating func readStatusLine(_ line: String) throws(WireFailure) {
+        let parts = line.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count >= 2, parts[0].hasPrefix("HTTP/1."), let minor = Int(parts[0].dropFirst(7)),
+            parts[1].utf8.count == 3, let status = Int(parts[1]), (100..<600).contains(status)
+        else { throw .malformed("the status line is “\(line.prefix(80))”") }
+        if parts.count == 2 { note("no space after the status code") }
+        minorVersion = minor
+        self.status = status
+    }
+
+    private mutating func readField(_ line: ArraySlice<UInt8>) {
+        let text = String(decoding: line, as: UTF8.self)
+        if line.first == 0x20 || line.first == 0x09 {
+            note("a folded field line")
+            return
+        }
+        guard let colon = line.firstIndex(of: 0x3A) else {
+            note("a field line without a colon: “\(text.prefix(60))”")
+            return
+        }
+        var name = String(decoding: line[..<colon], as: UTF8.self)
+        if name.hasSuffix(" ") || name.hasSuffix("\t") {
+            note("white space before a colon")
+            while name.hasSuffix(" ") || name.hasSuffix("\t") { name.removeLast() }
+        }
+        if !Fields.isValidName(name) { note("a field name that is no token: “\(name.prefix(60))”") }
+        let value = String(decoding: line[(colon + 1)...].drop { $0 == 0x20 || $0 == 0x09 }, as: UTF8.self)
+        if !Fields.isValidValue(value) { note("a control character in the value of \(name)") }
+        fields.append(name, value)
+    }
+
+    private mutating func note(_ text: String) {
+        if anomalies.count < 10, !anomalies.contains(text) { anomalies.append(text) }
+    }
+}

@@ -1,0 +1,183 @@
+import HTTPSemantics
+import SystemCalls
+
+extension RawConnection {
+    /// Sends a request and reads its final response.
+    func exchange(_ request: Request) throws(WireFailure) -> Response {
+        try send(request, stoppingAtResponse: true)
+        return try readResponse()
+    }
+
+    /// The next interim response; nil where the final response comes first.
+    func readInterim(within limit: Duration? = nil) throws(WireFailure) -> InterimResponse? {
+        let deadline = Deadline(in: limit ?? timeout)
+        guard finalHead == nil else { return nil }
+        let known = interim.count
+        try readHead(until: deadline)
+        return interim.count > known ? interim.last : nil
+    }
+
+    /// Whether a 1xx or final response comes within `limit`.
+    func awaitHead(within limit: Duration) throws(WireFailure) -> Bool {
+        if finalHead != nil { return true }
+        do throws(WireFailure) {
+            try readHead(until: Deadline(in: limit))
+            return true
+        } catch .timedOut {
+            return false
+        }
+    }
+
+    /// The final response to the oldest request that has none yet, with the interim ones before it.
+    func readResponse(within limit: Duration? = nil) throws(WireFailure) -> Response {
+        let deadline = Deadline(in: limit ?? timeout)
+        while finalHead == nil { try readHead(until: deadline) }
+        guard let head = finalHead else { throw .malformed("no head") }
+        let request = awaited.isEmpty ? nil : awaited.removeFirst()
+        if request == nil { observer.observe(anomaly: "a response to no request", in: transcript) }
+        let body = try readContent(of: head, to: request?.method ?? "GET", until: deadline)
+        finalHead = nil
+        let response = Response(
+            status: head.status, fields: head.fields, content: body.kept, contentSize: body.size, interim: interim,
+            endsConnection: body.endsConnection, arrivedAt: SystemClock.monotonicNanoseconds())
+        interim = []
+        if let request { observer.observe(response, to: request, at: endpoint) }
+        return response
+    }
+
+    /// Takes the heads that have arrived; true where the final one is among them.
+    func responseHasBegun() throws(Errno) -> Bool {
+        while finalHead == nil, ParsedHead.end(of: input, from: position) != nil {
+            do throws(WireFailure) { try readHead(until: Deadline(in: .zero)) } catch { return true }
+        }
+        return finalHead != nil
+    }
+
+    // MARK: - Heads
+
+    private func readHead(until deadline: Deadline) throws(WireFailure) {
+        while true {
+            if let end = ParsedHead.end(of: input, from: position) {
+                let head = try ParsedHead(consume(end - position))
+                for anomaly in head.anomalies { observer.observe(anomaly: anomaly, in: transcript) }
+                guard (100..<200).contains(head.status), head.status != 101 else {
+                    finalHead = head
+                    return
+                }
+                guard interim.count < Bounds.interimResponses else {
+                    throw .flood("more than \(Bounds.interimResponses) interim responses")
+                }
+                interim.append(
+                    InterimResponse(
+                        status: head.status, fields: head.fields, arrivedAt: SystemClock.monotonicNanoseconds()))
+                return
+            }
+            guard input.count - position < Bounds.head else {
+                throw .flood("a head of more than \(Bounds.head) bytes")
+            }
+            try receiveMore("waiting for a response", until: deadline)
+        }
+    }
+
+    // MARK: - Content
+
+    private struct Content {
+        var kept: [UInt8] = []
+        var size: Int64 = 0
+        var endsConnection = false
+
+        mutating func take(_ bytes: ArraySlice<UInt8>) throws(WireFailure) {
+            size += Int64(bytes.count)
+            if kept.count < Bounds.keptContent { kept += bytes.prefix(Bounds.keptContent - kept.count) }
+            guard size <= Bounds.content else { throw .flood("content of more than \(Bounds.content) bytes") }
+        }
+    }
+
+    private func readContent(
+        of head: ParsedHead, to method: String, until deadline: Deadline
+    ) throws(WireFailure) -> Content {
+        var content = Content()
+        let lengths = head.fields.values("Content-Length")
+        let codings = head.fields.values("Transfer-Encoding")
+        if !lengths.isEmpty && !codings.isEmpty {
+            observer.observe(anomaly: "both Content-Length and Transfer-Encoding", in: transcript)
+        }
+        if head.status == 204, !lengths.isEmpty || !codings.isEmpty {
+            observer.observe(anomaly: "Content-Length or Transfer-Encoding in a 204", in: transcript)
+        }
+        if method == "HEAD" || head.status == 204 || head.status == 304 { return content }
+        if !codings.isEmpty {
+            try readChunks(into: &content, until: deadline)
+        } else if let text = lengths.first {
+            guard lengths.allSatisfy({ $0 == text }), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+                let length = Int64(text)
+            else { throw .malformed("Content-Length is “\(lengths.joined(separator: ", ").prefix(60))”") }
+            while content.size < length {
+                if position == input.count {
+                    try receiveMore("reading content: \(content.size) of \(length) bytes came", until: deadline)
+                }
+                let available = Int64(input.count - position)
+                try content.take(consume(Int(min(available, length - content.size))))
+            }
+        } else {
+            content.endsConnection = true
+            while ending == nil {
+                try content.take(consume(input.count - position))
+                do throws(Errno) { try receive(until: deadline) } catch {
+                    throw .timedOut("reading content without a length: \(content.size) bytes came")
+                }
+            }
+            try content.take(consume(input.count - position))
+        }
+        return content
+    }
+
+    private func readChunks(into content: inout Content, until deadline: Deadline) throws(WireFailure) {
+        while true {
+            let line = try readLine(until: deadline)
+            let digits = line.prefix { $0 != ";" }.filter { $0 != " " && $0 != "\t" }
+            guard let size = Int(digits, radix: 16), size >= 0, !digits.hasPrefix("+") else {
+                throw .malformed("a chunk size is “\(line.prefix(40))”")
+            }
+            var rest = size
+            while rest > 0 {
+                if position == input.count { try receiveMore("reading a chunk", until: deadline) }
+                let count = min(rest, input.count - position)
+                try content.take(consume(count))
+                rest -= count
+            }
+            if size == 0 { break }
+            guard try readLine(until: deadline).isEmpty else { throw .malformed("no line ends after a chunk") }
+        }
+        // The trailer section.
+        var trailers = 0
+        while try !readLine(until: deadline).isEmpty {
+            trailers += 1
+            guard trailers < 1000 else { throw .flood("more than 1000 trailer fields") }
+        }
+    }
+
+    private func readLine(until deadline: Deadline) throws(WireFailure) -> String {
+        while true {
+            if let end = input[position...].firstIndex(of: 0x0A) {
+                let line = consume(end + 1 - position).dropLast()
+                return String(decoding: line.last == 0x0D ? line.dropLast() : line, as: UTF8.self)
+            }
+            guard input.count - position < Bounds.head else { throw .flood("a line without an end") }
+            try receiveMore("reading chunks", until: deadline)
+        }
+    }
+
+    private func receiveMore(_ what: String, until deadline: Deadline) throws(WireFailure) {
+        switch ending {
+        case .closed: throw .closed(what)
+        case .reset: throw .reset(what)
+        case nil: break
+        }
+        do throws(Errno) { try receive(until: deadline) } catch {
+            transcript.note("silence until the deadline", on: number)
+            throw .timedOut(what)
+        }
+        if ending != nil, position == input.count { try receiveMore(what, until: deadline) }
+    }
+}

@@ -1,0 +1,195 @@
+import SystemCalls
+
+/// A connection that sends what it is told to, right or wrong, and shows every byte that comes back.
+///
+/// Every operation ends by a deadline. Used by one thread.
+final class RawConnection {
+    /// What a peer may send before it counts as a flood.
+    enum Bounds {
+        static let head = 64 << 10
+        static let interimResponses = 2000
+        static let keptContent = 1 << 20
+        static let content: Int64 = 64 << 20
+        /// Bytes that are read ahead of anybody who wants them.
+        static let readAhead = 1 << 20
+    }
+
+    enum Ending: Sendable, Hashable {
+        case closed
+        case reset
+    }
+
+    let endpoint: Endpoint
+    let timeout: Duration
+    let transcript: Transcript
+    let number: Int
+    /// How the peer ended the connection, once that was seen.
+    private(set) var ending: Ending?
+    /// Whether the peer took no more.
+    private(set) var outputIsBroken = false
+
+    /// Told of every final response with the request that it answers, and of every deviation from RFC 9112.
+    let observer: any WireObserver
+    var awaited: [Request] = []
+    var interim: [InterimResponse] = []
+    /// The head of a final response whose content was not read yet.
+    var finalHead: ParsedHead?
+
+    private var socket: ConnectedSocket?
+    /// What was received; everything before `position` has been used.
+    private(set) var input: [UInt8] = []
+    private(set) var position = 0
+
+    init(
+        _ endpoint: Endpoint, timeout: Duration, transcript: Transcript, observer: any WireObserver
+    ) throws(WireFailure) {
+        self.endpoint = endpoint
+        self.timeout = timeout
+        self.transcript = transcript
+        self.observer = observer
+        number = transcript.newConnection()
+        do throws(Errno) {
+            socket = try ConnectedSocket(endpoint.address, until: Deadline(in: timeout).nanoseconds)
+        } catch {
+            transcript.note("no connection to \(endpoint.address): \(error)", on: number)
+            throw .cannotConnect(error)
+        }
+        transcript.note("connected to \(endpoint.address)", on: number)
+    }
+
+    // MARK: - Sending
+
+    /// Sends a request: its head and what it has of content.
+    @discardableResult
+    func send(_ request: Request, stoppingAtResponse stops: Bool = false) throws(WireFailure) -> Int {
+        awaited.append(request)
+        let head = request.head(authority: endpoint.authority)
+        guard case .bytes(let content) = request.content, content.count > 1 << 16 else {
+            return try send(head + request.encodedContent, stoppingAtResponse: stops) - head.count
+        }
+        try send(head)
+        return try send(content, stoppingAtResponse: stops)
+    }
+
+    /// Sends bytes until all are gone or the peer takes no more; what it says meanwhile is kept.
+    ///
+    /// - Parameter stops: ends early once a final response has begun.
+    /// - Returns: how many bytes the system took.
+    @discardableResult
+    func send(_ bytes: [UInt8], stoppingAtResponse stops: Bool = false) throws(WireFailure) -> Int {
+        let deadline = Deadline(in: timeout)
+        var sent = 0
+        defer { if sent > 0 { transcript.sent(bytes[..<sent], on: number) } }
+        while sent < bytes.count, let socket, !outputIsBroken {
+            do throws(Errno) {
+                if ending == nil {
+                    let ready = try socket.awaitReadiness(until: deadline.nanoseconds)
+                    if ready.hasInput && (!ready.takesOutput || stops) && input.count - position < Bounds.readAhead {
+                        try receive(until: deadline)
+                        if stops, try responseHasBegun() { break }
+                        if !ready.takesOutput { continue }
+                    }
+                }
+                let end = min(bytes.count, sent + (64 << 10))
+                sent += try socket.send(bytes[sent..<end], until: deadline.nanoseconds)
+            } catch {
+                guard error != .timedOut else { throw .timedOut("sending: the peer takes no more") }
+                transcript.note("the peer takes no more: \(error)", on: number)
+                outputIsBroken = true
+            }
+        }
+        return sent
+    }
+
+    /// Sends each byte in a segment of its own.
+    func sendByBytes(_ bytes: [UInt8]) throws(WireFailure) {
+        for byte in bytes { try send([byte]) }
+    }
+
+    /// Says that nothing more will be sent (FIN).
+    func endOutput() {
+        transcript.note("we end our side", on: number)
+        socket?.endOutput()
+    }
+
+    /// Ends the connection with RST.
+    func reset() {
+        transcript.note("we reset the connection", on: number)
+        socket?.resetOnClose()
+        socket = nil
+    }
+
+    func close() {
+        if socket != nil { transcript.note("we close the connection", on: number) }
+        socket = nil
+    }
+
+    // MARK: - Receiving
+
+    /// Whether something arrives within `limit`, the end included.
+    func hasInput(within limit: Duration) -> Bool {
+        if position < input.count || finalHead != nil || ending != nil { return true }
+        let before = input.count
+        do throws(Errno) { try receive(until: Deadline(in: limit)) } catch { return false }
+        return input.count > before || ending != nil
+    }
+
+    /// Waits until the peer has ended the connection; what it still sends is thrown away.
+    /// - Returns: nil where it has not by the deadline.
+    func awaitEnding(within limit: Duration? = nil) throws(WireFailure) -> Ending? {
+        let deadline = Deadline(in: limit ?? timeout)
+        var discarded: Int64 = 0
+        while ending == nil {
+            discarded += Int64(input.count - position)
+            position = input.count
+            guard discarded < Bounds.content else { throw .flood("\(discarded) bytes after the last response") }
+            do throws(Errno) { try receive(until: deadline) } catch { return nil }
+        }
+        return ending
+    }
+
+    /// Reads what there is, at least a byte or the end, into `input`.
+    /// - Throws: `ETIMEDOUT`; other errors are endings.
+    func receive(until deadline: Deadline) throws(Errno) {
+        guard let socket, ending == nil else {
+            if ending == nil { ending = .closed }
+            return
+        }
+        if position > 1 << 16 {
+            input.removeFirst(position)
+            position = 0
+        }
+        let known = input.count
+        var failure: Errno?
+        input.append(
+            contentsOf: [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, count in
+                do throws(Errno) {
+                    count = try socket.receive(into: UnsafeMutableRawBufferPointer(buffer), until: deadline.nanoseconds)
+                } catch {
+                    failure = error
+                }
+            })
+        if failure == .timedOut { throw .timedOut }
+        if let failure {
+            ending = .reset
+            transcript.note("the peer reset the connection: \(failure)", on: number)
+        } else if input.count == known {
+            ending = .closed
+            transcript.note("the peer ended its side", on: number)
+        } else {
+            transcript.received(input[known...], on: number)
+        }
+    }
+
+    /// Uses so many of the bytes received.
+    func consume(_ count: Int) -> ArraySlice<UInt8> {
+        defer { position += count }
+        return input[position..<(position + count)]
+    }
+}
+
+/// Whoever looks at all that comes back, whatever the case is about.
+protocol WireObserver: AnyObject {
+    func observe(_ response: Response, to request: Request, at endpoint: Endpoint)
+    func observe(anomaly: String, in transcript: Transcript)
+}

@@ -1,0 +1,80 @@
+import HTTPSemantics
+
+/// A request as it goes over the wire; nothing keeps it from being wrong.
+struct Request: Sendable {
+    enum Content: Sendable {
+        /// Neither Content-Length nor Transfer-Encoding.
+        case none
+        case bytes([UInt8])
+        /// Content-Length alone; whoever sends the request sends the content.
+        case declared(Int64)
+        /// Chunked, one chunk for each array.
+        case chunks([[UInt8]])
+        /// `Transfer-Encoding: chunked` alone; whoever sends the request sends the chunks.
+        case openChunks
+    }
+
+    var method: String
+    var target: String
+    var version = "HTTP/1.1"
+    /// Field lines in order, after Host.
+    var fields: [(String, String)] = []
+    var hasHost = true
+    var content: Content = .none
+
+    init(_ method: String, _ target: String, _ fields: [(String, String)] = [], _ content: Content = .none) {
+        self.method = method
+        self.target = target
+        self.fields = fields
+        self.content = content
+    }
+
+    /// The same with one more field line.
+    func with(_ name: String, _ value: String) -> Request {
+        var request = self
+        request.fields.append((name, value))
+        return request
+    }
+
+    /// The same without the lines of a field.
+    func without(_ name: String) -> Request {
+        var request = self
+        request.fields.removeAll { $0.0.lowercased() == name.lowercased() }
+        return request
+    }
+
+    /// The same with these lines in place of all others of the name.
+    func replacing(_ name: String, by values: String...) -> Request {
+        var request = without(name)
+        request.fields += values.map { (name, $0) }
+        return request
+    }
+
+    func head(authority: String) -> [UInt8] {
+        var text = "\(method) \(target) \(version)\r\n"
+        if hasHost { text += "Host: \(authority)\r\n" }
+        for (name, value) in fields { text += "\(name): \(value)\r\n" }
+        switch content {
+        case .none: break
+        case .bytes(let bytes): text += "Content-Length: \(bytes.count)\r\n"
+        case .declared(let count): text += "Content-Length: \(count)\r\n"
+        case .chunks, .openChunks: text += "Transfer-Encoding: chunked\r\n"
+        }
+        return Array((text + "\r\n").utf8)
+    }
+
+    /// The content that the request sends by itself, in its transfer coding.
+    var encodedContent: [UInt8] {
+        switch content {
+        case .none, .declared, .openChunks: []
+        case .bytes(let bytes): bytes
+        case .chunks(let chunks): chunks.flatMap { Self.chunk($0) } + Self.lastChunk
+        }
+    }
+
+    static func chunk(_ bytes: [UInt8]) -> [UInt8] {
+        Array((String(bytes.count, radix: 16) + "\r\n").utf8) + bytes + Array("\r\n".utf8)
+    }
+
+    static let lastChunk = Array("0\r\n\r\n".utf8)
+}

@@ -1,0 +1,95 @@
+import HTTPSemantics
+import StructuredFields
+
+/// An interim response.
+struct InterimResponse: Sendable {
+    let status: Int
+    let fields: Fields
+    /// Monotonic nanoseconds at which its last byte was read.
+    let arrivedAt: Int64
+}
+
+/// A final response.
+struct Response: Sendable {
+    let status: Int
+    let fields: Fields
+    /// The first bytes of the content, without its transfer coding.
+    let content: [UInt8]
+    /// All of the content's bytes.
+    let contentSize: Int64
+    /// Interim responses that preceded it, in order.
+    let interim: [InterimResponse]
+    /// Whether its end was the end of the connection.
+    let endsConnection: Bool
+    let arrivedAt: Int64
+
+    var isSuccessful: Bool { (200..<300).contains(status) }
+    var isRefusal: Bool { (400..<500).contains(status) }
+    var text: String { String(decoding: content, as: UTF8.self) }
+    /// Its 104 responses.
+    var announcements: [InterimResponse] { interim.filter { $0.status == 104 } }
+}
+
+/// What has a header section.
+protocol FieldCarrier {
+    var status: Int { get }
+    var fields: Fields { get }
+}
+
+extension Response: FieldCarrier {}
+extension InterimResponse: FieldCarrier {}
+
+extension FieldCarrier {
+    /// The value of a field that may stand on one line alone; nil where it is absent or repeated.
+    func single(_ name: String) -> String? {
+        let values = fields.values(name)
+        return values.count == 1 ? values[0] : nil
+    }
+
+    var location: String? { single("Location").flatMap { $0.isEmpty ? nil : $0 } }
+
+    /// A structured Integer that is not negative.
+    func integer(_ name: String) -> Int64? {
+        guard case .integer(let value)? = item(name), value >= 0 else { return nil }
+        return Int64(value)
+    }
+
+    /// A structured Boolean.
+    func boolean(_ name: String) -> Bool? {
+        if case .boolean(let value)? = item(name) { value } else { nil }
+    }
+
+    private func item(_ name: String) -> BareItem? {
+        guard fields.contains(name) else { return nil }
+        return (try? Item(parsing: fields.values(name)))?.value
+    }
+
+    /// The Integers of Upload-Limit; nil where it is absent or no Dictionary.
+    var limits: [String: Int64]? {
+        guard fields.contains("Upload-Limit"),
+            let dictionary = try? OrderedDictionary(parsing: fields.values("Upload-Limit"))
+        else { return nil }
+        var result: [String: Int64] = [:]
+        for (key, member) in dictionary {
+            if case .item(let item) = member, case .integer(let value) = item.value { result[key] = Int64(value) }
+        }
+        return result
+    }
+
+    /// The members of a comma-separated list in lower case.
+    func list(_ name: String) -> [String] {
+        (fields[name] ?? "").split(separator: ",").map { part in
+            String(part.drop { $0 == " " || $0 == "\t" }.reversed().drop { $0 == " " || $0 == "\t" }.reversed())
+                .lowercased()
+        }
+    }
+
+    /// The status and the fields that tell about an upload, for a person.
+    var summary: String {
+        let shown = fields.filter { field in
+            let name = field.name.lowercased()
+            return name.hasPrefix("upload-") || ["location", "content-type", "content-range"].contains(name)
+        }
+        return ([String(status)] + shown.map { "\($0.name): \($0.value)" }).joined(separator: ", ")
+    }
+}

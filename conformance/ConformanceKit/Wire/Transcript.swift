@@ -1,0 +1,74 @@
+import SystemCalls
+
+/// What happened on the connections of one case, in order, with times. It keeps a bounded share of the bytes and counts
+/// the rest.
+final class Transcript {
+    enum Event: Sendable, Hashable {
+        case sent([UInt8], omitted: Int)
+        case received([UInt8], omitted: Int)
+        /// Opened, half-closed, reset, given up and the like.
+        case note(String)
+    }
+
+    struct Entry: Sendable, Hashable {
+        /// Microseconds since the case began.
+        let time: Int64
+        /// Number of the connection, from 1.
+        let connection: Int
+        var event: Event
+    }
+
+    static let bytesPerEntry = 4 << 10
+    static let bytesInAll = 64 << 10
+    static let entriesInAll = 400
+
+    private(set) var entries: [Entry] = []
+    /// Events that found no room.
+    private(set) var omittedEvents = 0
+    private let start = SystemClock.monotonicNanoseconds()
+    private var kept = 0
+    private var connections = 0
+
+    func newConnection() -> Int {
+        connections += 1
+        return connections
+    }
+
+    func note(_ text: String, on connection: Int) { add(.note(text), connection) }
+
+    func sent(_ bytes: some Collection<UInt8>, on connection: Int) {
+        let head = retain(bytes)
+        if case .sent(let earlier, let omitted)? = lastEvent(on: connection), earlier.count < Self.bytesPerEntry {
+            entries[entries.count - 1].event = .sent(earlier + head, omitted: omitted + bytes.count - head.count)
+        } else {
+            add(.sent(head, omitted: bytes.count - head.count), connection)
+        }
+    }
+
+    func received(_ bytes: some Collection<UInt8>, on connection: Int) {
+        let head = retain(bytes)
+        add(.received(head, omitted: bytes.count - head.count), connection)
+    }
+
+    /// The last event, if it happened on this connection and no more than a millisecond ago.
+    private func lastEvent(on connection: Int) -> Event? {
+        guard let last = entries.last, last.connection == connection, now - last.time < 1000 else { return nil }
+        return last.event
+    }
+
+    private var now: Int64 { (SystemClock.monotonicNanoseconds() - start) / 1000 }
+
+    private func retain(_ bytes: some Collection<UInt8>) -> [UInt8] {
+        let head = Array(bytes.prefix(max(0, min(Self.bytesPerEntry, Self.bytesInAll - kept))))
+        kept += head.count
+        return head
+    }
+
+    private func add(_ event: Event, _ connection: Int) {
+        guard entries.count < Self.entriesInAll else {
+            omittedEvents += 1
+            return
+        }
+        entries.append(Entry(time: now, connection: connection, event: event))
+    }
+}
