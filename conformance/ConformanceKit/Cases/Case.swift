@@ -31,6 +31,13 @@ package struct Case: Sendable {
     package var group: String { String(id.prefix { $0 != "/" }) }
     let body: @Sendable (CaseContext) throws -> Void
 
+    /// The same under another ID, and without needs.
+    func renamed(_ id: String) -> Case {
+        Case(
+            id, level, section, requirement, covers: covers.joined(separator: " "), ranks: ranks, profile: profile, body
+        )
+    }
+
     init(
         _ id: String, _ level: Level, _ section: String, _ requirement: String, covers: String = "",
         needs: [String] = [], ranks: ClosedRange<Int> = Profile.allRanks, profile: Profile? = nil,

@@ -168,7 +168,7 @@ extension CaseContext {
     /// Where the file of a finished upload can be read.
     func place(of response: Response, to request: Request) throws -> Endpoint {
         guard let source = subject.download else { throw skip("finished files cannot be read at a URL of the target") }
-        guard let place = source.place(in: response, to: request, at: subject.endpoint) else {
+        guard let place = subject.place(of: response, to: request, in: profile) else {
             throw Unmet("\(source.rawValue) of the finished file", seen: response.summary)
         }
         return place

@@ -61,14 +61,20 @@ extension CaseContext {
         try expectSuccess(response, "to DELETE")
     }
 
+    /// Sends the head of a request and waits until the subject has begun to process it, as far as that can be told:
+    /// by 100, which it owes to whoever expects it, or else by the time that passed.
+    func begin(_ request: Request, on connection: RawConnection) throws {
+        remember(request, connection.endpoint)
+        try connection.send(request.with("Expect", "100-continue"))
+        _ = try connection.awaitHead(within: .milliseconds(500))
+    }
+
     /// An append of twice ``part`` bytes to an empty upload, of which the first half was sent and nothing more comes.
     func stalledAppend() throws -> (connection: RawConnection, upload: Upload) {
         let upload = try newUpload()
         return try setup {
             let connection = try connect(to: upload.endpoint)
-            let request = append(upload, at: 0, complete: false, .declared(Int64(part * 2)))
-            remember(request, upload.endpoint)
-            try connection.send(request)
+            try begin(append(upload, at: 0, complete: false, .declared(Int64(part * 2))), on: connection)
             try connection.send(bytes(part))
             return (connection, upload)
         }

@@ -11,13 +11,20 @@ package enum ServerSuite {
         let groups: [[Case]] = [
             CreationCases.basic, InterimCases.announcement, AppendCases.basic, InterimCases.versions, CreationCases.all,
             RetrievalCases.all,
-            AppendCases.all, AppendCases.completed, CancellationCases.all, LengthCases.all, InterimCases.continuation,
+            AppendCases.all, AppendCases.completed, CancellationCases.all, LengthCases.all, LimitCases.all,
+            InterimCases.continuation, ConcurrencyCases.all, FieldSyntaxCases.all, ProblemCases.all, DigestCases.all,
+            SecurityCases.all, FramingCases.heads, FramingCases.chunks, FramingCases.connections, DownloadCases.ranges,
+            DownloadCases.conditions, RestartCases.all,
             WholeRunCases.all,
         ]
         let all = groups.flatMap { $0 }
         // What others need comes first, then section by section.
         let first = all.prefix(groups.prefix(3).reduce(0) { $0 + $1.count })
         let rest = all.dropFirst(first.count).dropLast(WholeRunCases.all.count)
-        return first + sections.flatMap { section in rest.filter { $0.group == section } } + WholeRunCases.all
+        let versions = profiles.sorted { $0.rank < $1.rank }.flatMap { profile in
+            VersionCases.cases(for: profile, isBase: profile.rank == profiles.map(\.rank).max())
+        }
+        return first + sections.flatMap { section in rest.filter { $0.group == section } } + versions
+            + WholeRunCases.all
     }
 }

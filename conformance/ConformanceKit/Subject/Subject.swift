@@ -41,6 +41,13 @@ final class Subject {
     /// The least content that is above all limits of the subject.
     var part: Int { Int(clamping: max(10, limits["min-append-size"] ?? 0, limits["min-size"] ?? 0)) }
 
+    /// Where the file of a finished upload can be read; nil where nobody knows.
+    func place(of response: Response, to request: Request, in profile: Profile) -> Endpoint? {
+        // Up to version 6 Location is the upload's, and the file is named by Content-Location if at all.
+        let isUpload = download == .location && base.rank > 6 && profile.rank <= 6
+        return (isUpload ? .contentLocation : download)?.place(in: response, to: request, at: endpoint)
+    }
+
     /// Whether so many bytes may be uploaded in one request.
     func allows(_ count: Int) -> Bool {
         Int64(count) <= min(limits["max-size"] ?? .max, limits["max-append-size"] ?? .max)

@@ -42,6 +42,11 @@ extension RawConnection {
             endsConnection: body.endsConnection, arrivedAt: SystemClock.monotonicNanoseconds())
         interim = []
         if let request { observer.observe(response, to: request, at: endpoint) }
+        if body.kept.starts(with: Array("HTTP/1.".utf8)) {
+            observer.observe(anomaly: "\(head.status) with a second head in place of its content", in: transcript)
+        } else if awaited.isEmpty, position < input.count {
+            observer.observe(anomaly: "bytes behind the response \(head.status)", in: transcript)
+        }
         return response
     }
 

@@ -1,0 +1,146 @@
+/// Section 4.6: several requests for one upload.
+enum ConcurrencyCases {
+    static let all: [Case] = [
+        Case(
+            "4.6/not-stuck", .must, "4.6",
+            "An append whose client says nothing more does not keep others from the offset.",
+            covers: "CON-07", needs: ["4.4/append"]
+        ) { t in
+            let (connection, upload) = try t.stalledAppend()
+            let offset = try t.standing(of: upload).offset
+            try t.expect(offset <= t.part, "an offset of \(t.part) at most", "\(offset)")
+            connection.close()
+        },
+        Case(
+            "4.6/retrieval-ends-append", .should, "4.6", "An offset retrieval ends an append that is under way.",
+            covers: "CON-01", needs: ["4.6/not-stuck"], ranks: 8...9
+        ) { t in
+            let (connection, upload) = try t.stalledAppend()
+            _ = try t.standing(of: upload)
+            let ended = try connection.awaitEnding() != nil
+            try t.expect(ended, "the end of the append's connection", "silence until the deadline")
+        },
+        Case(
+            "4.6/offset-usable", .must, "4.6", "The offset that is told while an append is stuck can be used.",
+            covers: "OFF-11 CON-08", needs: ["4.6/not-stuck"]
+        ) { t in
+            for _ in 0..<5 {
+                let (connection, upload) = try t.stalledAppend()
+                let offset = try t.standing(of: upload).offset
+                let content = Request.Content.bytes(t.bytes(t.part, from: Int(offset)))
+                let response = try t.appending(upload, at: offset, complete: false, content)
+                try t.expectSuccess(response, "to an append at the offset told")
+                try t.expectStanding(of: upload, offset: offset + Int64(t.part))
+                connection.close()
+            }
+        },
+        Case(
+            "4.6/late-bytes", .must, "4.6", "What a superseded append still sends is not appended.",
+            covers: "CON-04 CON-02", needs: ["4.6/offset-usable"]
+        ) { t in
+            let (upload, request) = try t.newUploadWithRequest(0)
+            let connection = try t.connect(to: upload.endpoint)
+            try t.begin(t.append(upload, at: 0, complete: false, .declared(Int64(t.part * 4))), on: connection)
+            try connection.send(t.bytes(t.part))
+            let offset = Int(try t.standing(of: upload).offset)
+            let second = try t.connect(to: upload.endpoint)
+            let append = t.append(upload, at: Int64(offset), complete: false, .declared(Int64(t.part * 2)))
+            try t.begin(append, on: second)
+            try second.send(t.bytes(t.part, from: offset))
+            // The first one's rest would be other bytes at this place.
+            _ = try? connection.send([UInt8](repeating: 0x21, count: t.part * 3))
+            try second.send(t.bytes(t.part, from: offset + t.part))
+            try t.expectSuccess(second.readResponse(), "to the append at the offset told")
+            try t.expectStanding(of: upload, offset: Int64(offset + t.part * 2))
+            let finished = try t.appending(upload, at: Int64(offset + t.part * 2), complete: true, .bytes([]))
+            try t.expectSuccess(finished, "of the target")
+            try t.expectFile(of: finished, to: request, t.bytes(offset + t.part * 2))
+        },
+        Case(
+            "4.6/append-supersedes", .should, "4.6", "A new append does not wait for one that is stuck.",
+            covers: "CON-02", needs: ["4.6/not-stuck"], ranks: 8...9
+        ) { t in
+            let (connection, upload) = try t.stalledAppend()
+            let response = try t.appending(
+                upload, at: Int64(t.part), complete: false, .bytes(t.bytes(t.part, from: t.part)))
+            try t.expect(
+                response.isSuccessful || response.status == 409, "2xx, or 409 with the offset", response.summary)
+            connection.close()
+        },
+        Case(
+            "4.6/race", .must, "4.6", "Appends at the same offset at the same time do not mix their bytes.",
+            covers: "CON-03", needs: ["4.4/finish"]
+        ) { t in
+            let (upload, request) = try t.newUploadWithRequest(0)
+            let count = t.part * 8
+            let racers = try (0..<6).map { index -> (RawConnection, [UInt8]) in
+                (try t.connect(to: upload.endpoint), [UInt8](repeating: 0x41 + UInt8(index), count: count))
+            }
+            for (connection, _) in racers {
+                try connection.send(t.append(upload, at: 0, complete: false, .declared(Int64(count))))
+            }
+            for start in stride(from: 0, to: count, by: t.part) {
+                for (connection, content) in racers {
+                    _ = try? connection.send(Array(content[start..<(start + t.part)]))
+                }
+            }
+            let winners = racers.enumerated().filter { (try? $0.element.0.readResponse().isSuccessful) == true }
+            try t.expect(winners.count <= 1, "one success at most", "\(winners.count) of them")
+            let offset = try t.standing(of: upload).offset
+            try t.expect(offset <= count, "an offset of \(count) at most", "\(offset)")
+            let finished = try t.appending(upload, at: offset, complete: true, .bytes([]))
+            try t.expectSuccess(finished, "to a finishing append at the offset told")
+            guard let place = t.subject.place(of: finished, to: request, in: t.profile) else { return }
+            let file = try t.download(place).content
+            try t.expect(Set(file).count <= 1, "the bytes of one append", TranscriptText.escaped(file.prefix(100)))
+            if let winner = winners.first {
+                try t.expect(
+                    file == racers[winner.offset].1, "the bytes of the append that succeeded",
+                    TranscriptText.escaped(file.prefix(100)))
+            }
+        },
+        Case(
+            "4.6/other-upload", .must, "4.6", "A request for one upload does not touch another.", covers: "CON-10",
+            needs: ["4.4/append"]
+        ) { t in
+            let (connection, _) = try t.stalledAppend()
+            let other = try t.newUpload(t.part)
+            try t.expectStanding(of: other, offset: Int64(t.part))
+            try connection.send(t.bytes(t.part, from: t.part))
+            try t.expectSuccess(connection.readResponse(), "to the append that was under way")
+        },
+        Case(
+            "4.6/finish-race", .must, "4.4.2", "Two finishing appends at the same time finish the upload once.",
+            covers: "APP-28", needs: ["4.4/finish-empty"]
+        ) { t in
+            let (upload, request) = try t.newUploadWithRequest(t.part)
+            let connections = try (0..<2).map { _ in try t.connect(to: upload.endpoint) }
+            for connection in connections {
+                try connection.send(t.append(upload, at: Int64(t.part), complete: true, .bytes([])))
+            }
+            let responses = connections.compactMap { try? $0.readResponse() }
+            let successes = responses.filter(\.isSuccessful)
+            let first = try t.require(successes.first, "a success", responses.map(\.summary).joined(separator: "; "))
+            try t.expect(
+                successes.allSatisfy { $0.location == first.location && $0.content == first.content },
+                "the same answer for both", successes.map(\.summary).joined(separator: "; "))
+            try t.expectFile(of: first, to: request, t.bytes(t.part))
+        },
+        Case(
+            "4.6/cancel-race", .must, "4.6", "An upload that was cancelled while an append was sent stays gone.",
+            covers: "CAN-06", needs: ["4.5/cancel"]
+        ) { t in
+            for _ in 0..<10 {
+                let upload = try t.newUpload()
+                let first = try t.connect(to: upload.endpoint)
+                let second = try t.connect(to: upload.endpoint)
+                try first.send(t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part))))
+                try second.send(t.cancellation(upload))
+                _ = try? first.readResponse()
+                let cancelled = try second.readResponse()
+                guard cancelled.isSuccessful else { continue }
+                try t.expectGone(upload, "the upload was cancelled")
+            }
+        },
+    ]
+}

@@ -1,0 +1,176 @@
+import HTTPSemantics
+
+/// Section 10: integrity digests (RFC 9530).
+enum DigestCases {
+    static let all: [Case] = [
+        Case(
+            "10/representation", .should, "10.1", "A whole upload with its right digest is taken.",
+            covers: "DIG-01 DIG-09", needs: ["4.4/finish"]
+        ) { t in
+            let whole = t.bytes(t.part * 3)
+            for field in [t.digest(sha256: whole), t.digest(sha512: whole)] {
+                let response = try t.upload(t.part * 3, with: ("Repr-Digest", field))
+                try t.expectSuccess(response, "of the target to the right digest")
+            }
+        },
+        Case(
+            "10/wrong-representation", .should, "10.1", "An upload whose bytes have another digest is not processed.",
+            covers: "DIG-01 DIG-09", needs: ["10/representation"]
+        ) { t in
+            for field in [t.digest(sha256: t.bytes(3)), t.digest(sha512: t.bytes(3))] {
+                let response = try t.upload(t.part * 3, with: ("Repr-Digest", field))
+                try t.expectRefusal(response, "to another digest of the representation")
+            }
+        },
+        Case(
+            "10/content", .should, "10.2", "An append with its right digest is taken.", covers: "DIG-02",
+            needs: ["4.4/append"]
+        ) { t in
+            let upload = try t.newUpload()
+            let content = t.bytes(t.part)
+            let request = t.append(upload, at: 0, complete: false, .bytes(content))
+                .with("Content-Digest", t.digest(sha256: content))
+            try t.expectSuccess(t.exchange(request, with: upload), "to the right digest")
+            try t.expectStanding(of: upload, offset: Int64(t.part))
+        },
+        Case(
+            "10/wrong-content", .should, "10.2", "An append whose content has another digest is not appended.",
+            covers: "DIG-02", needs: ["10/content"]
+        ) { t in
+            let upload = try t.newUpload(t.part)
+            let request = t.append(upload, at: Int64(t.part), complete: false, .bytes(t.bytes(t.part)))
+                .with("Content-Digest", t.digest(sha256: t.bytes(3)))
+            try t.expectRefusal(t.exchange(request, with: upload), "to another digest of the content")
+            let head = try t.exchange(t.retrieval(upload), with: upload)
+            guard head.isSuccessful else { return }
+            try t.expect(head.integer("Upload-Offset") == Int64(t.part), "Upload-Offset: \(t.part)", head.summary)
+        },
+        Case(
+            "10/unverified-untold", .should, "10.2",
+            "No 104 tells of bytes whose digest has not been checked yet.", covers: "DIG-07",
+            needs: ["10/wrong-content", "4.4/progress"], ranks: 8...9
+        ) { t in
+            guard t.subject.allows(CaseContext.slowContent + 1) else { throw t.skip("the limits are too low for it") }
+            let upload = try t.newUpload()
+            let connection = try t.connect(to: upload.endpoint)
+            let request = t.append(upload, at: 0, complete: false, .declared(Int64(CaseContext.slowContent + 1)))
+                .with("Content-Digest", t.digest(sha256: t.bytes(3)))
+            t.remember(request, upload.endpoint)
+            try connection.send(request)
+            let told = try t.awaitProgress(on: connection) ?? 0
+            try t.expect(told == 0, "no offset above 0", "Upload-Offset: \(told)")
+        },
+        Case(
+            "10/want", .should, "10.1", "Want-Repr-Digest is answered when the upload is complete.",
+            covers: "DIG-03", needs: ["4.4/finish"]
+        ) { t in
+            let response = try t.upload(t.part * 3, with: ("Want-Repr-Digest", "sha-512=3, sha-256=10"))
+            try t.expectSuccess(response, "of the target")
+            let field = try t.require(
+                DigestField(fieldLines: response.fields.values("Repr-Digest")), "Repr-Digest", response.summary)
+            try t.expect(
+                field[.sha256] == SecureHash.sha256(t.bytes(t.part * 3)), t.digest(sha256: t.bytes(t.part * 3)),
+                field.serialized)
+        },
+        Case(
+            "10/want-excluded", .should, "RFC 9530 4", "An algorithm that is not acceptable is not used.",
+            covers: "DIG-08", needs: ["10/want"]
+        ) { t in
+            let response = try t.upload(t.part * 3, with: ("Want-Repr-Digest", "sha-256=0, sha-512=1"))
+            guard let field = DigestField(fieldLines: response.fields.values("Repr-Digest")) else {
+                throw t.skip("no Repr-Digest is sent then")
+            }
+            try t.expect(field[.sha256] == nil, "no sha-256", field.serialized)
+            try t.expect(
+                field[.sha512] == SecureHash.sha512(t.bytes(t.part * 3)), t.digest(sha512: t.bytes(t.part * 3)),
+                field.serialized)
+        },
+        Case(
+            "10/running", .may, "10.1", "A Repr-Digest of an incomplete upload is that of its bytes so far.",
+            covers: "DIG-10", needs: ["10/want"]
+        ) { t in
+            let request = t.creation(complete: false, .bytes(t.bytes(t.part)))
+                .with("Want-Repr-Digest", "sha-256=10")
+            let response = try t.exchange(request)
+            _ = try? t.upload(from: response, to: request)
+            guard let field = DigestField(fieldLines: response.fields.values("Repr-Digest")) else {
+                throw t.skip("no digest of incomplete uploads is sent")
+            }
+            try t.expect(
+                field[.sha256] == SecureHash.sha256(t.bytes(t.part)), t.digest(sha256: t.bytes(t.part)),
+                field.serialized)
+        },
+        Case(
+            "10/unknown-algorithm", .must, "RFC 9530 2", "A digest of an unknown algorithm is no obstacle.",
+            covers: "DIG-05", needs: ["4.4/finish"]
+        ) { t in
+            try t.expectSuccess(
+                t.upload(t.part * 3, with: ("Repr-Digest", "example=:AAAA:")), "to an unknown algorithm")
+        },
+        Case(
+            "10/known-beside-unknown", .must, "RFC 9530 2",
+            "An unknown algorithm does not keep the known one beside it from being checked.", covers: "DIG-05",
+            needs: ["10/wrong-representation"]
+        ) { t in
+            guard try t.verifiesDigests() else { throw t.skip("digests are not checked") }
+            let field = "example=:AAAA:, " + t.digest(sha256: t.bytes(3))
+            try t.expectRefusal(t.upload(t.part * 3, with: ("Repr-Digest", field)), "to a wrong known digest")
+        },
+        Case(
+            "10/insecure", .should, "RFC 9530 6", "An insecure algorithm alone decides nothing.", covers: "DIG-09",
+            needs: ["4.4/finish"]
+        ) { t in
+            let response = try t.upload(t.part * 3, with: ("Repr-Digest", "md5=:1B2M2Y8AsgTpgAmY7PhCfg==:"))
+            try t.expectSuccess(response, "to a wrong md5")
+        },
+        Case(
+            "10/unparsable", .should, "RFC 9530 2", "A digest that cannot be parsed is absent, or a bad request.",
+            covers: "DIG-06", needs: ["4.4/append"]
+        ) { t in
+            let upload = try t.newUpload()
+            let request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
+                .with("Content-Digest", "sha-256=abc")
+            let response = try t.exchange(request, with: upload)
+            try t.expect(response.isSuccessful || response.status == 400, "2xx or 400", response.summary)
+        },
+        Case(
+            "10/coded", .must, "8, 9, 10", "Digests are those of the content-coded bytes without transfer coding.",
+            covers: "DIG-04 APP-23", needs: ["4.2/chunked-whole"]
+        ) { t in
+            // A gzip member of nothing.
+            let content: [UInt8] = [
+                0x1F, 0x8B, 0x08, 0, 0, 0, 0, 0, 0, 0x03, 0x03, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+            ]
+            if t.part > content.count { throw t.skip("the limits are too high for it") }
+            let request = t.creation(complete: true, .chunks([Array(content[..<7]), Array(content[7...])]))
+                .with("Content-Encoding", "gzip").with("Repr-Digest", t.digest(sha256: content))
+                .with("Content-Digest", t.digest(sha256: content))
+            let response = try t.exchange(request)
+            if response.status == 415 { throw t.skip("coded content is not taken") }
+            try t.expectSuccess(response, "to digests of the coded bytes")
+        },
+    ]
+}
+
+extension CaseContext {
+    func digest(sha256 bytes: [UInt8]) -> String {
+        DigestField(values: [(.sha256, SecureHash.sha256(bytes))]).serialized
+    }
+
+    func digest(sha512 bytes: [UInt8]) -> String {
+        DigestField(values: [(.sha512, SecureHash.sha512(bytes))]).serialized
+    }
+
+    /// Uploads so many bytes in two requests, the first of which has one more field.
+    func upload(_ count: Int, with field: (String, String)) throws -> Response {
+        let request = creation(complete: false, .bytes(bytes(part))).with(field.0, field.1)
+        let created = try exchange(request)
+        try expectSuccess(created, "to a creation with \(field.0)")
+        let upload = try upload(from: created, to: request)
+        return try appending(upload, at: Int64(part), complete: true, .bytes(bytes(count - part, from: part)))
+    }
+
+    func verifiesDigests() throws -> Bool {
+        try !upload(part * 3, with: ("Repr-Digest", digest(sha256: bytes(3)))).isSuccessful
+    }
+}

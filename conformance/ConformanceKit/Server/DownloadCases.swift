@@ -1,0 +1,247 @@
+import HTTPSemantics
+
+/// RFC 9110 section 14: ranges of the finished file.
+enum DownloadCases {
+    static let ranges: [Case] = [
+        Case(
+            "14/whole", .must, "RFC 9110 9.3.1", "A finished file comes back as it was sent.", covers: "RNG-18"
+        ) { t in
+            let file = try t.finishedFile()
+            let response = try t.download(file)
+            try t.expect(response, isOneOf: [200], "to GET")
+            try t.expect(
+                response.content == t.bytes(CaseContext.fileSize), "the bytes sent", "\(response.contentSize) bytes")
+        },
+        Case(
+            "14/accept-ranges", .should, "RFC 9110 14.3", "Accept-Ranges: bytes tells that ranges can be asked for.",
+            covers: "RNG-18", needs: ["14/single"]
+        ) { t in
+            let response = try t.download(t.finishedFile())
+            try t.expect(
+                response.list("Accept-Ranges") == ["bytes"], "Accept-Ranges: bytes",
+                response.fields["Accept-Ranges"] ?? "none")
+        },
+        Case(
+            "14/single", .should, "RFC 9110 15.3.7", "One range is answered by 206 and exactly its bytes.",
+            covers: "RNG-03", needs: ["14/whole"]
+        ) { t in try t.expectRange("bytes=2-4", 2..<5) },
+        range("open-end", "A range without an end goes to the end.", "RNG-04", "bytes=990-", 990..<1000),
+        range("beyond-end", "A range that ends behind the file is cut.", "RNG-04", "bytes=990-5000", 990..<1000),
+        range("suffix", "A suffix is the end of the file.", "RNG-05", "bytes=-3", 997..<1000),
+        range("long-suffix", "A suffix longer than the file is the whole.", "RNG-05", "bytes=-5000", 0..<1000),
+        range(
+            "huge-end", "A position that no number holds is behind the end.", "RNG-21",
+            "bytes=990-99999999999999999999", 990..<1000),
+        range("one-byte", "A range may be one byte.", "RNG-09", "bytes=0-0", 0..<1),
+        range("unit-case", "The case of the unit does not matter.", "RNG-02", "BYTES=2-4", 2..<5),
+        Case(
+            "14/unsatisfiable", .should, "RFC 9110 15.5.17",
+            "A range behind the end is answered by 416 and the size.", covers: "RNG-06 RNG-21 RNG-24",
+            needs: ["14/single"]
+        ) { t in
+            let file = try t.finishedFile()
+            for range in ["bytes=1000-", "bytes=5000-6000", "bytes=18446744073709551616-", "bytes=-0"] {
+                let response = try t.download(file, [("Range", range)])
+                try t.expect(response, isOneOf: [416], "to Range: \(range)")
+                try t.expect(
+                    response.single("Content-Range") == "bytes */1000", "Content-Range: bytes */1000", response.summary)
+                try t.expect(
+                    response.content.firstRange(of: t.bytes(20)) == nil, "none of the file's bytes", response.summary)
+            }
+        },
+        ignoring("unknown-unit", .must, "RFC 9110 14.2", "An unknown unit is ignored.", "RNG-02", ["items=0-1"]),
+        ignoring(
+            "invalid", .may, "RFC 9110 14.2", "A set of ranges that is none is ignored or refused.", "RNG-07",
+            ["bytes=5-2", "bytes=a-b", "bytes=", "bytes=--3"]),
+        Case(
+            "14/repeated-field", .may, "RFC 9110 5.3", "Two lines of Range are no range.", covers: "RNG-23",
+            needs: ["14/single"]
+        ) { t in
+            let response = try t.download(t.finishedFile(), [("Range", "bytes=0-1"), ("Range", "bytes=4-5")])
+            try t.expect([200, 206, 400, 416].contains(response.status), "200, or a refusal", response.summary)
+            if response.status == 206 {
+                try t.expect(
+                    response.fields["Content-Type"]?.hasPrefix("multipart/byteranges") == true,
+                    "both ranges, if any", response.summary)
+            }
+        },
+        Case(
+            "14/head", .must, "RFC 9110 14.2", "Range means nothing to HEAD.", covers: "RNG-01",
+            needs: ["14/single"]
+        ) { t in
+            let file = try t.finishedFile()
+            let request = Request("HEAD", file.target, [("Range", "bytes=0-1")] + t.subject.extraFields)
+            let response = try t.exchange(request, at: file)
+            try t.expect(response, isOneOf: [200], "to HEAD with Range")
+            try t.expect(
+                response.single("Content-Length") ?? "1000" == "1000", "Content-Length: 1000",
+                response.fields["Content-Length"] ?? "")
+        },
+        Case(
+            "14/several", .must, "RFC 9110 15.3.7.2",
+            "Several ranges come as parts of multipart/byteranges, each with its Content-Range.",
+            covers: "RNG-08 RNG-10 RNG-25 RNG-26", needs: ["14/single"]
+        ) { t in
+            let response = try t.download(t.finishedFile(), [("Range", "bytes=500-509,0-9,5000-")])
+            if response.status == 200 { throw t.skip("several ranges are served whole") }
+            try t.expect(response, isOneOf: [206], "to several ranges")
+            try t.expect(!response.fields.contains("Content-Range"), "no Content-Range at the top", response.summary)
+            let type = response.single("Content-Type").flatMap { MediaType(parsing: $0) }
+            let boundary = try t.require(
+                type?.matches("multipart/byteranges") == true ? type?.parameter("boundary") : nil,
+                "multipart/byteranges with a boundary", response.summary)
+            let parts = BodyParts(response.content, boundary: boundary)
+            try t.expect(
+                parts.ranges == ["bytes 500-509/1000", "bytes 0-9/1000"], "the ranges 500-509 and 0-9 in this order",
+                parts.ranges.joined(separator: ", "))
+            try t.expect(
+                parts.contents == [t.bytes(10, from: 500), t.bytes(10)], "their bytes", response.summary)
+        },
+        Case(
+            "14/many", .may, "RFC 9110 14.2", "Many overlapping ranges do not multiply the file.", covers: "RNG-11",
+            needs: ["14/single"]
+        ) { t in
+            let set = "bytes=" + Array(repeating: "0-", count: 200).joined(separator: ",")
+            let response = try t.download(t.finishedFile(), [("Range", set)])
+            try t.expect(response.contentSize <= 4 * 1000, "4 kB at most", "\(response.contentSize) bytes")
+        },
+        Case(
+            "14/empty-file", .may, "RFC 9110 14.2", "A range of an empty file has no bytes.", covers: "RNG-22",
+            needs: ["14/single", "4.2/empty-whole"]
+        ) { t in
+            let file = try t.finishedFile(0)
+            for range in ["bytes=0-", "bytes=-5"] {
+                let response = try t.download(file, [("Range", range)])
+                try t.expect(response, isOneOf: [200, 416], "to Range: \(range) of nothing")
+                if response.status == 416 {
+                    try t.expect(
+                        response.single("Content-Range") == "bytes */0", "Content-Range: bytes */0", response.summary)
+                }
+            }
+        },
+    ]
+
+    static let conditions: [Case] = [
+        Case(
+            "14/if-range", .must, "RFC 9110 13.1.5", "A range is served only if its If-Range still matches.",
+            covers: "RNG-12 RNG-14", needs: ["14/single"]
+        ) { t in
+            let file = try t.finishedFile()
+            let tag = try t.strongTag(of: file)
+            let wanted = [(tag, 206), ("W/" + tag, 200), ("\"another\"", 200)]
+            for (condition, status) in wanted {
+                let response = try t.download(file, [("Range", "bytes=2-4"), ("If-Range", condition)])
+                try t.expect(response, isOneOf: [status], "to If-Range: \(condition)")
+            }
+            try t.expect(t.download(file, [("If-Range", tag)]), isOneOf: [200], "to If-Range without Range")
+        },
+        Case(
+            "14/if-range-date", .must, "RFC 9110 13.1.5", "A date in If-Range matches only the exact one.",
+            covers: "RNG-13", needs: ["14/single"]
+        ) { t in
+            let file = try t.finishedFile()
+            let response = try t.download(
+                file, [("Range", "bytes=2-4"), ("If-Range", "Fri, 31 Dec 2100 23:59:59 GMT")])
+            try t.expect(response, isOneOf: [200], "to a later date")
+        },
+        Case(
+            "14/preconditions", .must, "RFC 9110 13.2.2", "Preconditions come before ranges.",
+            covers: "RNG-15 RNG-16 RNG-24", needs: ["14/single"]
+        ) { t in
+            let file = try t.finishedFile()
+            let tag = try t.strongTag(of: file)
+            let range = ("Range", "bytes=2-4")
+            for (name, value, status) in [
+                ("If-Match", "\"another\"", 412), ("If-Match", "W/" + tag, 412), ("If-Match", tag, 206),
+                ("If-None-Match", tag, 304), ("If-None-Match", "W/" + tag, 304), ("If-None-Match", "\"another\"", 206),
+            ] {
+                let response = try t.download(file, [range, (name, value)])
+                try t.expect(response, isOneOf: [status], "to \(name): \(value) with Range")
+            }
+        },
+        Case(
+            "14/same-fields", .must, "RFC 9110 15.3.7", "206 has the fields that tell about the file as 200 has them.",
+            covers: "RNG-17", needs: ["14/single"]
+        ) { t in
+            let file = try t.finishedFile()
+            let whole = try t.download(file)
+            let part = try t.download(file, [("Range", "bytes=2-4")])
+            for name in ["ETag", "Cache-Control", "Expires", "Content-Location", "Vary"] {
+                try t.expect(
+                    part.fields[name] == whole.fields[name], "\(name): \(whole.fields[name] ?? "absent")",
+                    part.fields[name] ?? "absent")
+            }
+        },
+        Case(
+            "14/distinct-tags", .must, "RFC 9110 8.8.3", "Files with other bytes have other strong entity tags.",
+            covers: "RNG-19", needs: ["14/single"]
+        ) { t in
+            let first = try t.strongTag(of: t.finishedFile(1000))
+            let second = try t.strongTag(of: t.finishedFile(999))
+            try t.expect(first != second, "two entity tags", first)
+        },
+        Case(
+            "13/served-as-data", .should, "13", "A file is served so that no browser guesses its type.",
+            covers: "SEC-13", needs: ["14/whole"]
+        ) { t in
+            let response = try t.download(t.finishedFile())
+            try t.expect(
+                response.list("X-Content-Type-Options") == ["nosniff"], "X-Content-Type-Options: nosniff",
+                response.fields["X-Content-Type-Options"] ?? "none")
+        },
+    ]
+
+    private static func range(
+        _ name: String, _ requirement: String, _ covers: String, _ value: String, _ bytes: Range<Int>
+    ) -> Case {
+        Case("14/\(name)", .must, "RFC 9110 14.1.2", requirement, covers: covers, needs: ["14/single"]) { t in
+            try t.expectRange(value, bytes)
+        }
+    }
+
+    private static func ignoring(
+        _ name: String, _ level: Level, _ section: String, _ requirement: String, _ covers: String, _ values: [String]
+    ) -> Case {
+        Case("14/\(name)", level, section, requirement, covers: covers, needs: ["14/single"]) { t in
+            let file = try t.finishedFile()
+            for value in values {
+                let response = try t.download(file, [("Range", value)])
+                try t.expect(response, isOneOf: level == .must ? [200] : [200, 400, 416], "to Range: \(value)")
+            }
+        }
+    }
+}
+
+extension CaseContext {
+    static let fileSize = 1000
+
+    /// Where a finished file of the test content can be read.
+    func finishedFile(_ size: Int = fileSize) throws -> Endpoint {
+        guard subject.download != nil else { throw skip("finished files cannot be read at a URL of the target") }
+        guard subject.allows(size) else { throw skip("the limits are too low for it") }
+        return try setup {
+            let request = creation(complete: true, .bytes(bytes(size)))
+            let response = try exchange(request)
+            try expectSuccess(response, "of the target")
+            return try place(of: response, to: request)
+        }
+    }
+
+    func strongTag(of file: Endpoint) throws -> String {
+        let response = try setup { try download(file) }
+        guard let tag = response.single("ETag"), !tag.hasPrefix("W/") else {
+            throw skip("there is no strong entity tag")
+        }
+        return tag
+    }
+
+    func expectRange(_ value: String, _ range: Range<Int>) throws {
+        let response = try download(finishedFile(), [("Range", value)])
+        try expect(response, isOneOf: [206], "to Range: \(value)")
+        let wanted = "bytes \(range.lowerBound)-\(range.upperBound - 1)/1000"
+        try expect(response.single("Content-Range") == wanted, "Content-Range: \(wanted)", response.summary)
+        try expect(
+            response.content == bytes(range.count, from: range.lowerBound), "exactly these bytes",
+            "\(response.contentSize) bytes")
+    }
+}

@@ -1,0 +1,172 @@
+/// RFC 9651 in the draft's fields: near misses count as if the field were absent.
+enum FieldSyntaxCases {
+    static let all: [Case] = [
+        Case(
+            "9651/offset-forms", .must, "RFC 9651 4.2", "Leading zeros and parameters do not change an offset.",
+            covers: "STF-01", needs: ["4.4/append"]
+        ) { t in
+            for value in ["0\(t.part)", "\(t.part);a=b", "\(t.part);x", "  \(t.part)"] {
+                let upload = try t.newUpload(t.part)
+                let response = try t.exchange(t.append(upload, saying: value), with: upload)
+                try t.expectSuccess(response, "to Upload-Offset: \(value)")
+            }
+            let upload = try t.newUpload()
+            try t.expectSuccess(t.exchange(t.append(upload, saying: "-0"), with: upload), "to Upload-Offset: -0")
+        },
+        Case(
+            "9651/offset-plus", .must, "RFC 9651 4.2.4", "An offset with a plus sign is none.", covers: "STF-02",
+            needs: ["4.4/append"], ranks: Profile.explicitRanks
+        ) { t in try t.expectNothingAppended(saying: ["+\(t.part)"]) },
+        Case(
+            "9651/offset-types", .must, "4.1.1", "An offset of another type is none.", covers: "STF-03 APP-15",
+            needs: ["4.4/append"], ranks: Profile.explicitRanks
+        ) { t in
+            let n = t.part
+            try t.expectNothingAppended(
+                saying: [
+                    "\(n).0", "\"\(n)\"", "?1", "ten", ":NQ==:", "@\(n)", "(\(n))", "\(n)x", "0x\(n)", "%\"\(n)\"",
+                ])
+        },
+        Case(
+            "9651/offset-broken", .must, "RFC 9651 4.2", "An offset that cannot be parsed to its end is none.",
+            covers: "STF-03 APP-15", needs: ["4.4/append"], ranks: Profile.explicitRanks
+        ) { t in
+            let n = t.part
+            try t.expectNothingAppended(saying: ["\(n) \(n)", "\(n);", "\(n);A=1", "", "\(n) ;", "\(n),"])
+        },
+        Case(
+            "9651/offset-negative", .must, "4.1.1", "A negative offset is none.", covers: "STF-04",
+            needs: ["4.4/append"], ranks: Profile.explicitRanks
+        ) { t in try t.expectNothingAppended(saying: ["-\(t.part)", "-1"]) },
+        Case(
+            "9651/offset-digits", .must, "RFC 9651 3.3.1", "An offset of 16 digits is none, one of 15 is wrong.",
+            covers: "STF-05 APP-25", needs: ["4.4/offset-mismatch"], ranks: Profile.explicitRanks
+        ) { t in
+            let zeros = String(repeating: "0", count: 16 - "\(t.part)".count)
+            try t.expectNothingAppended(saying: ["1000000000000000", zeros + "\(t.part)"])
+            let upload = try t.newUpload(t.part)
+            let response = try t.exchange(t.append(upload, saying: "999999999999999"), with: upload)
+            try t.expect(response, isOneOf: [409], "to Upload-Offset: 999999999999999")
+        },
+        Case(
+            "9651/offset-repeated", .must, "RFC 9651 4.2", "An offset on two lines or in a list is none.",
+            covers: "STF-06", needs: ["4.4/append"], ranks: Profile.explicitRanks
+        ) { t in
+            try t.expectNothingAppended(saying: ["\(t.part), \(t.part)"])
+            let upload = try t.newUpload(t.part)
+            let request = t.append(upload, saying: "\(t.part)").with("Upload-Offset", "\(t.part)")
+            try t.expectRefusal(t.exchange(request, with: upload), "to Upload-Offset on two lines")
+            try t.expectStanding(of: upload, offset: Int64(t.part))
+        },
+        Case(
+            "9651/offset-status", .should, "4.4.1", "An append without an offset is a bad request.", covers: "APP-15",
+            needs: ["4.4/append"], ranks: Profile.explicitRanks
+        ) { t in
+            for value in [nil, "+\(t.part)", "\(t.part).0"] {
+                let upload = try t.newUpload(t.part)
+                var request = t.append(upload, saying: value ?? "").without("Upload-Offset")
+                if let value { request = request.with("Upload-Offset", value) }
+                let response = try t.exchange(request, with: upload)
+                try t.expect(response, isOneOf: [400], "to Upload-Offset: \(value ?? "(absent)")")
+                try t.expectStanding(of: upload, offset: Int64(t.part))
+            }
+        },
+        Case(
+            "9651/complete-forms", .must, "4.1.2", "Parameters do not change Upload-Complete.", covers: "STF-07",
+            needs: ["4.4/finish"], ranks: 4...9
+        ) { t in
+            let upload = try t.newUpload(t.part)
+            let request = t.append(upload, at: Int64(t.part), complete: true, .bytes([]))
+                .replacing("Upload-Complete", by: "?1;p=2")
+            let response = try t.exchange(request, with: upload)
+            try t.expectSuccess(response, "to Upload-Complete: ?1;p=2")
+            try t.expect(t.profile.isComplete(response) != false, "no ?0 in the response", response.summary)
+        },
+        Case(
+            "9651/complete-near-misses", .must, "4.1.2", "What is no Boolean does not complete an upload.",
+            covers: "STF-07 CRE-10 VER-07", needs: ["4.4/append"], ranks: 4...9
+        ) { t in
+            for value in ["1", "true", "?2", "?T", "? 1", "\"?1\"", "", "?1, ?1"] {
+                let upload = try t.newUpload(t.part)
+                let request = t.append(upload, at: Int64(t.part), complete: true, .bytes([]))
+                    .replacing("Upload-Complete", by: value)
+                let response = try t.exchange(request, with: upload)
+                try t.expect(
+                    t.profile.isComplete(response) != true, "not ?1 after Upload-Complete: \(value)", response.summary)
+                try t.expectStanding(of: upload, offset: Int64(t.part))
+            }
+        },
+        Case(
+            "9651/complete-status", .should, "4.4.1", "An append that does not state completeness is a bad request.",
+            covers: "APP-16", needs: ["4.4/append"], ranks: Profile.explicitRanks
+        ) { t in
+            let upload = try t.newUpload(t.part)
+            let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
+            let response = try t.appending(upload, at: Int64(t.part), complete: nil, content)
+            try t.expect(response, isOneOf: [400], "to an append without Upload-Complete")
+            try t.expectStanding(of: upload, offset: Int64(t.part))
+        },
+        Case(
+            "9651/creation-near-misses", .must, "4.1.2",
+            "A creation whose Upload-Complete is no Boolean is a plain request: no 104.", covers: "CRE-10 STF-07",
+            needs: ["4.2/plain"], ranks: 4...9
+        ) { t in
+            for value in ["1", "true", "?2", "", "?1, ?1"] {
+                let request = t.creation(complete: true, .bytes(t.bytes(t.part)))
+                    .replacing("Upload-Complete", by: value)
+                let response = try t.exchange(request)
+                try t.expect(
+                    response.announcements.isEmpty, "no 104 to Upload-Complete: \(value)",
+                    response.announcements.first?.summary ?? "")
+            }
+        },
+        Case(
+            "9651/trailers", .must, "RFC 9110 6.5.1", "Fields of the draft in a trailer section say nothing.",
+            covers: "STF-09", needs: ["4.4/chunked"]
+        ) { t in
+            let upload = try t.newUpload()
+            let connection = try t.connect(to: upload.endpoint)
+            let request = t.append(upload, at: 0, complete: false, .openChunks)
+                .with("Trailer", t.profile.completenessName)
+            t.remember(request, upload.endpoint)
+            try connection.send(request)
+            try connection.send(Request.chunk(t.bytes(t.part)))
+            let (name, value) = t.profile.completeness(true)
+            try connection.send(Array("0\r\n\(name): \(value)\r\n\r\n".utf8))
+            let response = try connection.readResponse()
+            try t.expect(t.profile.isComplete(response) != true, "not complete", response.summary)
+            let head = try t.exchange(t.retrieval(upload), with: upload)
+            try t.expect(t.profile.isComplete(head) != true, "the upload not complete", head.summary)
+        },
+        Case(
+            "9651/names", .must, "RFC 9110 5.1", "The case of field names does not matter.", covers: "STF-11",
+            needs: ["4.4/append"]
+        ) { t in
+            let upload = try t.newUpload()
+            var request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
+            request.fields = request.fields.enumerated().map { index, field in
+                (index % 2 == 0 ? field.0.uppercased() : field.0.lowercased(), field.1)
+            }
+            try t.expectSuccess(t.exchange(request, with: upload), "to field names in other cases")
+        },
+    ]
+}
+
+extension CaseContext {
+    /// An append of ``part`` bytes whose offset field has this text.
+    func append(_ upload: Upload, saying value: String) -> Request {
+        append(upload, at: 0, complete: false, .bytes(bytes(part, from: part)))
+            .replacing("Upload-Offset", by: value)
+    }
+
+    /// An upload at offset ``part`` refuses appends that say any of these.
+    func expectNothingAppended(saying values: [String]) throws {
+        let upload = try newUpload(part)
+        for value in values {
+            try expectRefusal(
+                exchange(append(upload, saying: value), with: upload),
+                "to Upload-Offset: \(value.isEmpty ? "(empty)" : value)")
+            try expectStanding(of: upload, offset: Int64(part))
+        }
+    }
+}

@@ -1,0 +1,157 @@
+/// Section 4.1.4: limits, as far as the subject has them.
+enum LimitCases {
+    static let all: [Case] = [
+        Case(
+            "4.1.4/options", .must, "4.1.4", "OPTIONS of a target that takes uploads tells the limits.",
+            covers: "LIM-13 LIM-14", ranks: 8...9
+        ) { t in
+            let response = try t.options()
+            try t.expectSuccess(response, "to OPTIONS")
+            _ = try t.require(response.limits, "Upload-Limit", response.summary)
+        },
+        Case(
+            "4.1.4/accept-patch", .should, "4.1.4 of -11", "OPTIONS names the media type of appends.", covers: "LIM-18",
+            needs: ["4.1.4/options"], ranks: 8...8
+        ) { t in
+            let response = try t.options()
+            try t.expect(
+                response.list("Accept-Patch").contains("application/partial-upload"),
+                "Accept-Patch: application/partial-upload", response.fields["Accept-Patch"] ?? "none")
+        },
+        Case(
+            "4.1.4/options-asterisk", .info, "4.1.4", "Whether OPTIONS * tells limits.", covers: "LIM-15"
+        ) { t in
+            let response = try t.exchange(Request("OPTIONS", "*", t.profile.versionFields + t.subject.extraFields))
+            t.note(response.summary)
+        },
+        Case(
+            "4.1.4/not-looser", .should, "4.1.4", "What OPTIONS tells is not looser than what binds the upload.",
+            covers: "LIM-16", needs: ["4.1.4/options", "4.2/create-empty"], ranks: 8...9
+        ) { t in
+            let announced = try t.options().limits ?? [:]
+            let binding = try t.standing(of: t.newUpload()).response.limits ?? [:]
+            for key in ["max-size", "max-append-size"] {
+                guard let later = binding[key] else { continue }
+                try t.expect(announced[key] ?? .max <= later, "\(key)=\(later) or less", "\(announced[key] ?? -1)")
+            }
+            for key in ["min-size", "min-append-size"] {
+                guard let later = binding[key], later > 0 else { continue }
+                try t.expect(announced[key] ?? 0 >= later, "\(key)=\(later) or more", "\(announced[key] ?? 0)")
+            }
+        },
+        Case(
+            "4.1.4/other-resource", .info, "4.1.4", "What OPTIONS of something that is no target tells.",
+            covers: "LIM-17"
+        ) { t in
+            let target = "/.well-known/no-such-resource"
+            let response = try t.exchange(Request("OPTIONS", target, t.profile.versionFields + t.subject.extraFields))
+            t.note("\(target): \(response.summary)")
+        },
+        Case(
+            "4.1.4/max-size", .should, "4.1.4", "A creation whose length is above max-size is refused by 413.",
+            covers: "LIM-01 LIM-02 INT-05"
+        ) { t in
+            let limit = try t.limit("max-size")
+            let connection = try t.connect()
+            let request = t.creation(complete: true, .declared(limit + 1)).with("Expect", "100-continue")
+            t.remember(request, connection.endpoint)
+            try connection.send(request)
+            let response = try connection.readResponse()
+            try t.expect(response, isOneOf: [413], "to \(limit + 1) bytes")
+            try t.expect(response.limits?["max-size"] == limit, "max-size=\(limit)", response.summary)
+            try t.expect(!response.interim.contains { $0.status == 100 }, "no 100", "100")
+        },
+        Case(
+            "4.1.4/max-size-counted", .must, "4.1.4", "An upload of unknown length is stopped at max-size.",
+            covers: "LIM-03 SEC-11", needs: ["4.4/chunked"]
+        ) { t in
+            let limit = Int(try t.limit("max-size"))
+            guard limit <= 16 << 20 else { throw t.skip("max-size is too large to be reached here") }
+            let connection = try t.connect()
+            let request = t.creation(complete: true, .openChunks)
+            t.remember(request, connection.endpoint)
+            try connection.send(request)
+            var sent = 0
+            while sent <= limit + (1 << 20), connection.finalHead == nil, !connection.outputIsBroken {
+                let piece = t.bytes(min(256 << 10, max(1024, limit / 4)), from: sent)
+                try connection.send(Request.chunk(piece), stoppingAtResponse: true)
+                sent += piece.count
+            }
+            let response = try connection.readResponse()
+            try t.expectRefusal(response, "to more than \(limit) bytes")
+            if let location = response.announcements.first?.location {
+                let upload = try t.upload(at: location, of: request, location)
+                try t.expectNeverBeyond(limit, upload)
+            }
+        },
+        Case(
+            "4.1.4/max-append-size", .may, "4.1.4", "An append above max-append-size is refused, and changes nothing.",
+            covers: "LIM-04", needs: ["4.4/append"]
+        ) { t in
+            let limit = try t.limit("max-append-size")
+            guard limit <= 16 << 20 else { throw t.skip("max-append-size is too large to be passed here") }
+            let upload = try t.newUpload()
+            let response = try t.appending(upload, at: 0, complete: false, .bytes(t.bytes(Int(limit) + 1)))
+            if response.isSuccessful { throw t.skip("it is not enforced") }
+            try t.expect(response, isOneOf: [413], "to an append of \(limit + 1) bytes")
+            try t.expectStanding(of: upload, offset: 0)
+        },
+        Case(
+            "4.1.4/max-append-size-creation", .may, "4.1.4",
+            "The content of a creation above max-append-size is refused, too.", covers: "LIM-05", ranks: 8...9
+        ) { t in
+            let limit = try t.limit("max-append-size")
+            guard limit <= 16 << 20 else { throw t.skip("max-append-size is too large to be passed here") }
+            let response = try t.exchange(t.creation(complete: false, .bytes(t.bytes(Int(limit) + 1))))
+            if response.isSuccessful { throw t.skip("it is not enforced") }
+            try t.expect(response, isOneOf: [413], "to a creation of \(limit + 1) bytes")
+        },
+        Case(
+            "4.1.4/min-append-size", .may, "4.1.4",
+            "An append below min-append-size that is not the last is refused, and changes nothing.", covers: "LIM-06",
+            needs: ["4.4/append"]
+        ) { t in
+            let limit = try t.limit("min-append-size")
+            guard limit > 1 else { throw t.skip("nothing is below it") }
+            let upload = try t.newUpload()
+            let response = try t.appending(upload, at: 0, complete: false, .bytes(t.bytes(Int(limit) - 1)))
+            if response.isSuccessful { throw t.skip("it is not enforced") }
+            try t.expectRefusal(response, "to an append of \(limit - 1) bytes")
+            try t.expectStanding(of: upload, offset: 0)
+        },
+        Case(
+            "4.1.4/last-append", .must, "4.1.4", "min-append-size does not bind the last append.", covers: "LIM-07",
+            needs: ["4.4/finish"], ranks: 6...9
+        ) { t in
+            _ = try t.limit("min-append-size")
+            for count in [0, 1] {
+                let upload = try t.newUpload(t.part)
+                let content = Request.Content.bytes(t.bytes(count, from: t.part))
+                try t.expectSuccess(
+                    t.appending(upload, at: Int64(t.part), complete: true, content),
+                    "to a last append of \(count) bytes")
+            }
+        },
+        Case(
+            "4.1.4/min-size", .may, "4.1.4", "A representation below min-size is taken without being resumable.",
+            covers: "LIM-09", needs: ["4.2/whole"]
+        ) { t in
+            let limit = try t.limit("min-size")
+            guard limit > 1 else { throw t.skip("nothing is below it") }
+            let response = try t.exchange(t.creation(complete: true, .bytes(t.bytes(Int(limit) - 1))))
+            try t.expectSuccess(response, "of the target to \(limit - 1) bytes")
+            t.note(response.announcements.isEmpty ? "no 104 is sent" : "104 is sent all the same")
+        },
+    ]
+}
+
+extension CaseContext {
+    func options() throws -> Response {
+        try exchange(Request("OPTIONS", subject.newTarget(), profile.versionFields + subject.extraFields))
+    }
+
+    func limit(_ name: String) throws -> Int64 {
+        guard let value = subject.limits[name] else { throw skip("there is no \(name)") }
+        return value
+    }
+}

@@ -1,0 +1,65 @@
+/// Section 7: problem types.
+enum ProblemCases {
+    static let all: [Case] = [
+        Case(
+            "7/mismatching-offset", .may, "7.1", "A 409 with a problem document has the type of the draft.",
+            covers: "PRB-01", needs: ["4.4/offset-mismatch"], ranks: 6...9
+        ) { t in
+            let problem = try t.problem(of: t.mismatches()[0])
+            try t.expect(
+                problem.type == ProblemDocument.registry + "mismatching-upload-offset",
+                ProblemDocument.registry + "mismatching-upload-offset", problem.type ?? "no type")
+        },
+        Case(
+            "7/mismatching-members", .should, "7.1", "That problem names both offsets as numbers.", covers: "PRB-02",
+            needs: ["7/mismatching-offset"], ranks: 6...9
+        ) { t in
+            let upload = try t.newUpload(t.part)
+            let response = try t.appending(
+                upload, at: Int64(t.part) + 3, complete: false, .bytes(t.bytes(t.part)))
+            let problem = try t.problem(of: response)
+            try t.expect(
+                problem.integer("expected-offset") == Int64(t.part), "expected-offset: \(t.part)", response.text)
+            try t.expect(
+                problem.integer("provided-offset") == Int64(t.part) + 3, "provided-offset: \(t.part + 3)", response.text
+            )
+        },
+        Case(
+            "7/inconsistent-length", .may, "7.2",
+            "A refusal of lengths that do not agree with a problem document is 400 with the type of the draft.",
+            covers: "LEN-04", needs: ["4.1.3/changed"], ranks: Profile.explicitRanks
+        ) { t in
+            let upload = try t.newUpload(t.part, length: t.part * 3)
+            let response = try t.appending(
+                upload, at: Int64(t.part), complete: false, length: t.part * 4, .bytes(t.bytes(t.part)))
+            let problem = try t.problem(of: response)
+            try t.expect(response, isOneOf: [400], "to an inconsistent length")
+            try t.expect(
+                problem.type == ProblemDocument.registry + "inconsistent-upload-length",
+                ProblemDocument.registry + "inconsistent-upload-length", problem.type ?? "no type")
+        },
+        Case(
+            "7/completed-upload", .should, "7 of -11",
+            "The type completed-upload goes only to versions that define it.", covers: "PRB-04",
+            needs: ["4.1.2/completed-refuses-content"]
+        ) { t in
+            let upload = try t.completedUpload(t.part)
+            let response = try t.appending(upload, at: Int64(t.part), complete: false, .bytes(t.bytes(t.part)))
+            let isNamed = response.text.contains("#completed-upload")
+            if (6...8).contains(t.profile.rank) {
+                t.note(isNamed ? "it is sent" : "it is not sent")
+            } else {
+                try t.expect(!isNamed, "no completed-upload to \(t.profile)", response.text)
+            }
+        },
+    ]
+}
+
+extension CaseContext {
+    func problem(of response: Response) throws -> ProblemDocument {
+        guard response.single("Content-Type")?.lowercased().hasPrefix("application/problem+json") == true else {
+            throw skip("no problem documents are sent")
+        }
+        return try require(ProblemDocument(response.content), "a JSON object", response.text)
+    }
+}

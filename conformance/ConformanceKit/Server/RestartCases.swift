@@ -1,0 +1,117 @@
+/// What survives when the server is killed and started again.
+enum RestartCases {
+    static let all: [Case] = [
+        Case(
+            "restart/offset-kept", .must, "4.1.1",
+            "An offset that was told is not lower after the server was killed; or the upload is gone.",
+            covers: "OFF-10 OFF-09", needs: ["4.4/append"]
+        ) { t in
+            let upload = try t.newUpload(t.part)
+            let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
+            try t.setup {
+                try t.expectSuccess(t.appending(upload, at: Int64(t.part), complete: false, content), "to an append")
+            }
+            try t.restart()
+            let response = try t.exchange(t.retrieval(upload), with: upload)
+            if [404, 410].contains(response.status) { return t.note("uploads do not survive") }
+            try t.expectSuccess(response, "to HEAD, or 404")
+            try t.expect(
+                response.integer("Upload-Offset") == Int64(t.part * 2), "Upload-Offset: \(t.part * 2)",
+                response.summary)
+        },
+        Case(
+            "restart/survives", .should, "4", "An upload survives that the server is killed.", covers: "OFF-10",
+            needs: ["restart/offset-kept"]
+        ) { t in
+            let (upload, request) = try t.newUploadWithRequest(t.part)
+            try t.restart()
+            try t.expectStanding(of: upload, offset: Int64(t.part))
+            let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
+            let response = try t.appending(upload, at: Int64(t.part), complete: true, content)
+            try t.expectSuccess(response, "of the target")
+            try t.expectFile(of: response, to: request, t.bytes(t.part * 2))
+        },
+        Case(
+            "restart/progress-kept", .must, "4.1.1", "An offset that a 104 told survives that the server is killed.",
+            covers: "OFF-10 INT-08 OFF-18", needs: ["4.4/progress", "restart/offset-kept"], ranks: 8...9
+        ) { t in
+            try t.requireControl()
+            let (connection, upload) = try t.slowAppend()
+            guard let told = try t.awaitProgress(on: connection) else { throw t.skip("no progress is told") }
+            try t.restart()
+            let response = try t.exchange(t.retrieval(upload), with: upload)
+            if [404, 410].contains(response.status) { return t.note("uploads do not survive") }
+            let offset = try t.require(response.integer("Upload-Offset"), "Upload-Offset", response.summary)
+            try t.expect(offset >= told, "an offset of \(told) or more", "\(offset)")
+        },
+        Case(
+            "restart/interrupted", .must, "4.1.1",
+            "An upload whose append was under way when the server was killed has an offset that can be used.",
+            covers: "APP-13 H11-25 SEC-17", needs: ["restart/offset-kept"]
+        ) { t in
+            try t.requireControl()
+            let (_, upload) = try t.stalledAppend()
+            try t.restart()
+            let response = try t.exchange(t.retrieval(upload), with: upload)
+            if [404, 410].contains(response.status) { return t.note("uploads do not survive") }
+            let offset = try t.require(response.integer("Upload-Offset"), "Upload-Offset", response.summary)
+            try t.expect(offset <= t.part, "an offset of \(t.part) at most", "\(offset)")
+            try t.expect(t.profile.isComplete(response) == false, "the upload not complete", response.summary)
+            let content = Request.Content.bytes(t.bytes(t.part, from: Int(offset)))
+            try t.expectSuccess(
+                t.appending(upload, at: offset, complete: false, content), "to an append at the offset told")
+        },
+        Case(
+            "restart/finished", .must, "4.1.2", "A finished upload does not become unfinished.",
+            covers: "OFF-02 CMP-04",
+            needs: ["4.4/finish", "restart/offset-kept"]
+        ) { t in
+            let (upload, request) = try t.newUploadWithRequest(t.part)
+            let finished = try t.setup { try t.appending(upload, at: Int64(t.part), complete: true, .bytes([])) }
+            try t.restart()
+            let response = try t.exchange(t.retrieval(upload), with: upload)
+            if response.isSuccessful {
+                try t.expect(t.profile.isComplete(response) == true, "the upload complete", response.summary)
+            }
+            try t.expectFile(of: finished, to: request, t.bytes(t.part))
+        },
+        Case(
+            "restart/cancelled", .must, "4.5", "A cancelled upload does not come back.", covers: "CAN-06",
+            needs: ["4.5/cancel", "restart/offset-kept"]
+        ) { t in
+            let upload = try t.newUpload(t.part)
+            try t.expectCancelled(upload)
+            try t.restart()
+            try t.expectGone(upload, "the upload was cancelled")
+        },
+        Case(
+            "4.1.4/expiry", .must, "4.1.4", "An upload is gone when its lifetime is over.",
+            covers: "LIM-19 CMP-05 SEC-09", needs: ["4.2/create-part"], ranks: 6...9
+        ) { t in
+            let upload = try t.newUpload(t.part)
+            let limits = try t.standing(of: upload).response.limits ?? [:]
+            guard let life = limits["max-age"] ?? limits["expires"] else { throw t.skip("there is no max-age") }
+            guard life <= 10 else { throw t.skip("a max-age of \(life) s is too long to wait for; set 10 s or less") }
+            Deadline.pause(.seconds(life + 1))
+            try t.expectGone(upload, "its lifetime is over")
+        },
+    ]
+}
+
+extension CaseContext {
+    func requireControl() throws {
+        if subject.control == nil { throw skip("the server is not ours to kill: see --start") }
+    }
+
+    /// Kills the server as a crash would, and starts it again.
+    func restart() throws {
+        try requireControl()
+        transcript.note("the server is killed and started again", on: 0)
+        do {
+            try subject.control?.kill()
+            try subject.control?.start()
+        } catch {
+            throw SetupFailure(finding: Finding(expected: "a server that starts again", seen: "\(error)"))
+        }
+    }
+}

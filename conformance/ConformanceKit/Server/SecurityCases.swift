@@ -1,0 +1,100 @@
+/// Section 13, and what browsers need.
+enum SecurityCases {
+    static let all: [Case] = [
+        Case(
+            "13/unguessable", .should, "13", "The URI of an upload cannot be guessed.", covers: "SEC-01 CRE-25",
+            needs: ["4.2/distinct"]
+        ) { t in
+            var names: [[UInt8]] = []
+            for _ in 0..<32 { names.append(Array(try t.newUpload().endpoint.target.utf8)) }
+            try t.expect(Set(names).count == names.count, "32 different URIs", "\(Set(names).count)")
+            // What all have in common says nothing; of the rest each place counts by the characters seen there.
+            let bits = Self.bits(of: names)
+            try t.expect(bits >= 100, "128 random bits", "some \(bits): \(String(decoding: names[0], as: UTF8.self))")
+        },
+        Case(
+            "13/no-traversal", .must, "13", "The URI of an upload does not lead to anything else.", covers: "SEC-14",
+            needs: ["4.2/create-empty"]
+        ) { t in
+            let target = try t.newUpload().endpoint.target
+            let directory = target[...(target.lastIndex(of: "/") ?? target.startIndex)]
+            for end in ["..%2f..%2f..%2fetc%2fpasswd", "%2e%2e/%2e%2e/etc/passwd", "../../../etc/passwd", "%00"] {
+                let request = Request("GET", directory + end, t.profile.versionFields + t.subject.extraFields)
+                let response = try t.exchange(request)
+                try t.expect(!response.isSuccessful, "a refusal of \(end)", response.summary)
+            }
+        },
+        Case(
+            "13/file-names", .must, "13", "A file name that a client proposes cannot leave its place.",
+            covers: "SEC-04 SEC-18", needs: ["4.2/whole"]
+        ) { t in
+            let names = [
+                "filename=\"../../../../tmp/conformance-escape\"", "filename=\"..\\\\..\\\\conformance-escape\"",
+                "filename*=UTF-8''..%2f..%2fconformance-escape", "filename=\"/etc/conformance-escape\"",
+                "filename=\"CON\"", "filename=\"\(String(repeating: "x", count: 5000))\"",
+                "filename*=UTF-8''a%0d%0aX-Test:b",
+            ]
+            for name in names {
+                let request = t.creation(complete: true, .bytes(t.bytes(t.part)))
+                    .with("Content-Disposition", "inline; \(name)")
+                let response = try t.exchange(request)
+                try t.expect(response.status < 500, "a file of another name, or a refusal", response.summary)
+                try t.expect(!response.fields.contains("X-Test"), "one header section", "X-Test of \(name)")
+                for field in ["Location", "Content-Location"] {
+                    let place = (response.fields[field] ?? "").lowercased()
+                    try t.expect(
+                        !place.contains("..") && !place.contains("%2f") && !place.contains("/etc/"),
+                        "no such place in \(field)", place)
+                }
+            }
+        },
+        Case(
+            "cors/preflight", .should, "Fetch", "A preflight allows the methods and fields of the draft.",
+            covers: "XCO-01 VER-27", needs: ["4.2/create-empty"]
+        ) { t in
+            let names = "upload-complete, upload-offset, upload-length, upload-draft-interop-version, content-type"
+            let origin = [("Origin", "https://conformance.example")]
+            let fields =
+                origin + [
+                    ("Access-Control-Request-Method", "PATCH"), ("Access-Control-Request-Headers", names),
+                ]
+            let upload = try t.newUpload()
+            let response = try t.exchange(Request("OPTIONS", upload.endpoint.target, fields), with: upload)
+            guard response.fields.contains("Access-Control-Allow-Origin") else {
+                throw t.skip("other origins are not allowed")
+            }
+            let methods = response.list("Access-Control-Allow-Methods")
+            try t.expect(
+                methods.contains("*") || methods.contains("patch"), "PATCH among the methods",
+                methods.joined(separator: ", "))
+            let allowed = response.list("Access-Control-Allow-Headers")
+            for name in names.split(separator: ", ").map(String.init) where !allowed.contains("*") {
+                try t.expect(allowed.contains(name), "\(name) among the fields", allowed.joined(separator: ", "))
+            }
+        },
+        Case(
+            "cors/exposure", .should, "Fetch", "Scripts of other origins see the fields of the draft.",
+            covers: "XCO-02",
+            needs: ["cors/preflight"]
+        ) { t in
+            let request = t.creation(complete: false, .bytes([])).with("Origin", "https://conformance.example")
+            let response = try t.exchange(request)
+            _ = try? t.upload(from: response, to: request)
+            let exposed = response.list("Access-Control-Expose-Headers")
+            for name in ["location", "upload-offset", "upload-complete", "upload-limit"] where !exposed.contains("*") {
+                try t.expect(exposed.contains(name), "\(name) exposed", exposed.joined(separator: ", "))
+            }
+        },
+    ]
+
+    /// An estimate of the random bits in names of one form.
+    private static func bits(of names: [[UInt8]]) -> Int {
+        guard let shortest = names.map(\.count).min() else { return 0 }
+        let places = (0..<shortest).map { place in Set(names.map { $0[place] }) }
+        let alphabet = places.filter { $0.count > 1 }.reduce(into: Set<UInt8>()) { $0.formUnion($1) }
+        let size = max(2, alphabet.count)
+        let bitsEach = size <= 10 ? 3 : size <= 16 ? 4 : size <= 36 ? 5 : 6
+        // A counter or a clock varies in few values at each place.
+        return places.count { $0.count >= min(8, size / 2) } * bitsEach
+    }
+}

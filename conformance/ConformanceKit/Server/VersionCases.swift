@@ -1,0 +1,173 @@
+/// What differs between the versions of the draft.
+enum VersionCases {
+    /// The cases of one version besides those of the run's base.
+    static func cases(for profile: Profile, isBase: Bool) -> [Case] {
+        let name = "v\(profile.word)"
+        let repeated = isBase ? [] : shared.filter { $0.ranks.contains(profile.rank) }
+        let names = Set(repeated.map(\.id))
+        return repeated.map { next in
+            Case(
+                "\(name)/" + next.id.dropFirst(next.group.count + 1), next.level, next.section, next.requirement,
+                covers: next.covers.joined(separator: " "),
+                needs: next.needs.filter(names.contains).map { "\(name)/" + $0.drop { $0 != "/" }.dropFirst() },
+                ranks: next.ranks, profile: profile, next.body)
+        }
+            + own(isBase ? "base" : name, profile).map { next in
+                // In the base the cases needed have other names.
+                isBase ? next.renamed("\(name)/" + next.id.dropFirst(5)) : next
+            }
+    }
+
+    /// Cases of the base that are asked in every version.
+    private static let shared: [Case] = {
+        let names = [
+            "4.2/create-empty", "4.2/create-part", "4.2/created", "4.2/part-states-incomplete", "4.2/whole",
+            "4.2/announcement", "4.2/announcement-location", "4.4/append", "4.4/finish", "4.2/interrupted-not-complete",
+            "4.2/interrupted-continues", "4.2/length-recorded", "4.3/refuses-upload-fields", "4.3/unknown",
+            "4.3/unknown-status", "4.4/finish-empty", "4.4/many-parts", "4.4/offset-mismatch", "4.4/mismatch-offset",
+            "4.4/mismatch-incomplete", "4.4/mismatch-changes-nothing", "4.4/media-type-refused", "4.4/no-media-type",
+            "4.4/states-incomplete", "4.4/states-complete", "4.1.2/completed-refuses-content", "4.5/cancel",
+            "4.5/no-content", "4.1.3/length-is-not-completion", "7/completed-upload",
+        ]
+        let groups: [[Case]] = [
+            CreationCases.basic, InterimCases.announcement, AppendCases.basic, CreationCases.all, RetrievalCases.all,
+            AppendCases.all, AppendCases.completed, CancellationCases.all, LengthCases.all, ProblemCases.all,
+        ]
+        let all = groups.flatMap { $0 }
+        return names.compactMap { name in all.first { $0.id == name } }
+    }()
+
+    private static func own(_ name: String, _ profile: Profile) -> [Case] {
+        [
+            Case(
+                "\(name)/completeness-field", .must, "-01",
+                "Version 3 states what is missing by Upload-Incomplete, and never says Upload-Complete.",
+                covers: "VER-05", needs: ["\(name)/create-part"], ranks: 3...3, profile: profile
+            ) { t in
+                for isComplete in [false, true] {
+                    let request = t.creation(complete: isComplete, .bytes(t.bytes(t.part)))
+                    let response = try t.exchange(request)
+                    _ = try? t.upload(from: response, to: request)
+                    try t.expect(!response.fields.contains("Upload-Complete"), "no Upload-Complete", response.summary)
+                    let stated = response.boolean("Upload-Incomplete")
+                    try t.expect(
+                        isComplete ? stated != true : stated == true,
+                        isComplete ? "no Upload-Incomplete: ?1" : "Upload-Incomplete: ?1", response.summary)
+                }
+            },
+            Case(
+                "\(name)/default-completes", .must, "-01",
+                "In version 3 an append that states nothing is the last one.",
+                covers: "VER-06", needs: ["\(name)/finish"], ranks: 3...3, profile: profile
+            ) { t in
+                let upload = try t.newUpload(t.part)
+                let response = try t.appending(upload, at: Int64(t.part), complete: nil, .bytes(t.bytes(t.part)))
+                try t.expectSuccess(response, "of the target")
+                let head = try t.exchange(t.retrieval(upload), with: upload)
+                try t.expect(
+                    t.profile.isComplete(head) == true || head.status == 404, "the upload complete", head.summary)
+            },
+            Case(
+                "\(name)/default-continues", .must, "-02 to -05",
+                "In versions 4 to 6 an append that states nothing completes nothing.", covers: "VER-07",
+                needs: ["\(name)/append"], ranks: 4...6, profile: profile
+            ) { t in
+                let upload = try t.newUpload(t.part)
+                let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
+                try t.expectSuccess(t.appending(upload, at: Int64(t.part), complete: nil, content), "to the append")
+                try t.expectStanding(of: upload, offset: Int64(t.part * 2))
+            },
+            Case(
+                "\(name)/append-created", .must, "-01 to -05",
+                "Up to version 6 an append that is not the last is answered by 201.", covers: "VER-12",
+                needs: ["\(name)/append"], ranks: 3...6, profile: profile
+            ) { t in
+                let response = try t.appending(t.newUpload(), at: 0, complete: false, .bytes(t.bytes(t.part)))
+                try t.expect(response, isOneOf: [201], "to an append")
+                try t.expect(
+                    t.profile.isComplete(response) == false, "\(t.profile.completeness(false))", response.summary)
+            },
+            Case(
+                "\(name)/offset-repeated", .must, "-01 to -05",
+                "Up to version 6 the responses to creations and appends tell the offset.", covers: "VER-10 VER-23",
+                needs: ["\(name)/append"], ranks: 3...6, profile: profile
+            ) { t in
+                let request = t.creation(complete: false, .bytes(t.bytes(t.part)))
+                let created = try t.exchange(request)
+                try t.expect(
+                    created.integer("Upload-Offset") == Int64(t.part), "Upload-Offset: \(t.part)", created.summary)
+                let upload = try t.upload(from: created, to: request)
+                let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
+                let appended = try t.appending(upload, at: Int64(t.part), complete: false, content)
+                try t.expect(
+                    appended.integer("Upload-Offset") == Int64(t.part * 2), "Upload-Offset: \(t.part * 2)",
+                    appended.summary)
+            },
+            Case(
+                "\(name)/location-of-upload", .must, "-01 to -05",
+                "Up to version 6 the final Location of a creation is the upload's, also where it is complete.",
+                covers: "VER-11 VER-23", needs: ["\(name)/announcement", "\(name)/whole"], ranks: 3...6,
+                profile: profile
+            ) { t in
+                let response = try t.exchange(t.creation(complete: true, .bytes(t.bytes(t.part))))
+                try t.expectSuccess(response, "of the target")
+                guard let announced = response.announcements.first?.location else { throw t.skip("no 104 is sent") }
+                try t.expect(response.location == announced, "Location: \(announced)", response.summary)
+            },
+            Case(
+                "\(name)/retrieval-status", .must, "-01 to -05",
+                "A successful retrieval is answered by 204 (5 and 6: or 200).",
+                covers: "VER-13", needs: ["\(name)/create-empty"], ranks: 3...6, profile: profile
+            ) { t in
+                let response = try t.standing(of: t.newUpload()).response
+                try t.expect(response, isOneOf: t.profile.rank <= 4 ? [204] : [200, 204], "to HEAD")
+            },
+            Case(
+                "\(name)/completed-status", .must, "-04, -05",
+                "In version 6 an append to a completed upload is a bad request.",
+                covers: "VER-17 PRB-04", needs: ["\(name)/completed-refuses-content"], ranks: 6...6, profile: profile
+            ) { t in
+                let upload = try t.completedUpload(t.part)
+                let response = try t.appending(upload, at: Int64(t.part), complete: false, .bytes(t.bytes(t.part)))
+                if response.status == 404 { throw t.skip("completed uploads are not kept") }
+                try t.expect(response, isOneOf: [400], "to an append to a completed upload")
+            },
+            Case(
+                "\(name)/length-from-content", .must, "-02 and later",
+                "The Content-Length of a whole creation is its length, and another one is refused.",
+                covers: "VER-25", needs: ["\(name)/interrupted-not-complete"], ranks: 4...6, profile: profile
+            ) { t in
+                let (connection, upload, _) = try t.announcedUpload(sending: t.part, of: t.part * 3)
+                connection.endOutput()
+                let offset = try t.standing(of: upload).offset
+                let rest = t.part * 3 - Int(offset) - 1
+                let response = try t.appending(upload, at: offset, complete: true, .bytes(t.bytes(rest)))
+                try t.expectRefusal(response, "to a rest that is too short")
+            },
+            Case(
+                "\(name)/lifetime-key", .should, "-04, -05", "In version 6 the lifetime is called expires.",
+                covers: "VER-19", needs: ["\(name)/create-empty"], ranks: 6...6, profile: profile
+            ) { t in
+                let response = try t.exchange(t.creation(complete: false, .bytes([])))
+                guard let limits = response.limits, limits["max-age"] ?? limits["expires"] != nil else {
+                    throw t.skip("no lifetime is told")
+                }
+                try t.expect(limits["expires"] != nil, "expires", response.summary)
+            },
+            Case(
+                "\(name)/continued-elsewhere", .should, "2",
+                "An upload that began in one version can be finished in another.", covers: "VER-22",
+                needs: ["\(name)/create-part"], profile: profile
+            ) { t in
+                guard t.subject.base != profile else { throw t.skip("it is the version of the others") }
+                let upload = try t.newUpload(t.part)
+                let standing = try t.standing(of: upload, in: t.subject.base)
+                try t.expect(standing.offset == t.part, "Upload-Offset: \(t.part)", standing.response.summary)
+                let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
+                let response = try t.appending(
+                    upload, at: Int64(t.part), complete: true, content, in: t.subject.base)
+                try t.expectSuccess(response, "of the target")
+            },
+        ].filter { $0.ranks.contains(profile.rank) }
+    }
+}
