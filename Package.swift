@@ -101,6 +101,12 @@ let package = Package(
             name: "ResumableURLSessionTests",
             dependencies: ["ResumableURLSession", "ResumableTransfer", "HTTPSemantics", "SystemCalls"],
             swiftSettings: strict),
+        .testTarget(
+            name: "ConformanceKitTests",
+            dependencies: [
+                "ConformanceKit", "onward-conformance", "onward", "HTTPSemantics", "StructuredFields", "SystemCalls",
+            ],
+            path: "conformance/Tests/ConformanceKitTests", swiftSettings: strict),
         // As code is that was written for Apple's platforms: in the Swift 5 mode, where it is a warning that
         // FoundationNetworking wants delegates to be Sendable.
         .testTarget(

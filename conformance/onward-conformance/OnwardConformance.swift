@@ -45,7 +45,7 @@ enum OnwardConformance {
           --header 'N: V'    field of every request, repeatable: credentials, for example
           --profile P,…      versions to judge by: 3 to 8, rfc (those that the server speaks; the latest one is the
                              base, on which all cases run)
-          --only GLOB        only cases whose ID matches, such as '4.4/*'
+          --only GLOB        only cases whose ID matches, such as '4.4/*', repeatable
           --strict           a SHOULD that is not met fails the run, too
           --timeout SECONDS  how long to wait for anything (5)
           --json FILE        the outcomes as JSON

@@ -52,7 +52,7 @@ enum ServerCommand {
             case "--method": options.settings.method = try value()
             case "--header": options.settings.fields.append(try field(value()))
             case "--profile": options.settings.profiles += try profiles(value())
-            case "--only": options.settings.only = try value()
+            case "--only": options.settings.only.append(try value())
             case "--strict": options.strict = true
             case "--timeout": options.settings.timeout = try seconds(value())
             case "--json": options.json = try value()

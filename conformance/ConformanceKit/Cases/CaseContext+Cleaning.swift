@@ -20,5 +20,6 @@ private final class Unobserved: WireObserver, Sendable {
     static let shared = Unobserved()
 
     func observe(_ response: Response, to request: Request, at endpoint: Endpoint) {}
+    func observe(_ interim: InterimResponse, to request: Request, at endpoint: Endpoint) {}
     func observe(anomaly: String, in transcript: Transcript) {}
 }

@@ -32,9 +32,6 @@ final class Observations: WireObserver {
         responses += 1
         let place = endpoint.at(request.target)
         let isAppend = request.method == "PATCH" && request.has("Upload-Offset")
-        for interim in response.interim {
-            observe(interim, to: request, isAppend: isAppend)
-        }
         checkFields(response, request)
         checkLocations(response, request)
         checkProblem(response, request)
@@ -44,7 +41,8 @@ final class Observations: WireObserver {
         checkOffsets(response, request, place, isAppend: isAppend)
     }
 
-    private func observe(_ interim: InterimResponse, to request: Request, isAppend: Bool) {
+    func observe(_ interim: InterimResponse, to request: Request, at endpoint: Endpoint) {
+        let isAppend = request.method == "PATCH" && request.has("Upload-Offset")
         for name in ["Content-Length", "Transfer-Encoding"] where interim.fields.contains(name) {
             record(.interimContent, "\(interim.status) with \(name)")
         }

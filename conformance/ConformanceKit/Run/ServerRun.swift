@@ -37,7 +37,9 @@ package final class ServerRun {
             try SubjectProbe(subject: subject, observations: observations).run()
             runCases(progress)
             if let gone { failure = "the subject stopped answering in \(gone)" }
-            if results.isEmpty { failure = "no case has an ID like “\(subject.settings.only ?? "")”" }
+            if results.isEmpty {
+                failure = "no case has an ID like “\(subject.settings.only.joined(separator: "”, “"))”"
+            }
         } catch let setup as SetupFailure {
             failure = "expected \(setup.finding.expected), seen: \(setup.finding.seen)"
         } catch {
@@ -55,8 +57,9 @@ package final class ServerRun {
     private var gone: String?
 
     private func runCases(_ progress: (CaseResult) -> Void) {
+        let patterns = subject.settings.only.map(Glob.init)
         for next in ServerSuite.cases(for: subject.spoken.isEmpty ? [subject.base] : subject.spoken) {
-            if let only = subject.settings.only, !Glob(only).matches(next.id) { continue }
+            if !patterns.isEmpty, !patterns.contains(where: { $0.matches(next.id) }) { continue }
             let result = gone.map { unrun(next, .blocked(by: $0)) } ?? run(next)
             results.append(result)
             outcomes[next.id] = result.outcome

@@ -141,7 +141,8 @@ enum AppendCases {
             "4.4/interrupted-not-complete", .must, "4.4.2", "A completing append that is cut off completes nothing.",
             covers: "APP-14 H11-13", needs: ["4.4/append"]
         ) { t in
-            let (_, upload) = try t.interruptedAppend(sending: t.part * 2, of: t.part * 3)
+            let (connection, upload) = try t.interruptedAppend(sending: t.part * 2, of: t.part * 3)
+            _ = try? connection.awaitEnding(within: .seconds(2))
             let standing = try t.standing(of: upload)
             try t.expect(standing.isComplete == false, "the upload not complete", standing.response.summary)
             try t.expect(standing.offset <= t.part * 3, "an offset of \(t.part * 3) at most", "\(standing.offset)")

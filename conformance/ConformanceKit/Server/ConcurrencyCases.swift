@@ -76,8 +76,10 @@ enum ConcurrencyCases {
             let racers = try (0..<6).map { index -> (RawConnection, [UInt8]) in
                 (try t.connect(to: upload.endpoint), [UInt8](repeating: 0x41 + UInt8(index), count: count))
             }
-            for (connection, _) in racers {
-                try connection.send(t.append(upload, at: 0, complete: false, .declared(Int64(count))))
+            for (index, racer) in racers.enumerated() {
+                let append = t.append(upload, at: 0, complete: false, .declared(Int64(count)))
+                // Some are sure to run already, others come at the same moment.
+                if index < 3 { try t.begin(append, on: racer.0) } else { try racer.0.send(append) }
             }
             for start in stride(from: 0, to: count, by: t.part) {
                 for (connection, content) in racers {

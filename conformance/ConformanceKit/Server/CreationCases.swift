@@ -126,6 +126,7 @@ enum CreationCases {
         ) { t in
             let (connection, upload, _) = try t.announcedUpload(sending: t.part, of: t.part * 3)
             connection.endOutput()
+            _ = try? connection.awaitEnding(within: .seconds(2))
             let standing = try t.standing(of: upload)
             try t.expect(standing.isComplete == false, "the upload not complete", standing.response.summary)
             try t.expect(standing.offset <= t.part, "Upload-Offset: \(t.part) at most", "\(standing.offset)")

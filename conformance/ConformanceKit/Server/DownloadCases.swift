@@ -14,7 +14,7 @@ enum DownloadCases {
         },
         Case(
             "14/accept-ranges", .should, "RFC 9110 14.3", "Accept-Ranges: bytes tells that ranges can be asked for.",
-            covers: "RNG-18", needs: ["14/single"]
+            covers: "RNG-18", needs: ["14/whole"]
         ) { t in
             let response = try t.download(t.finishedFile())
             try t.expect(
@@ -181,7 +181,31 @@ enum DownloadCases {
             try t.expect(first != second, "two entity tags", first)
         },
         Case(
-            "13/served-as-data", .should, "13", "A file is served so that no browser guesses its type.",
+            "14/replaced", .must, "RFC 9110 8.8", "A download does not mix a file with the one that replaces it.",
+            covers: "RNG-20", needs: ["14/whole"]
+        ) { t in
+            guard t.subject.method == "PUT", t.subject.allows(8 << 20) else {
+                throw t.skip("files are replaced by PUT alone")
+            }
+            let first = t.creation(complete: true, .bytes([UInt8](repeating: 0x61, count: 8 << 20)))
+            var second = t.creation(complete: true, .bytes([UInt8](repeating: 0x62, count: 8 << 20)))
+            second.target = first.target
+            let place = t.subject.endpoint.at(first.target)
+            try t.setup { try t.expectSuccess(t.exchange(first), "of the target") }
+            let connection = try t.connect(to: place)
+            let request = Request("GET", place.target, t.subject.extraFields)
+            try connection.send(request)
+            // More than the sockets hold is still to be sent.
+            _ = try connection.awaitHead(within: t.subject.timeout)
+            try t.setup { try t.expectSuccess(t.exchange(second), "of the target") }
+            // An aborted download is not mixed either.
+            guard let file = try? connection.readResponse() else { return }
+            try t.expect(Set(file.content) == [0x61], "the bytes of one file", "bytes of both")
+            let again = try t.download(place)
+            try t.expect(Set(again.content) == [0x62], "the new file afterwards", "other bytes")
+        },
+        Case(
+            "14/served-as-data", .should, "13", "A file is served so that no browser guesses its type.",
             covers: "SEC-13", needs: ["14/whole"]
         ) { t in
             let response = try t.download(t.finishedFile())

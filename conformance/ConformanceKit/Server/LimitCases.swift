@@ -133,6 +133,24 @@ enum LimitCases {
             }
         },
         Case(
+            "4.1.4/empty-appends", .should, "13", "Appends without content do not prolong an upload's life.",
+            covers: "SEC-09 SEC-10", needs: ["4.4/append"], ranks: Profile.explicitRanks
+        ) { t in
+            if t.subject.limits["min-append-size", default: 0] > 0 { throw t.skip("there is a min-append-size") }
+            let upload = try t.newUpload(t.part)
+            guard let before = try t.standing(of: upload).response.limits?["max-age"] else {
+                throw t.skip("there is no max-age")
+            }
+            guard before > 5 else { throw t.skip("a max-age of \(before) s is too short") }
+            Deadline.pause(.milliseconds(2100))
+            try t.setup {
+                let empty = try t.appending(upload, at: Int64(t.part), complete: false, .bytes([]))
+                try t.expectSuccess(empty, "to an empty append")
+            }
+            let after = try t.standing(of: upload).response.limits?["max-age"] ?? 0
+            try t.expect(after < before, "less than \(before) s left", "\(after)")
+        },
+        Case(
             "4.1.4/min-size", .may, "4.1.4", "A representation below min-size is taken without being resumable.",
             covers: "LIM-09", needs: ["4.2/whole"]
         ) { t in

@@ -13,6 +13,20 @@ enum SecurityCases {
             try t.expect(bits >= 100, "128 random bits", "some \(bits): \(String(decoding: names[0], as: UTF8.self))")
         },
         Case(
+            "13/no-information", .must, "13", "The URI of an upload tells nothing of its target or its file.",
+            covers: "SEC-03", needs: ["4.2/create-empty"]
+        ) { t in
+            let request = t.creation(complete: false, .bytes([]))
+                .with("Content-Disposition", "inline; filename=\"conformance-secret.bin\"")
+            let response = try t.exchange(request)
+            try t.expectSuccess(response, "to a creation with a file name")
+            let upload = try t.upload(from: response, to: request)
+            let name = request.target.split(separator: "/").last.map(String.init) ?? ""
+            for secret in ["conformance-secret", name] where secret.count > 8 {
+                try t.expect(!upload.endpoint.target.contains(secret), "no “\(secret)” in it", upload.location)
+            }
+        },
+        Case(
             "13/no-traversal", .must, "13", "The URI of an upload does not lead to anything else.", covers: "SEC-14",
             needs: ["4.2/create-empty"]
         ) { t in

@@ -9,8 +9,8 @@ package struct ServerSettings: Sendable {
     package var fields: [(String, String)] = []
     /// The profiles to judge by; empty means those that the subject speaks.
     package var profiles: [Profile] = []
-    /// A pattern of case IDs, `*` and `?` as in a shell; nil is all.
-    package var only: String?
+    /// Patterns of case IDs, `*` and `?` as in a shell; none is all.
+    package var only: [String] = []
     /// How long to wait for anything.
     package var timeout: Duration = .seconds(5)
     /// A command with `{port}` and `{root}` that starts the server.

@@ -72,9 +72,10 @@ extension RawConnection {
                 guard interim.count < Bounds.interimResponses else {
                     throw .flood("more than \(Bounds.interimResponses) interim responses")
                 }
-                interim.append(
-                    InterimResponse(
-                        status: head.status, fields: head.fields, arrivedAt: SystemClock.monotonicNanoseconds()))
+                let next = InterimResponse(
+                    status: head.status, fields: head.fields, arrivedAt: SystemClock.monotonicNanoseconds())
+                interim.append(next)
+                if let request = awaited.first { observer.observe(next, to: request, at: endpoint) }
                 return
             }
             guard input.count - position < Bounds.head else {

@@ -191,5 +191,6 @@ final class RawConnection {
 /// Whoever looks at all that comes back, whatever the case is about.
 protocol WireObserver: AnyObject {
     func observe(_ response: Response, to request: Request, at endpoint: Endpoint)
+    func observe(_ interim: InterimResponse, to request: Request, at endpoint: Endpoint)
     func observe(anomaly: String, in transcript: Transcript)
 }

@@ -1,0 +1,101 @@
+/// A single way in which the reference server can be broken, and the case that has to notice.
+enum Defect: String, CaseIterable, Sendable {
+    case lowersOffsetAfterRestart = "restart/offset-kept"
+    case forgetsAfterRestart = "restart/survives"
+    case dropsCompletenessOn409 = "4.4/mismatch-incomplete"
+    case dropsOffsetOn409 = "4.4/mismatch-offset"
+    case answersMismatchWith400 = "4.4/offset-mismatch"
+    case destroysOnMismatch = "4.4/mismatch-changes-nothing"
+    case locatesInAppendInterim = "4.4/interim-without-location"
+    case completesAtLength = "4.1.3/length-is-not-completion"
+    case sendsInterimToOldHTTP = "5/http-1.0"
+    case withholdsContinue = "5/continue"
+    case acceptsPlus = "9651/offset-plus"
+    case acceptsDecimal = "9651/offset-types"
+    case acceptsNegative = "9651/offset-negative"
+    case acceptsSixteenDigits = "9651/offset-digits"
+    case acceptsRepeatedOffset = "9651/offset-repeated"
+    case rejectsParameters = "9651/offset-forms"
+    case takesOneForTrue = "9651/complete-near-misses"
+    case believesTrailers = "9651/trailers"
+    case namesAreCaseSensitive = "9651/names"
+    case dropsLimitsOnCreated = "4.2/part-limits"
+    case dropsLimitsInAnnouncement = "4.2/announcement-limits"
+    case dropsLimitsOnRetrieval = "4.3/limits"
+    case dropsLocationInAnnouncement = "4.2/announcement-location"
+    case doesNotAnnounce = "4.2/announcement"
+    case announcesPlainRequests = "4.2/plain"
+    case announcesWithoutVersion = "B/no-version"
+    case announcesUnknownVersions = "B/unsupported-version"
+    case echoesOtherVersion = "B/echo"
+    case locatesDifferently = "4.2/same-location"
+    case forgetsLength = "4.2/length-recorded"
+    case forgetsDerivedLength = "4.2/length-derived"
+    case inventsLength = "4.3/no-length"
+    case completesInterrupted = "4.2/interrupted-not-complete"
+    case completesInterruptedAppend = "4.4/interrupted-not-complete"
+    case completesWithoutLastChunk = "4.4/interrupted-chunked"
+    case dropsPrefix = "4.4/interrupted-keeps-prefix"
+    case sharesUploads = "4.2/distinct"
+    case acceptsOtherLength = "4.1.3/changed"
+    case acceptsCreationMismatch = "4.1.3/creation-mismatch"
+    case acceptsWrongRemainder = "4.1.3/remainder"
+    case acceptsOverrun = "4.4/overrun"
+    case keepsOverrun = "4.4/overrun-invalidates"
+    case waitsForOverrunsEnd = "4.4/overrun-at-once"
+    case acceptsShortEnd = "4.1.3/too-short"
+    case acceptsOtherMediaType = "4.4/media-type-refused"
+    case comparesMediaTypeExactly = "4.4/media-type-spelling"
+    case changesCompleted = "4.1.2/completed-refuses-content"
+    case marksRefusalsComplete = "4.1.2/refusal-is-not-completion"
+    case saysIncompleteAtTheEnd = "4.4/states-complete"
+    case ignoresCancellation = "4.5/cancel"
+    case forgetsNoStore = "4.3/no-store"
+    case leaksContentOnGet = "4.3/get-empty"
+    case knowsUnknownUploads = "4.3/unknown"
+    case sendsContentToHead = "4.3/head-content"
+    case waitsForStuckAppends = "4.6/not-stuck"
+    case appendsLateBytes = "4.6/late-bytes"
+    case mixesRacers = "4.6/race"
+    case namesOtherProblemType = "7/mismatching-offset"
+    case swapsProblemMembers = "7/mismatching-members"
+    case acceptsWrongContentDigest = "10/wrong-content"
+    case acceptsWrongRepresentationDigest = "10/wrong-representation"
+    case refusesUnknownDigests = "10/unknown-algorithm"
+    case countsUploads = "13/unguessable"
+    case showsPaths = "13/no-internals"
+    case paddedOffsets = "4.1/canonical-fields"
+    case sendsEmptyLimits = "4.1.4/values"
+    case endsLinesWithLF = "9112/well-formed"
+    case announcesContentInInterim = "9110/interim-without-content"
+    case stateOtherStatus = "9457/problem-status"
+    case redirectsRetrievals = "4.3/no-found-redirect"
+    case lowersOffsets = "4.1.1/offset-never-decreases"
+    case acceptsBothFramings = "9112/length-and-coding"
+    case acceptsUnhostedRequests = "9112/no-host"
+    case readsLeftoverAsRequest = "9112/unread-content"
+    case shiftsRanges = "14/single"
+    case rangesHead = "14/head"
+    case ignoresIfRange = "14/if-range"
+    case saysCompleteInVersion3 = "v3/completeness-field"
+    case answersOldAppendsWith204 = "v5/append-created"
+    case dropsOffsetInVersion4 = "v4/offset-repeated"
+    case locatesFileInVersion6 = "v6/location-of-upload"
+    case wantsMediaTypeInVersion5 = "v5/no-media-type"
+
+    /// The case that judges it.
+    var caughtBy: String { rawValue }
+
+    /// Cases that have to run as well, so that the exchange happens in which the defect shows.
+    var occasions: [String] {
+        switch self {
+        case .locatesInAppendInterim: ["4.4/progress"]
+        case .echoesOtherVersion, .locatesDifferently, .paddedOffsets, .sendsEmptyLimits, .endsLinesWithLF,
+            .announcesContentInInterim, .redirectsRetrievals:
+            ["4.2/create-part"]
+        case .showsPaths, .stateOtherStatus: ["4.4/offset-mismatch"]
+        case .lowersOffsets: ["4.2/create-part", "4.4/append"]
+        default: []
+        }
+    }
+}

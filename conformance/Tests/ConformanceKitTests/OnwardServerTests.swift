@@ -1,0 +1,91 @@
+import FoundationEssentials
+import Glibc
+import SystemCalls
+import Testing
+
+@testable import ConformanceKit
+
+/// The server of this package, judged without mercy: as its executable, from outside.
+@Suite("onward serve", .timeLimit(.minutes(15)), .serialized)
+struct OnwardServerTests {
+    /// What libmicrohttpd does wrongly before any code of ours is asked.
+    private static let known = ["9112/chunk-bare-lf", "9112/well-formed"]
+
+    @Test("The server meets every MUST and every SHOULD of the server mode")
+    func everything() async throws {
+        let report = try await Self.judge([])
+        Self.expectConformance(report, except: Self.known)
+        #expect(report.spoken.count == 6)
+        #expect(report.count("pass") > 330)
+    }
+
+    @Test("Limits are told and kept")
+    func limits() async throws {
+        let report = try await Self.judge(
+            ["--max-size", "100000", "--max-append-size", "50000", "--min-append-size", "20", "--max-age", "3"],
+            only: ["4.1.4/*", "4.2/*", "4.4/*", "4.3/*"])
+        Self.expectConformance(report)
+        let passed = report.results.filter { $0.outcome == .pass }.map(\.subject.id)
+        for id in [
+            "4.1.4/max-size", "4.1.4/max-size-counted", "4.1.4/max-append-size", "4.1.4/min-append-size",
+            "4.1.4/expiry",
+        ] {
+            #expect(passed.contains(id))
+        }
+    }
+
+    @Test("With the RFC's announcements the server meets the RFC's profile")
+    func rfc() async throws {
+        let report = try await Self.judge(
+            ["--announce-without-version"], only: ["4.*", "5/*", "B/*", "9651/*", "10/*"], profiles: [.rfc])
+        Self.expectConformance(report)
+        #expect(report.results.contains { $0.subject.id == "B/without-version" && $0.outcome == .pass })
+    }
+
+    @Test("By PUT to names of the client's choice")
+    func put() async throws {
+        let report = try await Self.judge([], only: ["4.*", "14/*", "restart/*"], method: "PUT", path: "/files/{name}")
+        Self.expectConformance(report)
+        #expect(report.results.contains { $0.subject.id == "14/single" && $0.outcome == .pass })
+    }
+
+    private static func expectConformance(_ report: RunReport, except known: [String] = []) {
+        #expect(report.failure == nil)
+        for result in report.results {
+            switch result.outcome {
+            case .pass, .skipped: #expect(!known.contains(result.subject.id), "\(result.subject.id) is mended")
+            case .fail, .warn: if known.contains(result.subject.id) { continue } else { fallthrough }
+            default:
+                let proof = result.transcript.map(TranscriptText.lines).joined()
+                Issue.record("\(result.subject.id): \(result.outcome)\n\(proof)")
+            }
+        }
+    }
+
+    private static func judge(
+        _ options: [String], only: [String] = [], profiles: [Profile] = [], method: String = "POST",
+        path: String = "/files/"
+    ) async throws -> RunReport {
+        let words = options.joined(separator: " ")
+        let command = try "exec \(executable()) serve --root {root} --listen 127.0.0.1:{port} --min-free 0 \(words)"
+        return try await onThread {
+            var settings = ServerSettings(url: "http://127.0.0.1:{port}\(path)")
+            settings.startCommand = command
+            settings.only = only
+            settings.profiles = profiles
+            settings.method = method
+            settings.timeout = .seconds(20)
+            return try ServerRun(settings).run()
+        }
+    }
+
+    /// `ONWARD_EXECUTABLE`, or `onward` beside the test bundle.
+    private static func executable() throws -> String {
+        if let named = ProcessInfo.processInfo.environment["ONWARD_EXECUTABLE"] { return named }
+        let bundle = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        let places = [bundle, CommandLine.arguments[0]].compactMap { path in
+            path.lastIndex(of: "/").map { path[..<$0] + "/onward" }
+        }
+        return try #require(places.map(String.init).first { access($0, X_OK) == 0 }, "no onward in \(places)")
+    }
+}

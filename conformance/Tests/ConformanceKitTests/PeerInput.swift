@@ -1,0 +1,121 @@
+import Glibc
+import HTTPSemantics
+import SystemCalls
+
+/// Reads requests from a connection. Used by one thread.
+final class PeerInput {
+    private let connection: FileDescriptor
+    private var bytes: [UInt8] = []
+    private var position = 0
+    /// Fields behind the last chunk.
+    private(set) var trailers: [String] = []
+
+    init(_ connection: FileDescriptor) {
+        self.connection = connection
+        var limit = timeval(tv_sec: 20, tv_usec: 0)
+        setsockopt(connection.rawValue, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    }
+
+    enum Failure: Error {
+        case ended
+        case tooLong
+        case malformed
+    }
+
+    /// The next head without its last empty line; nil where the connection ends.
+    func head() throws -> [String]? {
+        var lines: [String] = []
+        var size = 0
+        while true {
+            guard let line = try? line(atMost: 64 << 10) else {
+                if bytes.count - position > 60 << 10 { throw Failure.tooLong }
+                return nil
+            }
+            size += line.utf8.count
+            guard size < 64 << 10 else { throw Failure.tooLong }
+            if line.isEmpty {
+                if lines.isEmpty { continue }
+                return lines
+            }
+            lines.append(line)
+        }
+    }
+
+    /// Hands over the content piece by piece until `take` wants no more.
+    func content(_ framing: MessageFraming, _ take: (ArraySlice<UInt8>) -> Bool) throws {
+        switch framing {
+        case .none: return
+        case .length(let length): _ = try pieces(length, take)
+        case .chunked:
+            trailers = []
+            while true {
+                let line = try line(atMost: 4096, strict: true)
+                let digits = line.prefix { $0 != ";" }
+                guard !digits.isEmpty, digits.utf8.count <= 15, digits.allSatisfy(\.isHexDigit),
+                    let size = Int64(digits, radix: 16)
+                else { throw Failure.malformed }
+                if size == 0 { break }
+                guard try pieces(size, take) else { return }
+                guard try self.line(atMost: 1, strict: true).isEmpty else { throw Failure.malformed }
+            }
+            while true {
+                let line = try line(atMost: 4096)
+                if line.isEmpty { return }
+                trailers.append(line)
+            }
+        }
+    }
+
+    /// Throws away what still comes, for a short while.
+    func drain() {
+        var limit = timeval(tv_sec: 0, tv_usec: 200_000)
+        setsockopt(connection.rawValue, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        while (try? fill()) != nil { position = bytes.count }
+    }
+
+    private func pieces(_ count: Int64, _ take: (ArraySlice<UInt8>) -> Bool) throws -> Bool {
+        var rest = count
+        while rest > 0 {
+            if position == bytes.count { try fill() }
+            let size = Int(min(rest, Int64(bytes.count - position)))
+            let piece = bytes[position..<(position + size)]
+            position += size
+            rest -= Int64(size)
+            if !take(piece) { return false }
+        }
+        return true
+    }
+
+    private func line(atMost most: Int, strict: Bool = false) throws -> String {
+        while true {
+            if let end = bytes[position...].firstIndex(of: 0x0A) {
+                var line = bytes[position..<end]
+                position = end + 1
+                if line.last == 0x0D {
+                    line = line.dropLast()
+                } else if strict {
+                    throw Failure.malformed
+                }
+                return String(decoding: line, as: UTF8.self)
+            }
+            guard bytes.count - position <= most + 1 else { throw Failure.tooLong }
+            try fill()
+        }
+    }
+
+    private func fill() throws {
+        if position > 1 << 16 {
+            bytes.removeFirst(position)
+            position = 0
+        }
+        var buffer = [UInt8](repeating: 0, count: 64 << 10)
+        while true {
+            let count = recv(connection.rawValue, &buffer, buffer.count, 0)
+            if count > 0 {
+                bytes += buffer[..<count]
+                return
+            }
+            if count == 0 || errno != EINTR { throw Failure.ended }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+import Testing
+
+@testable import ConformanceKit
+
+/// The harness is judged itself: by a server that does everything rightly, and by the same with one defect at a time.
+@Suite("Reference server", .timeLimit(.minutes(15)))
+struct ReferenceServerTests {
+    @Test("A server without a defect passes everything that it is asked")
+    func unbroken() async throws {
+        let report = try await Self.run(nil)
+        #expect(report.failure == nil)
+        for result in report.results {
+            switch result.outcome {
+            case .pass, .skipped: break
+            default: Issue.record("\(result.subject.id): \(result.outcome)")
+            }
+        }
+        #expect(report.exitStatus(strict: true) == 0)
+        #expect(report.spoken.count == 6)
+        #expect(report.count("pass") > 300)
+    }
+
+    @Test("Limits that are small and large enough to be passed are respected and judged")
+    func limited() async throws {
+        let limits = [
+            ("max-size", Int64(100_000)), ("max-append-size", 50_000), ("min-append-size", 20), ("max-age", 3),
+        ]
+        let report = try await Self.run(nil, only: ["4.1.4/*", "4.2/*", "4.4/*"], limits: limits)
+        for result in report.results {
+            switch result.outcome {
+            case .pass, .skipped: break
+            default: Issue.record("\(result.subject.id): \(result.outcome)")
+            }
+        }
+        let passed = report.results.filter { $0.outcome == .pass }.map(\.subject.id)
+        for id in ["4.1.4/max-size", "4.1.4/max-size-counted", "4.1.4/max-append-size", "4.1.4/min-append-size"] {
+            #expect(passed.contains(id))
+        }
+    }
+
+    @Test("Each defect is noticed by its case", arguments: Defect.allCases)
+    func broken(_ defect: Defect) async throws {
+        let report = try await Self.run(defect, only: [defect.caughtBy] + defect.occasions)
+        #expect(report.failure == nil)
+        let caught = report.results.first { $0.subject.id == defect.caughtBy }
+        let result = try #require(caught)
+        switch result.outcome {
+        case .fail: #expect(result.subject.level == .must && report.exitStatus(strict: false) == 1)
+        case .warn: #expect(result.subject.level != .must && report.exitStatus(strict: true) == 1)
+        default: Issue.record("\(defect): \(result.outcome)")
+        }
+        #expect(!result.transcript.isEmpty || !defect.occasions.isEmpty)
+    }
+
+    static func run(
+        _ defect: Defect?, only: [String] = [], limits: [(String, Int64)]? = nil
+    ) async throws -> RunReport {
+        try await onThread {
+            let server = try limits.map { try ReferenceServer(defect, limits: $0) } ?? ReferenceServer(defect)
+            var settings = ServerSettings(url: server.url)
+            settings.only = only
+            settings.timeout = .seconds(defect == .waitsForStuckAppends ? 1 : 10)
+            return try ServerRun(settings, control: server).run()
+        }
+    }
+}

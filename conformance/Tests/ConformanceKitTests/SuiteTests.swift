@@ -1,0 +1,109 @@
+import FoundationEssentials
+import Testing
+
+@testable import ConformanceKit
+
+/// What has to hold for the cases themselves.
+@Suite("Cases")
+struct SuiteTests {
+    private let cases = ServerSuite.cases(for: Profile.versions.map(Profile.interop))
+
+    @Test("IDs are unique, and a case needs only what runs before it")
+    func order() {
+        var seen: Set<String> = []
+        for next in cases {
+            #expect(seen.insert(next.id).inserted, "\(next.id) twice")
+            for need in next.needs { #expect(seen.contains(need) || need == next.id, "\(next.id) needs \(need)") }
+        }
+        #expect(cases.count > 200)
+    }
+
+    @Test("Every section of an ID has its place in the run")
+    func sections() {
+        let groups = Set(cases.map(\.group)).subtracting(ServerSuite.sections)
+        #expect(groups.isSubset(of: ["v3", "v4", "v5", "v6", "v7", "v8", "4.1", "4.1.1", "9110", "9457"]))
+        for id in ["4.4/offset-mismatch", "9112/no-host", "14/single", "restart/offset-kept", "v5/append-created"] {
+            #expect(cases.contains { $0.id == id })
+        }
+    }
+
+    @Test("Cases cover rows that exist, and every other row of servers has its reason")
+    func coverage() {
+        let rows = Set(Requirement.server.map(\.id))
+        let covered = Set(cases.flatMap(\.covers))
+        #expect(covered.subtracting(rows).isEmpty)
+        for row in Requirement.server where !covered.contains(row.id) {
+            #expect(UncoveredRequirements.reason(for: row.id) != nil, "\(row.id) \(row.level): \(row.text)")
+        }
+        for row in Requirement.server where covered.contains(row.id) {
+            #expect(UncoveredRequirements.reason(for: row.id) == nil, "\(row.id) is covered")
+        }
+    }
+
+    @Test("The rows are those of the table of requirements")
+    func table() throws {
+        let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Tests/requirements.tsv")
+        let lines = try String(contentsOf: source, encoding: .utf8).split(separator: "\n").dropFirst()
+        let rows = lines.map { $0.split(separator: "\t", omittingEmptySubsequences: false).map(String.init) }
+            .filter { $0[1] == "server" }.map { Requirement(id: $0[0], level: $0[2], section: $0[4], text: $0[3]) }
+        #expect(rows == Requirement.server)
+    }
+
+    @Test(
+        "A pattern matches as in a shell",
+        arguments: [
+            ("4.4/*", "4.4/append", true), ("4.4/*", "4.5/cancel", false), ("*append", "4.4/append", true),
+            ("4.?/cancel", "4.5/cancel", true), ("*", "", true), ("?", "", false), ("a*b*c", "aXbYbc", true),
+            ("a*b*c", "aXbYb", false), ("", "a", false),
+        ])
+    func glob(_ pattern: String, _ text: String, _ matches: Bool) {
+        #expect(Glob(pattern).matches(text) == matches)
+    }
+
+    @Test("SHA-2 as FIPS 180-4 has it")
+    func hashes() {
+        func hexadecimal(_ bytes: [UInt8]) -> String {
+            bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        }
+        let abc = Array("abc".utf8)
+        #expect(
+            hexadecimal(SecureHash.sha256(abc)) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+        #expect(
+            hexadecimal(SecureHash.sha256([]))
+                == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
+        #expect(
+            hexadecimal(SecureHash.sha512(abc))
+                == "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a"
+                + "2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f")
+        let million = [UInt8](repeating: 0x61, count: 200)
+        #expect(SecureHash.sha256(million).count == 32 && SecureHash.sha512(million).count == 64)
+    }
+
+    @Test(
+        "A Location is resolved against the request's URL",
+        arguments: [
+            ("/u/1", "http://a:80/u/1"), ("1", "http://a:80/files/1"), ("../u/1", "http://a:80/u/1"),
+            ("./1", "http://a:80/files/1"), ("http://b:81/u", "http://b:81/u"), ("//b/u", "http://b/u"),
+            ("?x", "http://a:80/files/?x"), ("/a/./b/../c", "http://a:80/a/c"), ("/u#f", "http://a:80/u"),
+        ])
+    func locations(_ location: String, _ url: String) throws {
+        let base = try #require(Endpoint("http://a:80/files/"))
+        #expect(base.resolving(location)?.url == url)
+    }
+
+    @Test("What is no URL here is told", arguments: ["", "files", "https://a/", "http://", "http://a:0/", "ftp://a/"])
+    func noURL(_ text: String) {
+        #expect(Endpoint(text) == nil)
+    }
+
+    @Test("A head is read leniently, with what is wrong about it")
+    func anomalies() throws {
+        let right = try ParsedHead(Array("HTTP/1.1 204 No Content\r\nA: b\r\n\r\n".utf8)[...])
+        #expect(right.anomalies.isEmpty && right.status == 204 && right.fields["a"] == "b")
+        let wrong = try ParsedHead(Array("HTTP/1.1 200\nA : b\n c\nnonsense\n\n".utf8)[...])
+        #expect(wrong.anomalies.count == 5)
+        #expect(wrong.fields["A"] == "b")
+        #expect(throws: WireFailure.self) { try ParsedHead(Array("HTTP/2 200\r\n\r\n".utf8)[...]) }
+    }
+}
