@@ -3,7 +3,7 @@
 SWIFT ?= swift
 TESTFLAGS ?=
 
-.PHONY: run test demo build build-packages test-packages format lint requirements \
+.PHONY: run test demo conformance build build-packages test-packages format lint requirements \
         test-thread test-address soak test-power-loss bench-upload bench-takeover bench-commits \
         bench-client bench-memory doc help clean
 
@@ -63,6 +63,12 @@ bench-memory: build-packages ## resident memory of 2,000 slow uploads
 
 doc: build-packages ## the documentation of the client libraries, in .build/documentation
 	scripts/doc
+
+conformance: build-packages ## judge the server by the cases of the draft, from outside
+	$(SWIFT) build --product onward
+	$(SWIFT) build --product onward-conformance
+	.build/debug/onward-conformance server \
+	  --start "exec .build/debug/onward serve --root {root} --listen 127.0.0.1:{port} --min-free 0"
 
 requirements: ## which test covers which requirement
 	@scripts/requirements all

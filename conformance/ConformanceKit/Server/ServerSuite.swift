@@ -11,7 +11,7 @@ package enum ServerSuite {
         let groups: [[Case]] = [
             CreationCases.basic, InterimCases.announcement, AppendCases.basic, InterimCases.versions, CreationCases.all,
             RetrievalCases.all,
-            AppendCases.all, AppendCases.completed, CancellationCases.all, LengthCases.all, LimitCases.all,
+            AppendCases.all, CompletionCases.all, CancellationCases.all, LengthCases.all, LimitCases.all,
             InterimCases.continuation, ConcurrencyCases.all, FieldSyntaxCases.all, ProblemCases.all, DigestCases.all,
             SecurityCases.all, FramingCases.heads, FramingCases.chunks, FramingCases.connections, DownloadCases.ranges,
             DownloadCases.conditions, RestartCases.all,

@@ -31,7 +31,7 @@ enum VersionCases {
         ]
         let groups: [[Case]] = [
             CreationCases.basic, InterimCases.announcement, AppendCases.basic, CreationCases.all, RetrievalCases.all,
-            AppendCases.all, AppendCases.completed, CancellationCases.all, LengthCases.all, ProblemCases.all,
+            AppendCases.all, CompletionCases.all, CancellationCases.all, LengthCases.all, ProblemCases.all,
         ]
         let all = groups.flatMap { $0 }
         return names.compactMap { name in all.first { $0.id == name } }

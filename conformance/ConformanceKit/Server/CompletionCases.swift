@@ -1,0 +1,71 @@
+/// Sections 4.1.2 and 4.1.3: what makes an upload complete, and what holds from then on.
+enum CompletionCases {
+    static let all: [Case] = [
+        Case(
+            "4.1.3/length-is-not-completion", .must, "4.1.3",
+            "An upload whose last byte has come is not complete before somebody says so.", covers: "CMP-01 CMP-02",
+            needs: ["4.4/append"], ranks: 6...9
+        ) { t in
+            let upload = try t.newUpload(t.part, length: t.part * 2)
+            let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
+            let response = try t.appending(upload, at: Int64(t.part), complete: false, content)
+            try t.expectSuccess(response, "to an append up to the length")
+            try t.expect(t.profile.isComplete(response) != true, "not ?1 in the response", response.summary)
+            try t.expectStanding(of: upload, offset: Int64(t.part * 2))
+        },
+        Case(
+            "4.1.3/creation-length-is-not-completion", .must, "4.1.3",
+            "A creation with all bytes that says it is not complete is not.", covers: "CMP-01",
+            needs: ["4.2/create-part"], ranks: 6...9
+        ) { t in
+            let upload = try t.newUpload(t.part, length: t.part)
+            try t.expectStanding(of: upload, offset: Int64(t.part))
+            let response = try t.appending(upload, at: Int64(t.part), complete: true, .bytes([]))
+            try t.expectSuccess(response, "to the append that finishes it")
+        },
+        Case(
+            "4.1.2/completed-refuses-content", .must, "4.1.2", "A completed upload takes no more bytes.",
+            covers: "APP-19 VER-17", needs: ["4.4/finish"]
+        ) { t in
+            let (upload, request) = try t.newUploadWithRequest(t.part)
+            let finished = try t.setup { try t.appending(upload, at: Int64(t.part), complete: true, .bytes([])) }
+            for isComplete in [false, true] {
+                let more = Request.Content.bytes(t.bytes(t.part, from: t.part))
+                try t.expectRefusal(
+                    t.appending(upload, at: Int64(t.part), complete: isComplete, more),
+                    "to an append to a completed upload")
+            }
+            try t.expectFile(of: finished, to: request, t.bytes(t.part))
+        },
+        Case(
+            "4.1.2/refusal-is-not-completion", .must, "4.1.2",
+            "A refusal by a completed upload is not marked as the target's answer.", covers: "APP-21 APP-07",
+            needs: ["4.1.2/completed-refuses-content"], ranks: Profile.explicitRanks
+        ) { t in
+            let upload = try t.completedUpload(t.part)
+            let content = Request.Content.bytes(t.bytes(t.part))
+            for offset in [Int64(t.part), 0, Int64(t.part) + 5] {
+                let response = try t.appending(upload, at: offset, complete: false, content)
+                try t.expect(t.profile.isComplete(response) != true, "not Upload-Complete: ?1", response.summary)
+                if response.status == 409 {
+                    try t.expect(t.profile.isComplete(response) == false, "Upload-Complete: ?0", response.summary)
+                    try t.expect(
+                        response.integer("Upload-Offset") == Int64(t.part), "Upload-Offset: \(t.part)",
+                        response.summary)
+                }
+            }
+        },
+        Case(
+            "4.4/replay", .may, "4.4.2", "The repetition of a finishing append gets the same final response again.",
+            covers: "APP-20 APP-28", needs: ["4.4/finish-empty"], ranks: Profile.explicitRanks
+        ) { t in
+            let upload = try t.newUpload(t.part)
+            let first = try t.setup { try t.appending(upload, at: Int64(t.part), complete: true, .bytes([])) }
+            let again = try t.appending(upload, at: Int64(t.part), complete: true, .bytes([]))
+            guard again.isSuccessful else { throw t.skip("it is refused (\(again.status))") }
+            try t.expect(again.status == first.status, "\(first.status) again", again.summary)
+            try t.expect(t.profile.isComplete(again) == true, "Upload-Complete: ?1", again.summary)
+            try t.expect(again.content == first.content, "the same content", again.text)
+        },
+    ]
+}

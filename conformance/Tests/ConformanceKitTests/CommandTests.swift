@@ -1,0 +1,85 @@
+import Foundation
+import SystemCalls
+import Testing
+
+@testable import ConformanceKit
+
+/// The executable: what it says, and with which status it ends.
+@Suite("onward-conformance", .timeLimit(.minutes(15)))
+struct CommandTests {
+    @Test("list names cases, their requirements, and what none covers")
+    func list() async throws {
+        let (status, output) = try await Self.run("list")
+        #expect(status == .exited(0))
+        #expect(output.contains("4.4/offset-mismatch") && output.contains("APP-05"))
+        #expect(output.contains("HTTP/2: this harness speaks HTTP/1.1"))
+    }
+
+    @Test(
+        "What cannot be understood ends with 2 and the usage",
+        arguments: [
+            "", "judge", "server", "server --profile 9 http://127.0.0.1:1/", "server --timeout 0 http://127.0.0.1:1/",
+            "server --header nonsense http://127.0.0.1:1/", "server --json", "server --nonsense http://127.0.0.1:1/",
+            "server http://127.0.0.1:1/ http://127.0.0.1:1/",
+        ])
+    func misuse(_ arguments: String) async throws {
+        let (status, output) = try await Self.run(arguments)
+        #expect(status == .exited(2))
+        #expect(output.contains("onward-conformance server [URL]"))
+    }
+
+    @Test("A server that is not there cannot be judged")
+    func nobody() async throws {
+        for arguments in [
+            "server http://127.0.0.1:1/", "server https://127.0.0.1/", "server --start 'exit 3; : {port} {root}'",
+        ] {
+            let (status, output) = try await Self.run(arguments)
+            #expect(status == .exited(2), "\(arguments): \(output)")
+        }
+    }
+
+    @Test("The outcomes go to the terminal and into a JSON document of a fixed schema")
+    func report() async throws {
+        let server = try ReferenceServer(.dropsOffsetOn409)
+        let path = NSTemporaryDirectory() + "/conformance-\(UInt64.random(in: 0...UInt64.max)).json"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let (status, output) = try await Self.run(
+            "server \(server.url) --header 'X-Test: a' --profile 8 --only '4.4/*mismatch*' --only 4.2/create-empty --json \(path)"
+        )
+        #expect(status == .exited(1))
+        #expect(output.contains("✗ must   mismatch-offset") && output.contains("Does not conform."))
+        #expect(output.contains("> PATCH /uploads/") && output.contains("> X-Test: a"))
+        let document = try JSONSerialization.jsonObject(with: Data(contentsOf: URL(fileURLWithPath: path)))
+        let members = try #require(document as? [String: Any])
+        #expect(members["version"] as? Int == 1)
+        #expect(members["exitStatus"] as? Int == 1)
+        let cases = try #require(members["cases"] as? [[String: Any]])
+        let failed = try #require(cases.first { $0["id"] as? String == "4.4/mismatch-offset" })
+        #expect(failed["outcome"] as? String == "fail")
+        #expect(failed["expected"] as? String == "Upload-Offset: 10")
+        #expect((failed["command"] as? String)?.contains("curl") == true)
+        let transcript = try #require(failed["transcript"] as? [[String: Any]])
+        #expect(transcript.contains { ($0["text"] as? String)?.hasPrefix("HTTP/1.1 104 ") == true })
+        let strict = try await Self.run("server \(server.url) --only 4.2/create-empty --strict")
+        #expect(strict.status == .exited(0))
+        withExtendedLifetime(server) {}
+    }
+
+    /// Runs the executable beside the test bundle.
+    private static func run(_ arguments: String) async throws -> (status: ProcessGroup.Ending?, output: String) {
+        let bundle = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        let places = [bundle, CommandLine.arguments[0]].compactMap { path in
+            path.lastIndex(of: "/").map { path[..<$0] + "/onward-conformance" }
+        }
+        let found = places.map(String.init).first { FileManager.default.isExecutableFile(atPath: $0) }
+        let executable = try #require(found, "no onward-conformance in \(places)")
+        let output = NSTemporaryDirectory() + "/conformance-\(UInt64.random(in: 0...UInt64.max)).txt"
+        defer { try? FileManager.default.removeItem(atPath: output) }
+        return try await onThread {
+            let process = try ProcessGroup(shell: "exec \(executable) \(arguments)", output: output)
+            let deadline = Deadline(in: .seconds(600))
+            while process.currentEnding == nil, !deadline.isOver { Deadline.pause(.milliseconds(10)) }
+            return (process.currentEnding, try String(contentsOfFile: output, encoding: .utf8))
+        }
+    }
+}
