@@ -51,9 +51,9 @@ public final class ProcessGroup: Sendable {
     /// Ends the group at once, as a crash would, and waits until the command is gone.
     public func kill() {
         ending.withLock { state in
-            // What the command started may outlive it.
-            if state == nil { Glibc.kill(-identifier, SIGKILL) }
-            if state == nil { state = reap(0) }
+            guard state == nil else { return }
+            Glibc.kill(-identifier, SIGKILL)
+            state = reap(0)
         }
     }
 

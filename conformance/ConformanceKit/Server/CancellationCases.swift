@@ -66,7 +66,7 @@ extension CaseContext {
     func begin(_ request: Request, on connection: RawConnection) throws {
         remember(request, connection.endpoint)
         try connection.send(request.with("Expect", "100-continue"))
-        _ = try connection.awaitHead(within: .milliseconds(500))
+        _ = try connection.awaitHead(within: min(.seconds(2), subject.timeout))
     }
 
     /// An append of twice ``part`` bytes to an empty upload, of which the first half was sent and nothing more comes.

@@ -126,7 +126,7 @@ enum CreationCases {
         ) { t in
             let (connection, upload, _) = try t.announcedUpload(sending: t.part, of: t.part * 3)
             connection.endOutput()
-            _ = try? connection.awaitEnding(within: .seconds(2))
+            _ = try? connection.awaitEnding()
             let standing = try t.standing(of: upload)
             try t.expect(standing.isComplete == false, "the upload not complete", standing.response.summary)
             try t.expect(standing.offset <= t.part, "Upload-Offset: \(t.part) at most", "\(standing.offset)")
@@ -139,7 +139,7 @@ enum CreationCases {
             let (connection, upload, _) = try t.announcedUpload(sending: t.part * 2, of: t.part * 3)
             connection.endOutput()
             // A retrieval may end the creation before it has read all that arrived.
-            _ = try? connection.awaitEnding(within: .seconds(2))
+            _ = try? connection.awaitEnding()
             let offset = try t.standing(of: upload).offset
             try t.expect(offset > 0 && offset <= t.part * 2, "an offset in 1…\(t.part * 2)", "\(offset)")
         },

@@ -250,7 +250,10 @@ extension CaseContext {
         }
         // More than one response would answer what stands behind the request.
         let isAnswered = (try? connection.awaitHead(within: .milliseconds(300))) == true
-        return (response, !isAnswered && (try? connection.awaitEnding(within: .milliseconds(300))) ?? nil != nil)
+        return (
+            response,
+            !isAnswered && (try? connection.awaitEnding(within: min(.seconds(5), subject.timeout))) ?? nil != nil
+        )
     }
 
     /// A head that is far too long is answered by one of these, or by the end of the connection.

@@ -241,6 +241,7 @@ extension CaseContext {
             try connection.send(bytes(piece, from: index * piece))
             _ = try connection.awaitHead(within: .milliseconds(told() == nil ? 100 : 1))
         }
+        if told() == nil { _ = try connection.awaitHead(within: .seconds(1)) }
         return told()
     }
 }

@@ -42,7 +42,7 @@ struct SubjectProbe {
         let request = context.creation(complete: true, .declared(Int64(subject.part)))
         try connection.send(request)
         do {
-            while let interim = try connection.readInterim(within: min(.seconds(2), subject.timeout)) {
+            while let interim = try connection.readInterim(within: min(.seconds(5), subject.timeout)) {
                 guard interim.status == 104 else { continue }
                 if let upload = try? context.upload(at: interim.location, of: request, interim.summary) {
                     connection.reset()
