@@ -165,11 +165,10 @@ enum AppendCases {
         ) { t in
             let upload = try t.newUpload()
             let connection = try t.connect(to: upload.endpoint)
-            let request = t.append(upload, at: 0, complete: true, .openChunks)
-            t.remember(request, upload.endpoint)
-            try connection.send(request)
+            try t.begin(t.append(upload, at: 0, complete: true, .openChunks), on: connection)
             try connection.send(Request.chunk(t.bytes(t.part)))
             connection.endOutput()
+            _ = try? connection.awaitEnding()
             let standing = try t.standing(of: upload)
             try t.expect(standing.isComplete == false, "the upload not complete", standing.response.summary)
             try t.expect(standing.offset <= t.part, "an offset of \(t.part) at most", "\(standing.offset)")
