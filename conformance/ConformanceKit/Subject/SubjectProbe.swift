@@ -15,11 +15,12 @@ struct SubjectProbe {
         if !subject.settings.profiles.isEmpty { subject.spoken = subject.settings.profiles }
         if subject.spoken.isEmpty {
             // One that never sends 104 can still take uploads.
-            guard let taken = try candidates.first(where: { try isTaken(in: $0) }) else {
+            var answer = "no answer"
+            guard let taken = try candidates.first(where: { try isTaken(in: $0, &answer) }) else {
                 throw SetupFailure(
                     finding: Finding(
                         expected: "a 104, or 2xx with Location, to a creation in any version of the draft",
-                        seen: "neither, to \(subject.method) \(subject.endpoint.url)"))
+                        seen: "\(answer), to \(subject.method) \(subject.endpoint.url)"))
             }
             subject.spoken = [taken]
         }
@@ -56,12 +57,17 @@ struct SubjectProbe {
         return false
     }
 
-    private func isTaken(in profile: Profile) throws -> Bool {
+    /// - Parameter answer: set to what came, in words.
+    private func isTaken(in profile: Profile, _ answer: inout String) throws -> Bool {
         let context = CaseContext(subject: subject, profile: profile, observations: observations)
         defer { context.cancelUploads() }
         let request = context.creation(complete: false, .bytes([]))
         do {
             let response = try context.exchange(request)
+            answer = "\(response.status) without a 104 before it"
+            if response.status == 405, let methods = response.fields["Allow"] {
+                answer += " (it allows \(methods): see --method, and {name} in the URL)"
+            }
             return try response.isSuccessful && context.upload(from: response, to: request).endpoint.target != ""
         } catch {
             return false
