@@ -4,7 +4,7 @@ SWIFT ?= swift
 TESTFLAGS ?=
 
 .PHONY: run test demo conformance build build-packages test-packages format lint requirements \
-        test-thread test-address soak test-power-loss bench-upload bench-takeover bench-commits \
+        test-thread test-address soak test-power-loss fuzz bench-upload bench-takeover bench-commits \
         bench-client bench-memory doc help clean
 
 run: build-packages ## build in release mode and serve on 127.0.0.1:8080, data in ./onward-data
@@ -41,6 +41,9 @@ test-power-loss: build-packages ## ONWARD_HISTORIES (5000) lives of a store, eac
 	$(SWIFT) build -c release --product PowerLoss
 	ONWARD_HISTORIES=$${ONWARD_HISTORIES:-5000} .build/release/PowerLoss
 
+fuzz: test-packages ## libFuzzer and AddressSanitizer, ONWARD_FUZZ_SECONDS (60) for each target; TARGET=NAME for one
+	SWIFT=$(SWIFT) Fuzzing/run $(TARGET)
+
 bench-upload: build-packages ## 1 GiB by curl, side by side with nginx
 	$(SWIFT) build -c release --product onward
 	scripts/bench-upload .build/release/onward
@@ -74,10 +77,10 @@ requirements: ## which test covers which requirement
 	@scripts/requirements all
 
 format: ## format all Swift sources
-	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests conformance
+	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests conformance Fuzzing
 
 lint: ## check the format
-	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests conformance
+	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests conformance Fuzzing
 
 help:
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -1,6 +1,9 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
+// `make fuzz` builds with this set, in a scratch path of its own: see Fuzzing/run.
+let isFuzzing = Context.environment["ONWARD_FUZZING"] == "1"
+
 let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 
 // Apple's platforms have all of it in Foundation: there the library is one name for that.
@@ -124,3 +127,33 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// What the fuzz targets reach: internals of all these modules, so they are compiled as a test is, with @testable imports.
+let fuzzed: [Target.Dependency] = [
+    "onward", "TransferServer", "ResumableTransfer", "UploadStorage", "ResumableUpload", "HTTPSemantics",
+    "StructuredFields", "Digests", "SystemCalls",
+]
+if isFuzzing {
+    // One archive with everything in it, into which the script links libFuzzer, whose `main` it is: so the command's own
+    // gets another name, and the command becomes a library.
+    let command = package.targets.first { $0.name == "onward" }
+    package.targets.removeAll { $0.type == .test || $0.name == "onward" }
+    package.products = [.library(name: "OnwardFuzzing", type: .static, targets: ["OnwardFuzzing"])]
+    package.targets += [
+        .target(
+            name: "onward", dependencies: command?.dependencies ?? [],
+            swiftSettings: strict + [
+                .unsafeFlags(["-Xfrontend", "-entry-point-function-name", "-Xfrontend", "onward_main"])
+            ]),
+        .target(
+            name: "OnwardFuzzing", dependencies: fuzzed, path: "Fuzzing", exclude: ["Tests", "run"],
+            sources: ["Targets", "Entry"],
+            swiftSettings: strict),
+    ]
+} else {
+    package.targets.append(
+        .testTarget(
+            name: "FuzzingTests", dependencies: fuzzed, path: "Fuzzing", exclude: ["Entry", "run"],
+            sources: ["Targets", "Tests"],
+            swiftSettings: strict))
+}

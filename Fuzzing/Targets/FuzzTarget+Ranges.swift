@@ -1,0 +1,62 @@
+import HTTPSemantics
+
+extension FuzzTarget {
+    /// Range, Content-Range and the multipart layout: eight bytes of size, then the field's lines.
+    static let ranges = FuzzTarget(
+        name: "ranges",
+        maximumLength: 1024,
+        dictionary: ["bytes=", "bytes ", "-", ",", "*/", "9223372036854775807", "9223372036854775806", "0-0"],
+        seeds: { generator in
+            (0..<200).map { index in
+                let size = generator.number()
+                if index % 4 == 0 {
+                    return InputReader.input(size, "bytes \(generator.number())-\(generator.number())/\(size)")
+                }
+                let ranges = (0..<Int.random(in: 1...6, using: &generator)).map { _ in
+                    generator.pick([
+                        "\(generator.number())-\(generator.number())", "\(generator.number())-",
+                        "-\(generator.number())",
+                        "0-", "", "5-4",
+                    ])
+                }
+                return InputReader.input(
+                    size, "bytes=" + ranges.joined(separator: generator.pick([",", ", ", " ,\t"])))
+            }
+        },
+        check: { input throws(Violation) in
+            var reader = InputReader(input)
+            let size = reader.integer()
+            let lines = reader.lines
+            for size in [size, size & 0xFF, Int64(reader.rest.count)] {
+                if let set = ByteRangeSet(fieldLines: lines) { try checkResolution(of: set, size: size) }
+            }
+            if let range = ContentRange(parsing: reader.text) {
+                try require(ContentRange(parsing: range.serialized) == range, "\(range) comes back changed")
+                if let bytes = range.range {
+                    try require(bytes.lowerBound >= 0 && !bytes.isEmpty, "\(range) is empty")
+                    try require(bytes.upperBound <= range.size ?? .max, "\(range) passes its size")
+                }
+            }
+        })
+
+    private static func checkResolution(of set: ByteRangeSet, size: Int64) throws(Violation) {
+        guard case .satisfiable(let ranges) = set.resolve(size: size) else { return }
+        try require((1...16).contains(ranges.count), "\(ranges.count) ranges")
+        var total: Int64 = 0
+        for range in ranges {
+            try require(range.lowerBound >= 0 && range.upperBound <= size && !range.isEmpty, "\(range) of \(size)")
+            let (sum, overflows) = total.addingReportingOverflow(range.upperBound - range.lowerBound)
+            try require(!overflows && sum <= size, "\(ranges) are more than \(size) bytes")
+            total = sum
+            let field = try require(ContentRange(range: range, size: size), "\(range) of \(size) has no Content-Range")
+            try require(ContentRange(parsing: field.serialized) == field, "\(field) comes back changed")
+        }
+        guard let parts = MultipartByteRanges(boundary: "boundary", ranges: ranges, size: size, contentType: "a/b")
+        else {
+            // Only a content that no Content-Length can tell has no layout.
+            try require(size > .max - 4096, "\(ranges) of \(size) have no layout")
+            return
+        }
+        try require(parts.segments.reduce(0) { $0 + $1.count } == parts.contentLength, "the layout miscounts")
+    }
+}

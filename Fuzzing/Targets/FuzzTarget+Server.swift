@@ -1,0 +1,39 @@
+extension FuzzTarget {
+    /// Bytes on a connection to a server that lets everybody on this machine in.
+    ///
+    /// It answers in HTTP/1.1 and ends the connection, goes on to serve others, touches nothing outside its root, and
+    /// publishes nothing of an upload that was cut.
+    static let server = FuzzTarget(
+        name: "server", maximumLength: 8192, dictionary: RequestText.dictionary,
+        seeds: { generator in serverSeeds(&generator, tokens: [nil]) },
+        check: { input throws(Violation) in try open.take(Array(input)) })
+
+    /// The same with tokens, of which the input can know at most one, which may read.
+    static let guardedServer = FuzzTarget(
+        name: "guarded-server", maximumLength: 8192, dictionary: RequestText.dictionary + [ServerUnderTest.readerToken],
+        seeds: { generator in
+            serverSeeds(&generator, tokens: [nil, "no-token-of-this-server", ServerUnderTest.readerToken])
+        },
+        check: { input throws(Violation) in try guarded.take(Array(input)) })
+
+    private static let open = ServerSeries(isGuarded: false)
+    private static let guarded = ServerSeries(isGuarded: true)
+
+    /// Ends the server that inputs of this target were sent to; the next input gets a new one.
+    static func endServer(of target: FuzzTarget) throws(Violation) {
+        try (target.name == server.name ? open : guarded).end()
+    }
+
+    private static func serverSeeds(_ generator: inout SeededGenerator, tokens: [String?]) -> [[UInt8]] {
+        (0..<300).map { index in
+            let requests = (0..<generator.pick([1, 1, 1, 2, 3])).map { _ in
+                RequestText.request(&generator, token: generator.pick(tokens))
+            }
+            var bytes = Array(requests.joined().utf8)
+            for _ in 0..<generator.pick([0, 0, 1, 3]) {
+                bytes.insert(WireConversation.separator, at: Int.random(in: 0...bytes.count, using: &generator))
+            }
+            return index % 5 == 0 ? Array(bytes.dropLast(Int.random(in: 0...20, using: &generator))) : bytes
+        }
+    }
+}

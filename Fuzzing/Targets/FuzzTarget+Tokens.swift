@@ -1,0 +1,47 @@
+import HTTPSemantics
+
+@testable import TransferServer
+
+extension FuzzTarget {
+    /// Token files, and the Authorization field against them: who shows none of the tokens is let in nowhere.
+    static let tokens = FuzzTarget(
+        name: "tokens",
+        dictionary: [
+            "sha256:", "read", "create", "write", ",", "prefix=/files/x/", "#", "\r\n", "Bearer ", "bearer", "==",
+        ],
+        seeds: { generator in
+            (0..<100).map { _ in
+                let lines = (0..<Int.random(in: 1...4, using: &generator)).map { index in
+                    let token = generator.pick([
+                        "abcdefghijklmnop\(index)", "short", "sha256:" + String(repeating: "0a", count: 32),
+                    ])
+                    let scopes = generator.pick(["", " read", " read,create", " write", " nothing"])
+                    return "name\(index) \(token)\(scopes)" + generator.pick(["", " prefix=/files/x/", " # comment"])
+                }
+                return Array(lines.joined(separator: generator.pick(["\n", "\r\n"])).utf8)
+            }
+        },
+        check: { input throws(Violation) in
+            let text = InputReader(input).text
+            let list: TokenList
+            do throws(TokenList.Malformed) { list = try TokenList(parsing: text) } catch {
+                try require(error.line >= 1 && !error.reason.isEmpty, "\(error)")
+                list = TokenList()
+            }
+            try require(list.count <= input.count, "\(list.count) tokens")
+            for token in list.tokens {
+                try require(token.digest.count == 32 && !token.scopes.isEmpty, "\(token)")
+                try require(list.token(withDigest: token.digest) == token, "\(token) is not found")
+                try require(token.prefixes.allSatisfy { !$0.isEmpty }, "\(token) counts everywhere")
+            }
+            let guarding = TokenAuthorizer(list)
+            let target = try require(RequestTarget(parsing: "/files/a"), "no target")
+            for value in [text, "Bearer not-in-any-list-\(text.utf8.count)", "Basic \(text)"] {
+                let head = RequestHead(method: .put, target: "/files/a", fields: ["Host": "h", "Authorization": value])
+                guard let identity = try? guarding.identify(head, target: target) else { continue }
+                // White space at the end is not part of the value.
+                let known = value.split { $0 == " " || $0 == "\t" }.last.map { TokenList.digest(String($0)) } ?? []
+                try require(list.token(withDigest: known)?.name == identity.principal, "\(value) is let in")
+            }
+        })
+}

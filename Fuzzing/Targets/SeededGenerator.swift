@@ -1,0 +1,52 @@
+/// SplitMix64: the same numbers for the same seed, everywhere.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) {
+        state = seed
+    }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+
+    /// One of the elements, of which there is at least one.
+    mutating func pick<Element>(_ elements: [Element]) -> Element {
+        elements[Int.random(in: elements.indices, using: &self)]
+    }
+
+    /// A number that is likely to be at an edge.
+    mutating func number() -> Int64 {
+        pick([
+            0, 1, 2, 4, 5, 255, 256, 4096, 65_535, 999_999_999_999_999, 1_000_000_000_000_000, .max,
+            Int64.random(in: 0...99, using: &self), Int64.random(in: 0...(.max), using: &self),
+        ])
+    }
+
+    /// The input, changed in one to four places.
+    mutating func mutated(_ input: [UInt8], with others: [[UInt8]], dictionary: [String]) -> [UInt8] {
+        var bytes = input
+        for _ in 0..<Int.random(in: 1...4, using: &self) {
+            let position = Int.random(in: 0...bytes.count, using: &self)
+            let end = min(bytes.count, position + Int.random(in: 0...8, using: &self))
+            switch Int.random(in: 0...6, using: &self) {
+            case 0: bytes.insert(.random(in: 0...255, using: &self), at: position)
+            case 1:
+                bytes.replaceSubrange(
+                    position..<end, with: (position..<end).map { _ in .random(in: 0...255, using: &self) })
+            case 2: bytes.removeSubrange(position..<end)
+            case 3: bytes.insert(contentsOf: bytes[position..<end], at: position)
+            case 4: bytes.insert(contentsOf: dictionary.isEmpty ? [] : Array(pick(dictionary).utf8), at: position)
+            case 5: bytes.insert(contentsOf: Array(String(number()).utf8), at: position)
+            default:
+                let other = pick(others)
+                bytes = Array(bytes[..<position]) + other.dropFirst(Int.random(in: 0...other.count, using: &self))
+            }
+        }
+        return bytes
+    }
+}

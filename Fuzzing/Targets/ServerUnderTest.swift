@@ -1,0 +1,185 @@
+import Foundation
+import Glibc
+import HTTPSemantics
+import TransferServer
+import UploadStorage
+
+/// A server in this process with a data directory of its own, beside which lies what no request may reach.
+final class ServerUnderTest {
+    /// Known to the seeds; it may read.
+    static let readerToken = "reader-of-the-fuzzed-server"
+    /// What the file beside the data directory holds, and the one that is published.
+    private static let canary = "what-lies-outside-the-root"
+    private static let published = "what-was-published-before"
+    /// Replaced in inputs by the path of an upload that has four bytes.
+    static let uploadMark = Array("/uploads/@U".utf8)
+    private static let names = ProcessInfo.processInfo.processIdentifier
+
+    let isGuarded: Bool
+    /// Inputs taken.
+    private(set) var count = 0
+    private let directory: String
+    private let store: UploadStore
+    private let server: Server
+    private let wire: WireConversation
+    /// Known to nobody else; nil where everybody may do everything.
+    private let writerToken: String?
+    private var upload: [UInt8]?
+
+    init(isGuarded: Bool) throws {
+        self.isGuarded = isGuarded
+        let base = ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp"
+        directory = "\(base)/onward-fuzz-\(Self.names)-\(UInt64.random(in: 0...(.max)))"
+        let files = FileManager.default
+        for name in ["data/files", "outside"] {
+            try files.createDirectory(atPath: "\(directory)/\(name)", withIntermediateDirectories: true)
+        }
+        try Data(Self.canary.utf8).write(to: URL(filePath: "\(directory)/outside/x"))
+        try Data(Self.published.utf8).write(to: URL(filePath: "\(directory)/data/files/a.txt"))
+        try files.createSymbolicLink(atPath: "\(directory)/data/files/link", withDestinationPath: "../../outside")
+        try files.createSymbolicLink(atPath: "\(directory)/data/files/leaf", withDestinationPath: "../../outside/x")
+        store = try Self.store(at: directory)
+        wire = WireConversation(path: "\(directory)/socket")
+        var configuration = ServerConfiguration(
+            listeners: [.unix(path: wire.path)], headerTimeout: 10, idleTimeout: 10, drainTimeout: 5, logLevel: .error)
+        if isGuarded {
+            let token = "\(UInt64.random(in: 0...(.max)))-\(UInt64.random(in: 0...(.max)))"
+            configuration.authorizer = TokenAuthorizer(
+                try TokenList(parsing: "writer \(token)\nreader \(Self.readerToken) read\n"))
+            writerToken = token
+        } else {
+            writerToken = nil
+        }
+        server = Server(
+            configuration: configuration, store: store, handlers: [("files", FilesHandler(store: store))])
+        try server.start()
+    }
+
+    private static func store(at directory: String) throws -> UploadStore {
+        try UploadStore.open(
+            root: "\(directory)/data", configuration: StoreConfiguration(durability: .relaxed, minFree: 0))
+    }
+
+    /// Ends it, sees that its directory can be opened again, and removes all of it.
+    func end() throws(Violation) {
+        server.stop()
+        store.close()
+        do {
+            try Self.store(at: directory).close()
+            try FileManager.default.removeItem(atPath: directory)
+        } catch {
+            throw Violation("what the server left behind cannot be used: \(error)")
+        }
+    }
+
+    /// Sends one input and checks what came of it.
+    func take(_ input: [UInt8]) throws(Violation) {
+        count += 1
+        let (sent, hasUpload) = try filledIn(input)
+        let plain = sent.filter { $0 != WireConversation.separator }
+        let isCut = CutRequest.isCut(plain)
+        let before = isCut || isGuarded ? try contents() : [:]
+
+        let received = try wire.exchange(sent)
+        let answers = try WireAnswers(received, mayOmitContent: plain.contains("HEAD"))
+        try require(!received.contains(Self.canary) || plain.contains(Self.canary), "a file outside the root was read")
+
+        let health = try wire.exchange(Array("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8))
+        try require(health.starts(with: Array("HTTP/1.1 200 ".utf8)), "the server is not well after it")
+        try checkSurroundings()
+        if isCut {
+            try require(!answers.statuses.contains { (200..<300).contains($0) }, "\(answers) to a request that was cut")
+        }
+        if isCut || isGuarded {
+            try require(try contents() == before, "files are others than before")
+        }
+        if isGuarded {
+            let mayRead = plain.contains(Self.readerToken)
+            try require(mayRead || !received.contains(Self.published), "a file was read without a token")
+            try checkRefusals(answers, plain, hasUpload: hasUpload)
+        }
+        if !isGuarded && hasUpload { upload = nil }
+    }
+
+    /// Nobody without a token gets in, and who may only read changes nothing.
+    private func checkRefusals(
+        _ answers: WireAnswers, _ input: [UInt8], hasUpload: Bool
+    ) throws(Violation) {
+        let isOpen = ["OPTIONS", "healthz", "readyz", Self.readerToken].contains(where: input.contains)
+        if !isOpen {
+            try require(!answers.statuses.contains { (200..<400).contains($0) }, "\(answers) without a token")
+        }
+        guard hasUpload, let upload else { return }
+        let state = try wire.exchange(
+            Array("HEAD ".utf8) + upload + Array(" HTTP/1.1\r\nHost: localhost\r\n\(authorization)\r\n".utf8))
+        try require(
+            String(decoding: state, as: UTF8.self).lowercased().contains("\r\nupload-offset: 4\r\n"),
+            "the upload of somebody else was changed")
+    }
+
+    private var authorization: String { writerToken.map { "Authorization: Bearer \($0)\r\n" } ?? "" }
+
+    /// The input with the path of a real upload where it asks for one.
+    private func filledIn(_ input: [UInt8]) throws(Violation) -> (input: [UInt8], hasUpload: Bool) {
+        var result: [UInt8] = []
+        var rest = input[...]
+        while let range = rest.firstRange(of: Self.uploadMark) {
+            result += rest[..<range.lowerBound]
+            result += try uploadPath()
+            rest = rest[range.upperBound...]
+        }
+        return (result + rest, rest.startIndex > 0)
+    }
+
+    private func uploadPath() throws(Violation) -> [UInt8] {
+        if let upload { return upload }
+        let answer = try wire.exchange(
+            Array(
+                ("PUT /files/half.bin HTTP/1.1\r\nHost: localhost\r\nUpload-Complete: ?0\r\nContent-Length: 4\r\n"
+                    + "Upload-Draft-Interop-Version: 8\r\n\(authorization)\r\nhalf").utf8))
+        let text = String(decoding: answer, as: UTF8.self)
+        guard let start = text.range(of: "/uploads/")?.lowerBound else {
+            throw Violation("no upload can be begun: \(text)")
+        }
+        let path = Array(text[start...].utf8.prefix { $0 > 0x20 })
+        upload = path
+        return path
+    }
+
+    /// Size, inode and time of every file that is published, and where nothing may change at all, of every upload.
+    private func contents() throws(Violation) -> [String: [Int]] {
+        let files = try contents(of: "files")
+        return isGuarded ? files.merging(try contents(of: "uploads")) { first, _ in first } : files
+    }
+
+    private func contents(of part: String) throws(Violation) -> [String: [Int]] {
+        let root = "\(directory)/data/\(part)"
+        guard let names = try? FileManager.default.subpathsOfDirectory(atPath: root) else {
+            throw Violation("\(root) cannot be listed")
+        }
+        var contents: [String: [Int]] = [:]
+        for name in names {
+            var status = stat()
+            guard lstat("\(root)/\(name)", &status) == 0, status.st_mode & S_IFMT != S_IFDIR else { continue }
+            contents["\(part)/\(name)"] = [
+                Int(status.st_size), Int(status.st_ino), status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
+            ]
+        }
+        return contents
+    }
+
+    private func checkSurroundings() throws(Violation) {
+        let files = FileManager.default
+        try require(
+            Set((try? files.contentsOfDirectory(atPath: directory)) ?? []) == ["data", "outside", "socket"],
+            "something lies beside the data directory")
+        try require((try? files.contentsOfDirectory(atPath: "\(directory)/outside")) == ["x"], "a link was followed")
+        try require(
+            files.contents(atPath: "\(directory)/outside/x") == Data(Self.canary.utf8), "a link was written through")
+    }
+}
+
+extension [UInt8] {
+    /// Whether the bytes of `text` stand somewhere in it.
+    fileprivate func contains(_ text: String) -> Bool { firstRange(of: Array(text.utf8)) != nil }
+}

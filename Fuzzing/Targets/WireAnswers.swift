@@ -1,0 +1,80 @@
+import HTTPSemantics
+
+/// Everything that came back on one connection, read as responses of HTTP/1.1 one after the other.
+struct WireAnswers {
+    private(set) var statuses: [Int] = []
+
+    /// - Parameter mayOmitContent: whether one of the requests could have been a HEAD.
+    init(_ bytes: [UInt8], mayOmitContent: Bool) throws(Violation) {
+        guard let statuses = Self.statuses(of: bytes[...], mayOmitContent, depth: 0) else {
+            throw Violation(
+                "this is no HTTP/1.1: \(String(decoding: bytes.prefix(4096), as: UTF8.self).debugDescription)")
+        }
+        self.statuses = statuses
+    }
+
+    private static func statuses(of bytes: ArraySlice<UInt8>, _ mayOmitContent: Bool, depth: Int) -> [Int]? {
+        guard !bytes.isEmpty else { return [] }
+        guard depth < 4096, let (status, fields, rest) = head(bytes) else { return nil }
+        func following(_ rest: ArraySlice<UInt8>) -> [Int]? {
+            statuses(of: rest, mayOmitContent, depth: depth + 1).map { [status] + $0 }
+        }
+        if status < 200 || status == 204 || status == 304 { return following(rest) }
+        // Whether an answer has content depends on its request; where that could be a HEAD, either reading will do.
+        if mayOmitContent, let found = following(rest) { return found }
+        // libmicrohttpd's own refusal of a Content-Length sends its head twice, then its page, and closes.
+        let head = bytes[..<rest.startIndex]
+        if status == 400 || status == 413, fields["Connection"] == "close", rest.starts(with: head),
+            fields["Content-Length"] == "\(rest.count - head.count)"
+        {
+            return [status]
+        }
+        if fields.values("Transfer-Encoding").last?.lowercased() == "chunked" {
+            return afterChunks(rest).flatMap(following)
+        }
+        if let text = fields["Content-Length"] {
+            guard fields.values("Content-Length").count == 1, let length = Int(text), (0...rest.count).contains(length)
+            else { return nil }
+            return following(rest.dropFirst(length))
+        }
+        return fields["Connection"]?.lowercased() == "close" ? [status] : nil
+    }
+
+    private static func head(_ bytes: ArraySlice<UInt8>) -> (status: Int, fields: Fields, rest: ArraySlice<UInt8>)? {
+        var rest = bytes
+        guard let first = line(&rest) else { return nil }
+        let start = Array(first.utf8)
+        guard start.count >= 13, ProtocolVersion(parsing: String(first.prefix(8)))?.major == 1, start[8] == 0x20,
+            start[12] == 0x20, let status = Int(first.dropFirst(9).prefix(3)), (100..<600).contains(status)
+        else { return nil }
+        var fields = Fields()
+        while let text = line(&rest) {
+            if text.isEmpty { return fields.firstInvalid == nil ? (status, fields, rest) : nil }
+            guard let colon = text.firstIndex(of: ":") else { return nil }
+            fields.append(String(text[..<colon]), String(text[text.index(after: colon)...]))
+        }
+        return nil
+    }
+
+    private static func afterChunks(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+        var rest = bytes
+        while let text = line(&rest), let size = Int(text, radix: 16), size >= 0 {
+            if size == 0 {
+                while let trailer = line(&rest) { if trailer.isEmpty { return rest } }
+                return nil
+            }
+            guard size <= rest.count else { return nil }
+            rest = rest.dropFirst(size)
+            guard line(&rest)?.isEmpty == true else { return nil }
+        }
+        return nil
+    }
+
+    /// The next line up to CR LF; nil where it ends otherwise.
+    private static func line(_ rest: inout ArraySlice<UInt8>) -> String? {
+        guard let end = rest.firstIndex(of: 0x0A), end > rest.startIndex, rest[end - 1] == 0x0D else { return nil }
+        let text = String(decoding: rest[..<(end - 1)], as: UTF8.self)
+        rest = rest[(end + 1)...]
+        return text.utf8.contains(0x0D) ? nil : text
+    }
+}

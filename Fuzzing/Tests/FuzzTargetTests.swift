@@ -1,0 +1,36 @@
+import Testing
+
+/// A share of what `make fuzz` does, the same in every run.
+@Suite("Fuzz targets", .serialized, .timeLimit(.minutes(15)))
+struct FuzzTargetTests {
+    private static let seeds: [UInt64] = [1, 0xDEAD_BEEF]
+
+    @Test("Every property holds for generated input and for changes of it", arguments: FuzzTarget.all, seeds)
+    func generated(target: FuzzTarget, seed: UInt64) throws {
+        var generator = SeededGenerator(seed: seed)
+        let seeds = target.seeds(&generator)
+        try #require(!seeds.isEmpty)
+        let isServer = target.name.hasSuffix("server")
+        for input in seeds.prefix(isServer ? 100 : 1000) { check(target, input, seed) }
+        for _ in 0..<(isServer ? 100 : 2000) {
+            let input = generator.mutated(generator.pick(seeds), with: seeds, dictionary: target.dictionary)
+            check(target, Array(input.prefix(target.maximumLength)), seed)
+        }
+        if isServer { try FuzzTarget.endServer(of: target) }
+    }
+
+    /// Inputs that libFuzzer found, each of which broke something once.
+    private static let findings: [(FuzzTarget, String)] = [
+        // libmicrohttpd refuses this by itself, and sends the head of its answer twice.
+        (.server, "PUT /files/a HTTP/1.0\r\nHost: localhost:80\r\nContent-Length: ]0\r\n\r\n")
+    ]
+
+    @Test("What was found once holds now", arguments: findings)
+    func found(target: FuzzTarget, input: String) { check(target, Array(input.utf8), 0) }
+
+    private func check(_ target: FuzzTarget, _ input: [UInt8], _ seed: UInt64) {
+        do { try input.withUnsafeBytes { try target.check($0) } } catch {
+            Issue.record("\(target), seed \(seed): \(error); the input is \(input)")
+        }
+    }
+}
