@@ -34,7 +34,7 @@ enum RequestText {
         let target = generator.pick([
             "/files/a.txt", "/files/", "/files/b/c.bin", "/uploads/@U", "/uploads/@U", "/healthz", "/readyz", "*",
             "/files/..%2f..%2foutside", "/files/link/x", "/files/%00", "http://localhost/files/a.txt", "/uploads/",
-            "/files/link", "/files/half.bin", "/nowhere?x=y",
+            "/files/link", "/files/leaf", "/files/half.bin", "/nowhere?x=y",
         ])
         let method = generator.pick(
             target.hasPrefix("/uploads")
