@@ -59,7 +59,7 @@ extension FuzzTarget {
                 let saved = SavedTransfer(
                     identity: TransferIdentity(
                         kind: .put, path: "/tmp/ü.bin", method: "POST", url: "http://localhost/files/"),
-                    options: SavedTransfer.Options(tokenFile: "/t", appendSize: 5), batch: "b", sent: 7, savedAt: 8,
+                    options: SavedTransfer.Options(tokenFile: "/t", appendSize: 5), sent: 7, savedAt: 8,
                     resumeData: data)
                 if let bytes = try? saved.encoded() { seeds.append(Array(bytes)) }
             }

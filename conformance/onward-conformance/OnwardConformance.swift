@@ -49,6 +49,8 @@ enum OnwardConformance {
           --strict           a SHOULD that is not met fails the run, too
           --timeout SECONDS  how long to wait for anything (5)
           --json FILE        the outcomes as JSON
+          --junit FILE       the outcomes as JUnit XML, for continuous integration
+          --html FILE        the outcomes as a page that needs nothing else
         {name} in URL is replaced by another name for every creation.
 
         onward-conformance list                     all cases, and the requirements that each covers

@@ -12,6 +12,8 @@ enum ServerCommand {
         var settings = ServerSettings(url: "")
         var strict = false
         var json: String?
+        var junit: String?
+        var html: String?
     }
 
     static func run(_ arguments: [String]) -> Int32 {
@@ -36,7 +38,13 @@ enum ServerCommand {
         if let path = options.json {
             try JSONReport(report, strict: options.strict).data().write(to: URL(fileURLWithPath: path))
         }
+        if let path = options.junit { try save(JUnitReport(report, strict: options.strict).text, to: path) }
+        if let path = options.html { try save(HTMLReport(report, strict: options.strict).text, to: path) }
         return report.exitStatus(strict: options.strict)
+    }
+
+    private static func save(_ text: String, to path: String) throws {
+        try Data(text.utf8).write(to: URL(fileURLWithPath: path))
     }
 
     private static func parse(_ arguments: [String]) throws -> Options {
@@ -56,6 +64,8 @@ enum ServerCommand {
             case "--strict": options.strict = true
             case "--timeout": options.settings.timeout = try seconds(value())
             case "--json": options.json = try value()
+            case "--junit": options.junit = try value()
+            case "--html": options.html = try value()
             case _ where word.hasPrefix("-"): throw Misuse(reason: "there is no option “\(word)”")
             default:
                 guard options.settings.url.isEmpty else { throw Misuse(reason: "one URL is enough") }

@@ -250,7 +250,10 @@ final class MicroHTTPDaemon: @unchecked Sendable {
     }
 
     private func queue(_ reply: Reply, _ state: RequestState, on connection: RequestConnection) -> MHD_Result {
-        let reply = state.complete(reply)
+        var reply = state.complete(reply)
+        // By our clock, which libmicrohttpd's may be behind: a Last-Modified of now must not be later (RFC 9110 section
+        // 8.8.2.1).
+        reply.fields.set("Date", HTTPDate(secondsSinceEpoch: SystemClock.realtimeSeconds()).serialized)
         state.stage = .queued
         guard let response = OutgoingResponse(reply, isSecure: connection.entry.credentials != nil) else { return .NO }
         guard connection.queue(response, status: reply.status) else { return .NO }

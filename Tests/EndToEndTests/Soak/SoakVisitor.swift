@@ -60,11 +60,12 @@ struct SoakVisitor {
     private mutating func abandonUpload(bytes: Int) throws {
         let connection = try connect()
         let target = "/files/abandoned-\(random.next())"
+        // Whether or not it is told: the server may end right behind the creation.
+        world.countAbandoned()
         try connection.send(Request.creation(.v8, "PUT", target, complete: true, .declared(5_000_000)))
         guard try connection.readInterim(within: .seconds(60)).location != nil else {
             throw WireFailure.server("no location")
         }
-        world.countAbandoned()
         try connection.send(BytePool.bytes.prefix(bytes), within: .seconds(60))
         if random.oneIn(2) { connection.reset() } else { connection.close() }
     }
@@ -99,6 +100,8 @@ struct SoakVisitor {
     private mutating func createAndCancel() throws {
         let connection = try connect()
         let target = "/files/cancelled-\(random.next())"
+        var isGone = false
+        defer { if !isGone { world.countAbandoned() } }
         let creation = try connection.exchange(
             .creation(.v8, "PUT", target, complete: false, .bytes(Array(BytePool.bytes.prefix(1000)))),
             within: .seconds(60))
@@ -107,6 +110,7 @@ struct SoakVisitor {
         }
         let response = try connection.exchange(.cancellation(.v8, location), within: .seconds(60))
         guard response.status == 204 else { throw WireFailure.server("cancellation: \(response)") }
+        isGone = true
     }
 
     private mutating func holdConnection() throws {

@@ -15,13 +15,13 @@ package struct TerminalReport {
         var text = ""
         if group != heading {
             heading = group
-            text = "\n" + paint(Self.title(of: group), .bold) + "\n"
+            text = "\n" + paint(SectionTitle.title(of: group), .bold) + "\n"
         }
         let left =
             "  \(symbol(of: result.outcome)) \(result.subject.level.rawValue.padding(to: 6)) "
             + result.subject.id.dropFirst(group.count + 1).description.padding(to: 28) + " "
         let room = max(20, width - 41)
-        let shown = explanation(of: result) ?? result.subject.requirement
+        let shown = result.outcome.summary ?? result.subject.requirement
         text += left + Self.cut(shown, to: room) + "\n"
         for note in result.notes { text += String(repeating: " ", count: 11) + paint(note, .faint) + "\n" }
         return text
@@ -68,17 +68,6 @@ package struct TerminalReport {
         return text
     }
 
-    private func explanation(of result: CaseResult) -> String? {
-        switch result.outcome {
-        case .pass: nil
-        case .fail(let finding), .warn(let finding): "expected \(finding.expected), seen: \(finding.seen)"
-        case .skipped(let reason): "skipped: \(reason)"
-        case .blocked(let id): "blocked by \(id)"
-        case .setup(let finding): "not judged: expected \(finding.expected), seen: \(finding.seen)"
-        case .harness(let text): "a fault of this harness: \(text)"
-        }
-    }
-
     private func symbol(of outcome: Outcome) -> String {
         switch outcome {
         case .pass: paint("✓", .green)
@@ -106,19 +95,5 @@ package struct TerminalReport {
     private static func cut(_ text: String, to room: Int) -> String {
         let line = text.split(separator: "\n").joined(separator: " ")
         return line.count <= room ? line : line.prefix(room - 1) + "…"
-    }
-
-    private static func title(of group: String) -> String {
-        let titles = [
-            "4.1": "4.1  Fields of the draft", "4.1.1": "4.1.1  Upload-Offset", "4.1.2": "4.1.2  Upload-Complete",
-            "4.1.3": "4.1.3  Upload-Length", "4.1.4": "4.1.4  Upload-Limit", "4.2": "4.2  Creation",
-            "4.3": "4.3  Offset retrieval", "4.4": "4.4  Append", "4.5": "4.5  Cancellation",
-            "4.6": "4.6  Concurrency", "5": "5  Interim responses and expectations", "7": "7  Problem types",
-            "10": "10  Integrity digests", "13": "13  Security", "B": "B  Versions of the draft",
-            "9110": "RFC 9110  Semantics", "9112": "RFC 9112  HTTP/1.1", "9457": "RFC 9457  Problem details",
-            "9651": "RFC 9651  Structured fields", "14": "RFC 9110 14  Range downloads",
-            "restart": "Restart  Durability",
-        ]
-        return titles[group] ?? group
     }
 }

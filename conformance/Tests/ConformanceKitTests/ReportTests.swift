@@ -1,0 +1,81 @@
+import Foundation
+import FoundationXML
+import Testing
+
+@testable import ConformanceKit
+
+@Suite("Reports for programs and browsers")
+struct ReportTests {
+    private static let hostile = "<script>alert('x')</script> & \"]]>\" \u{0}\u{1B}[31m \u{202E}\u{FFFF}"
+
+    private static let request = Array("GET /<x> HTTP/1.1\r\n\0\u{FF}".utf8)
+
+    private func report(_ outcomes: [Outcome], failure: String? = nil) -> RunReport {
+        RunReport(
+            url: "http://localhost/" + Self.hostile, method: "POST", base: .interop(8), spoken: [.interop(8)],
+            announces: true, limits: [:], download: nil, beganAt: 1_790_000_000, milliseconds: 61_234,
+            results: outcomes.enumerated().map { number, outcome in
+                CaseResult(
+                    subject: Case("4.\(2 + number % 2)/case-\(number)", .must, "4.2", Self.hostile) { _ in },
+                    outcome: outcome, notes: [Self.hostile],
+                    transcript: [
+                        .init(time: 1234, connection: 1, event: .sent(Self.request, omitted: 0))
+                    ],
+                    omittedEvents: 3, command: "curl '\(Self.hostile)'", milliseconds: 17)
+            }, failure: failure)
+    }
+
+    private static let outcomes: [Outcome] = [
+        .pass, .fail(Finding(expected: hostile, seen: hostile)), .warn(Finding(expected: "a", seen: "b")),
+        .skipped(hostile), .blocked(by: "4.2/case-1"), .setup(Finding(expected: "c", seen: "d")), .harness(hostile),
+    ]
+
+    /// Counts elements, and fails where the document is not well-formed.
+    private final class Counter: NSObject, XMLParserDelegate {
+        var counts: [String: Int] = [:]
+
+        func parser(
+            _ parser: XMLParser, didStartElement name: String, namespaceURI: String?, qualifiedName: String?,
+            attributes: [String: String]
+        ) {
+            counts[name, default: 0] += 1
+        }
+
+        static func count(_ text: String) throws -> [String: Int] {
+            let counter = Counter()
+            let parser = XMLParser(data: Data(text.utf8))
+            parser.delegate = counter
+            guard parser.parse() else { throw parser.parserError ?? CocoaError(.fileReadCorruptFile) }
+            return counter.counts
+        }
+    }
+
+    @Test("JUnit XML is well-formed whatever was seen, and counts as the run does")
+    func junit() throws {
+        let text = JUnitReport(report(Self.outcomes), strict: false).text
+        let counts = try Counter.count(text)
+        #expect(counts["testsuite"] == 2)
+        #expect(counts["testcase"] == 7)
+        #expect(counts["failure"] == 1)
+        #expect(counts["error"] == 2)
+        #expect(counts["skipped"] == 2)
+        #expect(counts["system-out"] == 1)
+        #expect(try Counter.count(JUnitReport(report(Self.outcomes), strict: true).text)["failure"] == 2)
+        #expect(try Counter.count(JUnitReport(report([], failure: Self.hostile), strict: true).text)["error"] == 1)
+    }
+
+    @Test("the page shows every case and the proof, runs nothing, and asks for nothing from elsewhere")
+    func html() throws {
+        let text = HTMLReport(report(Self.outcomes, failure: Self.hostile), strict: false).text
+        for number in Self.outcomes.indices { #expect(text.contains("case-\(number)")) }
+        #expect(text.contains("Does not conform"))
+        #expect(text.contains("GET /&lt;x&gt; HTTP/1.1"))
+        #expect(!text.contains("<script") && !text.contains("src=") && !text.contains("url("))
+        #expect(!text.unicodeScalars.contains { $0.value == 0 || $0.value == 0x1B })
+        // But for its first line and void elements it is XML, so nothing is left open.
+        let body = text.dropFirst(
+            text.distance(from: text.startIndex, to: try #require(text.firstRange(of: "<body>")).lowerBound))
+        _ = try Counter.count(String(body.dropLast("</html>\n".count)))
+        #expect(HTMLReport(report([.pass]), strict: false).text.contains("Conforms"))
+    }
+}
