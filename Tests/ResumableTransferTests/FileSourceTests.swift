@@ -61,14 +61,25 @@ import Testing
     func replacement() throws {
         let source = try FileSource(path: path)
         let record = try source.record()
-        #expect(!record.differs(from: try FileSource(path: path).record()))
+        #expect(record.differences(from: try FileSource(path: path).record()) == [])
         let other = try directory.file("other", bytes)
         try FileDescriptor.open(other, [.readWrite]).setModified(
             try FileDescriptor.open(path, [.readOnly]).status().modified)
         #expect(rename(other, path) == 0)
         #expect(try read(source, at: 0) == Array(bytes[..<1000]))
         #expect(source.isUnchanged)
-        #expect(record.differs(from: try FileSource(path: path).record()))
+        #expect(record.differences(from: try FileSource(path: path).record()) == ["inode"])
+    }
+
+    @Test("what has changed is named", arguments: ["grow", "touch"])
+    func differences(kind: String) throws {
+        let record = try FileSource(path: path).record()
+        let writer = try FileDescriptor.open(path, [.readWrite])
+        let modified = try writer.status().modified
+        if kind == "grow" { try writer.truncate(to: 200_001) }
+        try writer.setModified(kind == "touch" ? .init(seconds: 1, nanoseconds: 2) : modified)
+        let expected = kind == "touch" ? ["modification time"] : ["size", "content"]
+        #expect(record.differences(from: try FileSource(path: path).record()) == expected)
     }
 
     @Test("the same size and times with other bytes at either end are noticed", arguments: [0, 150_000, 199_999])
@@ -79,21 +90,21 @@ import Testing
         let changed = [bytes[place] ^ 1]
         try changed.withUnsafeBytes { try writer.write($0, at: Int64(place)) }
         try writer.setModified(modified)
-        #expect(record.differs(from: try FileSource(path: path).record()))
+        #expect(record.differences(from: try FileSource(path: path).record()) == ["content"])
     }
 
     @Test("data in memory is known by its bytes, in large amounts by blocks spread over it")
     func memory() throws {
         var large = Data(count: 20 << 20)
         let record = try DataSource(large).record()
-        #expect(!record.differs(from: try DataSource(large).record()))
+        #expect(record.differences(from: try DataSource(large).record()) == [])
         large[large.count - 1] = 1
-        #expect(record.differs(from: try DataSource(large).record()))
-        #expect(record.differs(from: try DataSource(Data(count: 5)).record()))
+        #expect(record.differences(from: try DataSource(large).record()) == ["content"])
+        #expect(record.differences(from: try DataSource(Data(count: 5)).record()) == ["size", "content"])
         var small = Data(bytes)
         let smallRecord = try DataSource(small).record()
         small[100_000] ^= 1
-        #expect(smallRecord.differs(from: try DataSource(small).record()))
+        #expect(smallRecord.differences(from: try DataSource(small).record()) == ["content"])
     }
 
     @Test("a link is followed when the caller names it, and not when resume data does")

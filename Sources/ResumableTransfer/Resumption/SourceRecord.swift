@@ -25,15 +25,20 @@ struct SourceRecord: Sendable, Hashable, Codable {
         return file.path.hasPrefix("/") && !file.path.utf8.contains(0) && size != nil && sample != nil
     }
 
-    /// Whether a source known by this record cannot have the bytes of one known by `other`.
-    func differs(from other: SourceRecord) -> Bool {
-        if let size, let theirs = other.size, size != theirs { return true }
+    /// What shows that a source known by this record cannot have the bytes of one known by `other`, for people; empty
+    /// where nothing does.
+    func differences(from other: SourceRecord) -> [String] {
+        var found: [String] = []
+        if let size, let theirs = other.size, size != theirs { found.append("size") }
         if let file, let theirs = other.file {
             // Any change of the modification time counts: equal samples prove nothing about the middle.
-            return file.modified != theirs.modified || file.inode != theirs.inode || sample != other.sample
+            if file.modified != theirs.modified { found.append("modification time") }
+            if file.inode != theirs.inode { found.append("inode") }
+            if sample != other.sample { found.append("content") }
+        } else if file == nil, other.file == nil, let sample, let theirs = other.sample, sample != theirs {
+            // A file instead of what was no file, or the reverse, proves nothing.
+            found.append("content")
         }
-        // A file instead of what was no file, or the reverse, proves nothing.
-        guard (file == nil) == (other.file == nil) else { return false }
-        return sample != nil && other.sample != nil && sample != other.sample
+        return found
     }
 }

@@ -37,8 +37,11 @@ struct UploadPlan: Sendable {
         }
         let opened: any UploadSource = if let source { source } else { try UploadPlan.openSource(of: record) }
         let found = try (opened as? any RecognizableSource)?.record() ?? SourceRecord(size: opened.length)
-        if record.source.differs(from: found) {
-            throw TransferError(.sourceChanged, "The source has changed since the upload was interrupted.")
+        let differences = record.source.differences(from: found)
+        guard differences.isEmpty else {
+            throw TransferError(
+                .sourceChanged,
+                "The source has changed since the upload was interrupted (\(differences.joined(separator: ", "))).")
         }
         self.init(data.record, record, source: opened, request: request, isResumable: true)
     }

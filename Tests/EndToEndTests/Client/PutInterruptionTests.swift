@@ -100,7 +100,7 @@ struct PutInterruptionTests {
                 try again.expect(65)
                 #expect(try again.objects().map(\.name) == ["failed"])
                 #expect(try again.objects().last?.text("code") == "source-changed")
-                #expect(again.errors.contains("--restart"))
+                #expect(again.errors.contains("--restart") && again.errors.contains("(modification time)"))
             }
             try home.run("resume", "--json").expect(65)
             #expect(before == (proxy.bytesToServer, proxy.connections))

@@ -15,8 +15,9 @@ enum PutCommand {
 
             Uploads files. To a URL that ends in / they are posted, and the server chooses their
             URLs; else the one file is put there. Run the same command again and it goes on where
-            it stopped. Sizes take K M G T (powers of 1000) and KiB MiB GiB TiB (of 1024),
-            durations s m h d.
+            it stopped; a file whose size, modification time or inode has changed in between ('touch'
+            is enough) is not sent, unless --restart says so. Sizes take K M G T (powers of 1000)
+            and KiB MiB GiB TiB (of 1024), durations s m h d.
             """,
         options: ClientSettings.putOptions)
 
