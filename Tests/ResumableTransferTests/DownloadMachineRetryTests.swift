@@ -38,6 +38,17 @@ struct DownloadMachineRetryTests {
         #expect(machine.nextRequest()?.start == 40)
     }
 
+    @Test("a server that says not now is not asked again at once; one whose connection was lost is")
+    func refusedWait() {
+        var refused = DownloadMachine.sample { $0.delays = [0, 3] }
+        refused.answer(503, [:])
+        #expect(refused.wait == 3)
+        var lost = DownloadMachine.sample { $0.delays = [0, 3] }
+        _ = lost.nextRequest()
+        lost.interrupted(.connection)
+        #expect(lost.wait == 0)
+    }
+
     @Test("Retry-After is followed, up to the bound", arguments: [("7", 7.0), ("100000", 600), ("x", 3)])
     func retryAfter(value: String, seconds: Double) {
         var machine = DownloadMachine.sample { $0.delays = [3] }

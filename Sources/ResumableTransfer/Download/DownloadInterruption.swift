@@ -17,6 +17,11 @@ enum DownloadInterruption: Sendable, Hashable {
 }
 
 extension DownloadInterruption {
+    /// Whether the server said that it cannot serve the request now.
+    var isRefusal: Bool {
+        if case .status = self { true } else { false }
+    }
+
     init(_ failure: TransportFailure) {
         self =
             switch failure {

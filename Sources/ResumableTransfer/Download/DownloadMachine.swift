@@ -201,7 +201,8 @@ struct DownloadMachine: Sendable {
         guard reason != .unusableConnection, attempts <= retry.triesWithoutProgress else {
             return fail(.exhausted(lastReason: reason))
         }
-        pendingWait = (duration ?? retry.delay(before: attempts, random: random()), reason)
+        let wait = retry.delay(before: attempts, random: random(), isRefused: reason.isRefusal)
+        pendingWait = (duration ?? wait, reason)
         askAgain()
     }
 

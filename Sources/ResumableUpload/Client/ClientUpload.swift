@@ -165,7 +165,8 @@ public struct ClientUpload: Sendable {
         attempts += 1
         guard attempts <= retry.triesWithoutProgress else { return stop(.exhausted(lastReason: reason)) }
         self.phase = phase
-        pendingWait = (duration ?? retry.delay(before: attempts, random: random()), reason)
+        let wait = retry.delay(before: attempts, random: random(), isRefused: reason.isRefusal)
+        pendingWait = (duration ?? wait, reason)
     }
 
     /// Takes an offset that the server told; it never is smaller than one before.

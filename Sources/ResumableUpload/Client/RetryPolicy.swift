@@ -13,11 +13,16 @@ public struct RetryPolicy: Sendable, Hashable {
     public init() {}
 
     /// How long to wait before further try number `attempt`, the first being 1.
-    /// - Parameter random: in 0..<1.
-    public func delay(before attempt: Int, random: Double) -> Duration {
+    /// - Parameters:
+    ///   - random: in 0..<1.
+    ///   - isRefused: whether the server said that this is not the time: it is not asked again at once, but after half of
+    ///     the wait at least.
+    public func delay(before attempt: Int, random: Double, isRefused: Bool = false) -> Duration {
         guard let last = delays.last, attempt > 0 else { return .zero }
         let longest = attempt <= delays.count ? delays[attempt - 1] : last
-        return .milliseconds(Int64(max(0, longest) * random * 1000))
+        guard isRefused else { return .milliseconds(Int64(max(0, longest) * random * 1000)) }
+        let positive = longest > 0 ? longest : delays.first { $0 > 0 } ?? 0
+        return .milliseconds(Int64(positive * (0.5 + random / 2) * 1000))
     }
 
     /// How long `Retry-After` (RFC 9110 section 10.2.3) asks to wait, seconds or a date; `nil` where it is absent or

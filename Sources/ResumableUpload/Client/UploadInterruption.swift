@@ -17,3 +17,10 @@ public enum UploadInterruption: Sendable, Hashable {
     /// The upload's lifetime passed before it was complete.
     case expiry
 }
+
+extension UploadInterruption {
+    /// Whether the server said that it cannot serve the request now.
+    var isRefusal: Bool {
+        if case .status = self { true } else { false }
+    }
+}

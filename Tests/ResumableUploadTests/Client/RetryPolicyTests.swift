@@ -12,11 +12,20 @@ import Testing
         #expect(policy.delay(before: 4, random: 0) == .zero)
     }
 
+    @Test("a server that says not now is not asked again at once, but after half of a wait at least")
+    func refused() {
+        let policy = RetryPolicy()
+        let all = (1...8).map { policy.delay(before: $0, random: 1, isRefused: true) }
+        #expect(all == [1, 1, 2, 4, 8, 15, 30, 30].map { .seconds($0) })
+        #expect(policy.delay(before: 1, random: 0, isRefused: true) == .milliseconds(500))
+    }
+
     @Test("no waits at all are no waits")
     func none() {
         var policy = RetryPolicy()
         policy.delays = []
         #expect(policy.delay(before: 3, random: 1) == .zero)
+        #expect(policy.delay(before: 3, random: 1, isRefused: true) == .zero)
     }
 
     @Test(
