@@ -24,6 +24,13 @@ struct ProgressLineTests {
         #expect(text.hasSuffix("2 min 36 s left"))
     }
 
+    @Test("A line of a file has no bar, and loses nothing of a long name")
+    func plain() {
+        #expect(line().plainText == "big.bin   42 %  1.26 GB of 3.00 GB  11.2 MB/s  2 min 36 s left")
+        let name = String(repeating: "long-", count: 60)
+        #expect(line(name).plainText.hasPrefix(name + "   42 %"))
+    }
+
     @Test("What there is no room for goes in its order")
     func narrow() {
         #expect(line().text(columns: 50) == "big.bin   42 %  1.26 GB of 3.00 GB  11.2 MB/s")

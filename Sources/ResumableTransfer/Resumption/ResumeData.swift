@@ -47,6 +47,12 @@ public struct ResumeData: Sendable, Hashable {
         }
     }
 
+    /// The file that holds what a download to a file of its own has received, absolute; `nil` of anything else.
+    package var partialPath: String? {
+        guard case .download(let record) = record.content, let destination = record.destination else { return nil }
+        return destination.dropLast(PartialFile.lastComponent(destination).count) + record.partialName
+    }
+
     /// Bytes of the representation that need not be moved again, as far as is known.
     public var position: Int64 {
         switch record.content {

@@ -109,7 +109,8 @@ extension ClientSettings {
     ) { $0.restarts = true }
 
     private static let state = Option(
-        "state", "F", group: "State", "where to keep what is needed to go on\n($XDG_STATE_HOME/onward)"
+        "state", "F", group: "State",
+        "file for what is needed to go on (one for each transfer in\n$XDG_STATE_HOME/onward or ~/.local/state/onward)"
     ) { settings, value throws(OptionError) in
         settings.stateFile = try absolute(value)
     }

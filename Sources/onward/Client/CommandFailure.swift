@@ -23,7 +23,7 @@ extension CommandFailure {
     init(_ error: TransferError) {
         var message = error.message
         if let reason = error.response.flatMap({ ResponseReason.of($0) }) { message += " It says: \(reason)" }
-        if let underlying = error.underlying, !underlying.isEmpty { message += " (\(underlying))" }
+        if let underlying = error.underlying, !underlying.isEmpty { message += " (\(DisplayText.reason(underlying)))" }
         self.init(
             status: ExitStatus(error.code), code: error.code.rawValue, message: DisplayText.printable(message),
             response: error.status)

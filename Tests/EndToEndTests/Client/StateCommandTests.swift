@@ -34,7 +34,10 @@ struct StateCommandTests {
             #expect(object.text("kind") == "put" && object.text("method") == "PUT")
             #expect(object.text("state").map { $0 + ".state" } == home.stateNames.first)
             #expect(object.number("total") == 4_000_000)
-            #expect((object.number("sent") ?? 0) > 0 && object.number("acknowledged") != nil)
+            #expect((object.number("sent") ?? 0) > 0)
+            let acknowledged = try #require(object.number("acknowledged"))
+            #expect(text.output.contains("\(Int(Double(acknowledged) / 4_000_000 * 100)) %, "))
+            #expect(text.output.contains("of 4.00 MB acknowledged"))
             #expect(object.members["active"] as? Bool == false)
             // For its owner alone.
             var attributes = stat()
@@ -196,6 +199,28 @@ struct StateCommandTests {
             try home.run("cancel", precious).expect(74)
             #expect(FileManager.default.contents(atPath: precious) == Data("precious".utf8))
             #expect(server.published("a") == nil)
+        }
+    }
+
+    @Test("A directory for states that cannot be used: 74, and --state does without it")
+    func unusableDirectory() throws {
+        try withServer { server in
+            let home = try CommandHome()
+            let file = try home.file([1, 2, 3])
+            let command = ["put", file, server.url("/files/a")]
+            let blocked = try home.start(command, environment: ["XDG_STATE_HOME": file])
+            try blocked.expect(74)
+            #expect(blocked.errors.contains("cannot be used: Not a directory\n"))
+            #expect(blocked.errors.contains("--state") && !blocked.errors.contains("has to be yours"))
+            let elsewhere = try home.start(
+                command + ["--state", home.path + "/mine"], environment: ["XDG_STATE_HOME": file])
+            try elsewhere.expect(0)
+            mkdir(home.path + "/state", 0o700)
+            mkdir(home.states, 0o700)
+            chmod(home.states, 0o777)
+            let open = try home.run(command)
+            try open.expect(74)
+            #expect(open.errors.contains("has to be yours, and writable by nobody else"))
         }
     }
 

@@ -7,8 +7,9 @@ enum StatusCommand {
         explanation: """
             usage: onward status [--json]
 
-            Lists what is interrupted or under way, and how far it is. States that were put
-            elsewhere with --state are not among it.
+            Lists what is interrupted or under way, and how far it is: of an upload, what the
+            server has acknowledged; it may have more. States that were put elsewhere with
+            --state are not among it.
             """,
         options: ClientSettings.statusOptions)
 
@@ -65,7 +66,7 @@ enum StatusCommand {
 
         var text: String {
             let activity = isActive ? "  (running" + (process.map { ", process \($0)" } ?? "") + ")" : ""
-            return "\(name)  \(position.text)\(activity)\n    \(StateFile.subject(of: identity))"
+            return "\(name)  \(position.keptText)\(activity)\n    \(StateFile.subject(of: identity))"
         }
 
         var json: JSONLine {

@@ -12,6 +12,15 @@ enum DisplayText {
         return String(result)
     }
 
+    /// What the system says, without the name of the error: "No space left on device" of "ENOSPC (No space left on
+    /// device)". Any other text is left as it is.
+    static func reason(_ text: String) -> String {
+        guard text.hasSuffix(")"), let space = text.firstIndex(of: " "), text[space...].hasPrefix(" ("),
+            text[..<space].allSatisfy({ $0.isASCII && ($0.isUppercase || $0.isNumber) })
+        else { return text }
+        return String(text[space...].dropFirst(2).dropLast())
+    }
+
     private static func isObeyed(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator, .surrogate: true

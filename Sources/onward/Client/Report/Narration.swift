@@ -8,14 +8,15 @@ enum Narration {
         let url = DisplayText.printable(TransferURL.shown(identity.url))
         return switch identity.kind {
         case .put: "Sending \(name)\(size) to \(url)"
-        case .get: "Fetching \(url) to \(name)"
+        case .get: "Fetching \(url) to \(DisplayText.printable(identity.path))"
         }
     }
 
     static func interrupted(_ error: TransferError, retryIn: Duration) -> String {
         let seconds = retryIn.inSeconds
         let when = seconds < 0.5 ? "now" : "in \(Amount.duration(seconds))"
-        return "Interrupted: \(DisplayText.printable(error.message)) Trying again \(when)."
+        let reason = error.response.flatMap { ResponseReason.of($0) }.map { " It says: \($0)" } ?? ""
+        return "Interrupted: \(DisplayText.printable(error.message))\(reason) Trying again \(when)."
     }
 
     static func resumed(at position: TransferPosition) -> String { "Going on at \(position.text)." }
@@ -48,7 +49,19 @@ enum Narration {
     /// - Parameter reference: of the state; `nil` where nothing is kept.
     static func advice(_ position: TransferPosition, reference: String?) -> String {
         guard let reference else { return "Nothing is kept to go on with; the same command begins anew." }
-        return "\(position.text). Run the same command again to go on, or: onward resume \(shellWord(reference))"
+        return "\(position.keptText). Run the same command again to go on, or: onward resume \(shellWord(reference))"
+    }
+
+    /// What can be done with what is left of a transfer that ended for good.
+    static func kept(_ data: ResumeData, reference: String) -> String {
+        guard data.kind == .download else {
+            return "What was sent is kept: the same command tries to go on, --restart begins anew."
+        }
+        let place = data.partialPath.map { " in \(DisplayText.printable($0))" } ?? ""
+        return """
+            What was received is kept\(place).
+            The same command tries to go on, --restart begins anew, 'onward cancel \(shellWord(reference))' removes it.
+            """
     }
 
     /// A word as a shell has to be given it.

@@ -24,6 +24,9 @@ struct ProgressLine: Sendable, Hashable {
         return DisplayText.truncated(share, to: columns)
     }
 
+    /// The line for a file: all of it, without the bar.
+    var plainText: String { name + "  " + candidates[0].joined(separator: "  ") }
+
     /// From the one that says most.
     private var candidates: [[String]] {
         let bytes = total.map { "\(Amount.bytes(done)) of \(Amount.bytes($0))" } ?? Amount.bytes(done)

@@ -40,8 +40,13 @@ struct TransferPosition: Sendable, Hashable {
     }
 
     /// For people: "42 %, 1.26 GB of 3.00 GB".
-    var text: String {
-        guard let total else { return Amount.bytes(moved) }
-        return "\(Amount.share(moved, of: total)) %, \(Amount.bytes(moved)) of \(Amount.bytes(total))"
+    var text: String { text(of: moved) }
+
+    /// What need not be moved again, for people: "42 %, 1.26 GB of 3.00 GB acknowledged".
+    var keptText: String { text(of: kept) + (kind == .put ? " acknowledged" : "") }
+
+    private func text(of count: Int64) -> String {
+        guard let total else { return Amount.bytes(count) }
+        return "\(Amount.share(count, of: total)) %, \(Amount.bytes(count)) of \(Amount.bytes(total))"
     }
 }

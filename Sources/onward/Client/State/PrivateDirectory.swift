@@ -18,20 +18,28 @@ struct PrivateDirectory: Sendable {
 
     /// The directory for states, made with mode 0700 where it is missing.
     static func states() throws(CommandFailure) -> PrivateDirectory {
+        let states: PrivateDirectory
+        let isPrivate: Bool
         do throws(Errno) {
             try makeDirectories(statePath)
             let directory = try FileDescriptor.open(statePath, [.readOnly, .directory])
             let status = try directory.status()
-            guard status.owner == geteuid(), status.permissions & 0o022 == 0 else { throw .notPermitted }
-            return PrivateDirectory(path: statePath, descriptor: directory)
+            isPrivate = status.owner == geteuid() && status.permissions & 0o022 == 0
+            states = PrivateDirectory(path: statePath, descriptor: directory)
         } catch {
-            throw CommandFailure(
-                .inputOutput, "state-directory",
-                """
-                the directory \(statePath) for states cannot be used: \(error)
-                It has to be yours and writable by nobody else. XDG_STATE_HOME names another place.
-                """)
+            throw unusable("cannot be used: \(DisplayText.reason("\(error)"))")
         }
+        guard isPrivate else { throw unusable("has to be yours, and writable by nobody else") }
+        return states
+    }
+
+    private static func unusable(_ reason: String) -> CommandFailure {
+        CommandFailure(
+            .inputOutput, "state-directory",
+            """
+            the directory \(statePath) for states \(reason)
+            XDG_STATE_HOME names another place for all states, --state (put and get) one for this command's.
+            """)
     }
 
     /// The same where it is there; nothing is made.
@@ -47,7 +55,9 @@ struct PrivateDirectory: Sendable {
         do throws(Errno) {
             return PrivateDirectory(path: path, descriptor: try FileDescriptor.open(path, [.readOnly, .directory]))
         } catch {
-            throw CommandFailure(.inputOutput, "state-directory", "the directory \(path) cannot be used: \(error)")
+            throw CommandFailure(
+                .inputOutput, "state-directory",
+                "the directory \(path) cannot be used: \(DisplayText.reason("\(error)"))")
         }
     }
 
