@@ -45,7 +45,20 @@ enum Onward {
                onward check              verify the data directory of a server that is stopped
                onward version
 
-        Run the same command again and it goes on where it stopped.
+        Run the same command again and it goes on where it stopped. What put, get, resume,
+        status and cancel end with:
+
+          0   done
+          64  wrong usage
+          65  the source has changed since its upload began
+          66  no such source, or it cannot be opened; no such state
+          69  the server refused for good or lost what it had, or there is no such host
+          70  our fault
+          74  local input or output
+          75  not done for now: the same command goes on, or begins anew where nothing is
+              kept; or it is running already
+          77  the server does not allow it
+
         'onward COMMAND --help' lists the options.
         """
 }

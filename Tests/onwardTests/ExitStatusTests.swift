@@ -1,5 +1,7 @@
+import Foundation
 import HTTPSemantics
 import ResumableTransfer
+import SystemCalls
 import Testing
 
 @testable import onward
@@ -41,5 +43,33 @@ struct ExitStatusTests {
         let failure = CommandFailure(TransferError(.tooLarge, "It is too large.", response: response, underlying: "x"))
         #expect(failure.message == "It is too large. It says: Too ?[1mbig by far (x)")
         #expect(failure.status == .unavailable && failure.code == "too-large" && failure.response == 413)
+    }
+
+    @Test("What the system says stands there without the name of its error")
+    func systemReasons() {
+        let failure = CommandFailure(TransferError(.noSuchSource, "No.", underlying: "\(Errno.noSpace)"))
+        #expect(failure.message == "No. (No space left on device)")
+        for other in ["(x)", "TLS said (this)", "E2 (", "errno 200", ""] { #expect(DisplayText.reason(other) == other) }
+    }
+
+    @Test("The README has every code in the row of its status", arguments: TransferError.Code.allCases)
+    func documented(code: TransferError.Code) throws {
+        // No command cancels a transfer, or shuts the client of one down that goes on.
+        guard code != .cancelled && code != .shutDown else { return }
+        let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..")
+        let text = try String(contentsOf: root.appending(path: "README.md"), encoding: .utf8)
+        let row = text.split(separator: "\n").first { $0.hasPrefix("| \(onward.ExitStatus(code).rawValue) |") }
+        #expect(row?.contains("`\(code.rawValue)`") == true)
+    }
+
+    @Test("An interruption tells what the server says")
+    func interruption() {
+        let content = Array(#"{"title":"No","detail":"The disk is full."}"#.utf8)
+        let response = TransferResponse(
+            status: 507, fields: ["Content-Type": "application/problem+json"], content: content)
+        let error = TransferError(.serverUnavailable, "The server cannot go on now (507).", response: response)
+        #expect(
+            Narration.interrupted(error, retryIn: .milliseconds(700))
+                == "Interrupted: The server cannot go on now (507). It says: The disk is full. Trying again in 1 s.")
     }
 }

@@ -32,7 +32,9 @@ struct DownloadJob: Sendable {
             // The lock lasts as long as this.
             defer { withExtendedLifetime(state) {} }
             if settings.restarts { try await state.forget(settings, request, report) }
-            let run = TransferRun(state: state, options: settings.saved, report: report, signals: signals)
+            let run = TransferRun(
+                state: state, options: settings.saved, report: report, signals: signals,
+                areTriesChosen: settings.retries != nil)
             let client = try settings.client(for: report, keptBy: run)
             let status = await download(client, run)
             await client.shutDown()

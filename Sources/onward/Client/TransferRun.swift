@@ -6,10 +6,15 @@ struct TransferRun: Sendable {
     /// Nanoseconds after which a position that has moved on is kept again.
     private static let savePause: Int64 = 1_000_000_000
 
+    /// Further tries to find a host of which nothing has been heard, before its name is taken for wrong.
+    private static let triesForHost = 2
+
     let state: StateFile
     let options: SavedTransfer.Options
     let report: TransferReport
     let signals: SignalWatch
+    /// Whether the user said how often to try.
+    let areTriesChosen: Bool
 
     /// Runs `transfer` to its end.
     /// - Parameter redeem: makes data that is good for several uses of that which an error carries.
@@ -40,7 +45,18 @@ struct TransferRun: Sendable {
     ) async -> TransferError? {
         var kept = report.position.moved
         var keptAt = SystemClock.monotonicNanoseconds()
+        var misses = 0
         for await event in transfer.events {
+            if case .interrupted(let error, _) = event, error.code == .hostNotFound, !areTriesChosen,
+                transfer.checkpoint == nil
+            {
+                misses += 1
+                if misses > TransferRun.triesForHost {
+                    _ = await transfer.pause()
+                    keep(nil)
+                    return error
+                }
+            }
             report.take(event)
             switch event {
             case .checkpoint(let data):
@@ -82,13 +98,15 @@ struct TransferRun: Sendable {
     func tell(_ error: TransferError) -> ExitStatus {
         var failure = CommandFailure(error)
         let isKept = error.resumeData != nil
+        // A name that is wrong stays so.
+        if !isKept, error.code == .hostNotFound { failure.status = .unavailable }
         if isKept, let reason = state.saveFailure {
             failure = CommandFailure(
                 .inputOutput, "state-unusable",
                 "\(failure.message) What is needed to go on could not be saved: \(reason)")
             return report.ended(failure)
         }
-        return report.ended(failure, advice: advice(failure, isKept: isKept))
+        return report.ended(failure, advice: advice(failure, kept: error.resumeData))
     }
 
     /// What can be done about a source that is another one than before.
@@ -97,7 +115,8 @@ struct TransferRun: Sendable {
         return "Nothing was sent. --restart begins anew, 'onward cancel \(reference)' forgets it."
     }
 
-    private func advice(_ failure: CommandFailure, isKept: Bool) -> String? {
+    private func advice(_ failure: CommandFailure, kept: ResumeData?) -> String? {
+        let isKept = kept != nil
         switch failure.status {
         case .tryAgain: return Narration.advice(report.position, reference: isKept ? state.reference : nil)
         case .sourceChanged:
@@ -109,7 +128,7 @@ struct TransferRun: Sendable {
         case .unavailable where failure.code == TransferError.Code.resumptionUnsupported.rawValue:
             return "Try again without --careful and --append-size: they need a server that can resume."
         case .unavailable, .inputOutput:
-            return isKept ? "What was sent is kept: the same command tries to go on, --restart begins anew." : nil
+            return kept.map { Narration.kept($0, reference: state.reference) }
         default: return nil
         }
     }

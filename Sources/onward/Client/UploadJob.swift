@@ -39,7 +39,9 @@ struct UploadJob: Sendable {
             defer { withExtendedLifetime(state) {} }
             let source = try Self.source(identity.path)
             if settings.restarts { try await state.forget(settings, request, report) }
-            let run = TransferRun(state: state, options: settings.saved, report: report, signals: signals)
+            let run = TransferRun(
+                state: state, options: settings.saved, report: report, signals: signals,
+                areTriesChosen: settings.retries != nil)
             let client = try settings.client(for: report, keptBy: run)
             let status = await upload(source, client, run)
             await client.shutDown()
@@ -54,7 +56,10 @@ struct UploadJob: Sendable {
         let upload: Upload
         do throws(CommandFailure) {
             let data = try run.state.load()?.resumeData
-            report.begin(identity, kept: data?.position ?? 0, total: data?.total, reference: run.state.reference)
+            let isKept = data != nil || !settings.isPlain
+            report.begin(
+                identity, kept: data?.position ?? 0, total: data?.total,
+                reference: isKept ? run.state.reference : nil)
             upload = try prepare(client, data, source)
         } catch {
             return report.ended(error, advice: error.status == .sourceChanged ? run.unsentAdvice : nil)
@@ -73,7 +78,14 @@ struct UploadJob: Sendable {
     }
 
     private static func source(_ path: String) throws(CommandFailure) -> FileSource {
-        do throws(TransferError) { return try FileSource(path: path) } catch { throw CommandFailure(error) }
+        do throws(TransferError) {
+            return try FileSource(path: path)
+        } catch {
+            var failure = CommandFailure(error)
+            // One that cannot be opened is as good as none (sysexits.h: EX_NOINPUT).
+            failure.status = .noSource
+            throw failure
+        }
     }
 
     private func prepare(

@@ -148,6 +148,42 @@ struct GetTests {
             try missing.expect(69)
             #expect(try missing.objects().last?.name == "failed")
             try home.run("get", "--retries", "0", "http://127.0.0.1:1/x", "-o", home.path + "/x").expect(75)
+            let nowhere = try home.run("get", "--json", server.url("/files/missing"), "-o", home.path + "/no/place")
+            try nowhere.expect(74)
+            #expect(try nowhere.objects().map { $0.text("code") } == ["destination-unusable"])
+            #expect(nowhere.errors.contains(home.path + "/no/place"))
+            try home.run("get", server.url("/files/missing"), "-o", home.path + "/x/").expect(74)
         }
+    }
+
+    @Test("The path is told to which a file goes")
+    func told() throws {
+        try withServer { server in
+            try publish(server)
+            let home = try CommandHome()
+            let run = try home.run("get", server.url("/files/a.bin"), "-o", home.path + "/b.bin")
+            try run.expect(0)
+            #expect(run.errors.contains("Fetching \(server.url("/files/a.bin")) to \(home.path)/b.bin\n"))
+        }
+    }
+
+    @Test("What ends for good tells where what was received lies, and how to be rid of it")
+    func refusedLater() throws {
+        let server = try ScriptedServer { request, reply in
+            if request.fields.contains("Range") { return try reply.respond(451) }
+            try reply.begin(200, ["Content-Length": "6000000", "ETag": "\"a\""])
+            try reply.send(raw: [UInt8](Self.bytes[..<1_000_000]))
+            reply.close()
+        }
+        let home = try CommandHome()
+        let run = try home.run("get", server.url + "/a", "-o", home.path + "/b.bin")
+        try run.expect(69)
+        let names = try FileManager.default.contentsOfDirectory(atPath: home.path)
+        let part = try #require(names.first { $0.hasSuffix(".part") })
+        #expect(run.errors.contains("What was received is kept in \(home.path)/\(part)."))
+        let state = String(try #require(home.stateNames.first).dropLast(".state".count))
+        #expect(run.errors.contains("'onward cancel \(state)'"))
+        try home.run("cancel", state).expect(0)
+        #expect(try !FileManager.default.contentsOfDirectory(atPath: home.path).contains(part))
     }
 }

@@ -37,6 +37,12 @@ struct PutTests {
             #expect(last.number("sent") == 2_000_000 && last.number("acknowledged") == 2_000_000)
             #expect(last.number("status") == 201)
             #expect(last.text("location") == server.url("/files/a.bin"))
+            let lines = run.output.split(separator: "\n")
+            #expect(zip(lines, lines.dropFirst()).allSatisfy { $0 != $1 }, "\(run.output)")
+            #expect(events.first?.text("state")?.hasPrefix("big.bin-") == true)
+            let plain = try home.run("put", "--json", "--plain", home.path + "/big.bin", server.url("/files/b.bin"))
+            try plain.expect(0)
+            #expect(try plain.objects().first?.isNull("state") == true)
         }
     }
 
@@ -134,7 +140,7 @@ struct PutTests {
             (["put", "--token-file", file, file, "http://me:pw@127.0.0.1:1/x"], "--token-file"),
             (["get"], "URL"), (["get", url, "extra"], "extra"), (["get", "http://127.0.0.1:1/"], "-o"),
             (["get", url, "-o"], "value"), (["get", url, "-o", "-"], "standard output"),
-            (["get", url, "-o", "/no/such/place/x"], "/no/such/place"), (["get", "--digest", url], "--digest"),
+            (["get", "--digest", url], "--digest"),
             (["resume", "a", "b"], "'b'"), (["resume", "--restart"], "--restart"), (["status", "x"], "'x'"),
             (["cancel"], "STATE"), (["cancel", "a", "b"], "'b'"),
         ]
@@ -159,6 +165,25 @@ struct PutTests {
         }
     }
 
+    /// A file that this user cannot read; root can read all but few.
+    private func unreadableFile(_ home: CommandHome) throws -> String {
+        guard geteuid() != 0 else { return "/proc/sys/vm/compact_memory" }
+        let file = try home.file([1], "secret")
+        chmod(file, 0)
+        return file
+    }
+
+    @Test("A host that is not there, and nothing to go on with: 69 after three tries")
+    func noHost() throws {
+        let home = try CommandHome()
+        let run = try home.run("put", "--json", try home.file([1]), "http://no-such-host.invalid/x")
+        try run.expect(69)
+        let events = try run.objects()
+        #expect(events.map(\.name) == ["started", "interrupted", "interrupted", "failed"])
+        #expect(events.last?.text("code") == "host-not-found")
+        #expect(home.stateNames == [])
+    }
+
     @Test("Endings have their statuses: no source, no token file, refused, not allowed, unreachable")
     func statuses() throws {
         let home = try CommandHome()
@@ -180,6 +205,7 @@ struct PutTests {
         try failure(66, "no-such-source", home.path + "/missing", server.url + "/201")
         try failure(66, "no-such-source", home.path + "/nowhere/missing", server.url + "/201")
         try failure(66, "no-such-source", home.path, server.url + "/201")
+        try failure(66, "source-unavailable", try unreadableFile(home), server.url + "/201")
         try failure(74, "token-file", "--token-file", home.path + "/missing", file, server.url + "/201")
         try failure(64, "token-file", "--token-file", try home.file([0x20, 0x0A], "empty"), file, server.url + "/201")
         try failure(74, "cacert", "--cacert", home.path + "/missing", file, server.url + "/201")

@@ -2,8 +2,8 @@
 enum GetCommand {
     private struct Plan: Sendable {
         var url: TransferURL
-        /// Absolute.
-        var path: String
+        /// As it was named, or under the URL's own name in the directory that was.
+        var output: String
     }
 
     private static let command = ClientCommand(
@@ -19,11 +19,16 @@ enum GetCommand {
 
     static func run(_ arguments: [String]) -> ExitStatus {
         command.run(arguments, check: check) { plan, settings, report, signals in
-            guard !AbsolutePath.isDirectory(plan.path) else {
+            func unusable(_ reason: String) -> ExitStatus {
+                let output = DisplayText.printable(plan.output)
                 return report.ended(
-                    CommandFailure(.inputOutput, "destination-unusable", "\(plan.path) is a directory"))
+                    CommandFailure(.inputOutput, "destination-unusable", "'\(output)' \(reason)"))
             }
-            return await DownloadJob(plan.url, to: plan.path, settings).run(report, signals)
+            guard let path = AbsolutePath.of(plan.output) else {
+                return unusable("lies in a directory that is not there")
+            }
+            guard !AbsolutePath.isDirectory(path) else { return unusable("is a directory") }
+            return await DownloadJob(plan.url, to: path, settings).run(report, signals)
         }
     }
 
@@ -43,9 +48,6 @@ enum GetCommand {
             }
             output += (output.hasSuffix("/") ? "" : "/") + name
         }
-        guard let path = AbsolutePath.of(output) else {
-            throw OptionError("'\(output)' lies in a directory that is not there")
-        }
-        return Plan(url: url, path: path)
+        return Plan(url: url, output: output)
     }
 }

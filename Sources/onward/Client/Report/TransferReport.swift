@@ -21,6 +21,8 @@ final class TransferReport: Sendable {
         var identity: TransferIdentity?
         var position = TransferPosition(kind: .put)
         var reference: String?
+        /// Of the last line for a program.
+        var told: TransferPosition?
         var start = 0.0
         var startPosition: Int64 = 0
         var meter = RateMeter()
@@ -56,8 +58,8 @@ final class TransferReport: Sendable {
     /// A transfer is about to start.
     /// - Parameters:
     ///   - kept: bytes that an earlier run has moved.
-    ///   - reference: what its state is called.
-    func begin(_ identity: TransferIdentity, kept: Int64, total: Int64?, reference: String) {
+    ///   - reference: what its state is called; `nil` where none will be kept.
+    func begin(_ identity: TransferIdentity, kept: Int64, total: Int64?, reference: String?) {
         state.withLock { state in
             state = State(line: state.line)
             state.identity = identity
@@ -73,7 +75,7 @@ final class TransferReport: Sendable {
         state.withLock { state in
             state.position.take(event)
             switch style {
-            case .json: tellProgram(event, state)
+            case .json: tellProgram(event, &state)
             case .terminal, .lines: tellPerson(event, &state)
             case .quiet: break
             }
@@ -173,16 +175,20 @@ final class TransferReport: Sendable {
 
     // MARK: For programs
 
-    private func tellProgram(_ event: TransferEvent, _ state: State) {
+    private func tellProgram(_ event: TransferEvent, _ state: inout State) {
         guard let identity = state.identity else { return }
         var line: JSONLine
-        func begin(_ name: String) -> JSONLine { JSONLine([("event", .text(name))] + state.position.members) }
+        let position = state.position
+        func begin(_ name: String) -> JSONLine { JSONLine([("event", .text(name))] + position.members) }
+        let told = state.told
         switch event {
         case .started:
             line = begin("started")
             Self.appendSubject(&line, identity)
             line.append("state", state.reference)
-        case .progress, .received: line = begin("progress")
+        case .progress, .received:
+            guard told != position else { return }
+            line = begin("progress")
         case .interrupted(let error, let retryIn):
             line = begin("interrupted")
             line.append("code", error.code.rawValue)
@@ -193,6 +199,7 @@ final class TransferReport: Sendable {
             line.append("at", offset)
         case .informational, .checkpoint, .completed, .failed: return
         }
+        state.told = position
         Console.output(line.text)
     }
 
@@ -244,7 +251,7 @@ final class TransferReport: Sendable {
         case .lines:
             guard now - state.lastLine >= Self.linePause else { return }
             state.lastLine = now
-            Console.error(line.text(columns: 200))
+            Console.error(line.plainText)
         case .json, .quiet: break
         }
     }
