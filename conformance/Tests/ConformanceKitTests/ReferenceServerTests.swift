@@ -23,7 +23,7 @@ struct ReferenceServerTests {
     @Test("Limits that are small and large enough to be passed are respected and judged")
     func limited() async throws {
         let limits = [
-            ("max-size", Int64(100_000)), ("max-append-size", 50_000), ("min-append-size", 20), ("max-age", 3),
+            ("max-size", Int64(100_000)), ("max-append-size", 50_000), ("min-append-size", 20), ("max-age", 600),
         ]
         let report = try await Self.run(nil, only: ["4.1.4/*", "4.2/*", "4.4/*"], limits: limits)
         for result in report.results {
