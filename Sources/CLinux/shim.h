@@ -12,8 +12,8 @@ extern const char *strerrorname_np(int number);
 extern int pthread_setname_np(unsigned long thread, const char *name);
 extern int pthread_getname_np(unsigned long thread, char *name, size_t size);
 
-/* <linux/sockios.h>, <bits/poll.h> */
-enum { ONWARD_SIOCOUTQ = 0x5411, ONWARD_POLLRDHUP = 0x2000 };
+/* <bits/poll.h> */
+enum { ONWARD_POLLRDHUP = 0x2000 };
 /* <sched.h> */
 enum { ONWARD_SCHED_BATCH = 3 };
 /* <linux/fs.h> */

@@ -79,11 +79,8 @@ public struct SocketOutput: Sendable {
         return poll(&entry, 1, 0) == 1
     }
 
-    /// Bytes that the peer has not taken; `nil` where that cannot be told (unix(7), tcp(7): `SIOCOUTQ`).
-    public func untakenBytes() -> Int32? {
-        var count: Int32 = 0
-        return ioctl(descriptor, UInt(ONWARD_SIOCOUTQ), &count) == 0 ? count : nil
-    }
+    /// Bytes that the peer has not taken; `nil` where that cannot be told.
+    public func untakenBytes() -> Int32? { SocketState(descriptor: descriptor).unacknowledgedOutput }
 
     /// Milliseconds since data last went out on a TCP connection; `nil` where that cannot be told.
     public func millisecondsSinceLastSend() -> UInt32? {

@@ -57,13 +57,13 @@ struct CheckCommand {
     }
 
     private func printDigest(_ name: PublishedName, _ digest: [UInt8]) {
-        let hexadecimal = digest.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
         if settings.isJSON {
             output([
-                ("event", .text("digest")), ("sha-256", .text(hexadecimal)), ("path", .text("files/" + name.path)),
+                ("event", .text("digest")), ("sha-256", .text(digest.hexadecimal)),
+                ("path", .text("files/" + name.path)),
             ])
         } else {
-            Console.output("\(hexadecimal)  files/\(DisplayText.printable(name.path))")
+            Console.output("\(digest.hexadecimal)  files/\(DisplayText.printable(name.path))")
         }
     }
 

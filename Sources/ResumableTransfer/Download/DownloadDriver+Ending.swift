@@ -1,7 +1,6 @@
 import Digests
 import Foundation
 import HTTPSemantics
-import Synchronization
 import SystemCalls
 
 extension DownloadDriver {
@@ -126,13 +125,4 @@ extension PartialFile {
         }
         return digests.allSatisfy { $0.0.finalized() == $0.expected }
     }
-}
-
-/// Tells work on another thread to stop.
-private final class StopFlag: Sendable {
-    private let flag = Atomic(false)
-
-    var isRaised: Bool { flag.load(ordering: .relaxed) }
-
-    func raise() { flag.store(true, ordering: .relaxed) }
 }

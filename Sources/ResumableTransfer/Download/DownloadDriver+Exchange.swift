@@ -156,7 +156,6 @@ extension DownloadDriver {
     // MARK: Requests
 
     private func outgoingRequest(for request: DownloadRequest) async throws(TransferError) -> TransferRequest {
-        let configuration = core.configuration
         let uri =
             switch request.resource {
             case .target: plan.request.uri
@@ -164,34 +163,18 @@ extension DownloadDriver {
             }
         let own = Fields(
             plan.request.fields.filter { !Fields.belongsToTransfer($0.name) }.map { ($0.name, $0.value) })
-        var fields = configuration.fields.merging(own).merging(request.fields)
-        guard request.carriesCredentials, let target = RequestURI(plan.request.uri),
-            RequestURI(uri)?.hasSameOrigin(as: target) == true
-        else {
-            fields.remove("Host")
-            return TransferRequest(uri, fields: fields.withoutSecrets)
-        }
-        if let credentials = target.basicCredentials, !fields.contains("Authorization") {
-            fields.append("Authorization", credentials)
-        }
-        let outgoing = TransferRequest(uri, fields: fields)
-        guard let authorize = configuration.authorize else { return outgoing }
-        let task = Task {
-            var authorized = outgoing
-            try await authorize(&authorized)
-            return authorized
-        }
-        let result = await control.interruptible(by: { task.cancel() }, while: { await task.result })
-        switch result {
-        case .success(var authorized):
-            authorized.method = .get
-            for name in ["Range", "If-Range"] { authorized.fields.remove(name) }
-            authorized.fields = authorized.fields.merging(request.fields)
-            return authorized
-        case .failure(let failure):
-            throw control.stop.map { error(of: $0) }
-                ?? TransferError(
-                    .authorizationFailed, "The request could not be authorised.", underlying: "\(failure)")
+        let fields = core.configuration.fields.merging(own).merging(request.fields)
+        do {
+            return try await core.outgoing(
+                TransferRequest(uri, fields: fields), carriesCredentials: request.carriesCredentials,
+                target: plan.request.uri, control: control
+            ) { authorized in
+                authorized.method = .get
+                for name in ["Range", "If-Range"] { authorized.fields.remove(name) }
+                authorized.fields = authorized.fields.merging(request.fields)
+            }
+        } catch {
+            throw control.stop.map { self.error(of: $0) } ?? error
         }
     }
 

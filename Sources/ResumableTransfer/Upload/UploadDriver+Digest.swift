@@ -1,6 +1,5 @@
 import Digests
 import HTTPSemantics
-import Synchronization
 
 extension UploadDriver {
     /// The value of `Repr-Digest` for the whole source; `nil` where its length is unknown, for then it can perhaps not
@@ -42,13 +41,4 @@ extension UploadDriver {
         }
         return .success(digest.finalized())
     }
-}
-
-/// Tells work on another thread to stop.
-private final class StopFlag: Sendable {
-    private let flag = Atomic(false)
-
-    var isRaised: Bool { flag.load(ordering: .relaxed) }
-
-    func raise() { flag.store(true, ordering: .relaxed) }
 }

@@ -108,39 +108,20 @@ extension UploadDriver {
     // MARK: Requests
 
     private func outgoingRequest(for request: ClientRequest) async throws(TransferError) -> TransferRequest {
-        let configuration = core.configuration
         let uri =
             switch request.resource {
             case .target: plan.request.uri
             case .upload(let uri), .other(let uri): uri
             }
-        var fields = configuration.fields.merging(plan.request.fields.fieldsOfEveryRequest).merging(request.fields)
-        // Resume data may name a resource of another origin, too.
-        guard request.carriesCredentials, let target = RequestURI(plan.request.uri),
-            RequestURI(uri)?.hasSameOrigin(as: target) == true
-        else {
-            fields.remove("Host")
-            return TransferRequest(uri, method: request.method, fields: fields.withoutSecrets)
-        }
-        if let credentials = target.basicCredentials, !fields.contains("Authorization") {
-            fields.append("Authorization", credentials)
-        }
-        let outgoing = TransferRequest(uri, method: request.method, fields: fields)
-        guard let authorize = configuration.authorize else { return outgoing }
-        let task = Task {
-            var authorized = outgoing
-            try await authorize(&authorized)
-            return authorized
-        }
-        let result = await control.interruptible(by: { task.cancel() }, while: { await task.result })
-        switch result {
-        case .success(var authorized):
-            authorized.method = request.method
-            return authorized
-        case .failure(let error):
-            throw stopError
-                ?? TransferError(
-                    .authorizationFailed, "The request could not be authorised.", underlying: "\(error)")
+        let own = plan.request.fields.fieldsOfEveryRequest
+        let fields = core.configuration.fields.merging(own).merging(request.fields)
+        do {
+            return try await core.outgoing(
+                TransferRequest(uri, method: request.method, fields: fields),
+                carriesCredentials: request.carriesCredentials, target: plan.request.uri, control: control
+            ) { $0.method = request.method }
+        } catch {
+            throw stopError ?? error
         }
     }
 

@@ -28,7 +28,7 @@ public final class TokenAuthorizer: Authorizer {
         guard lines.count == 1, let token = Self.bearerToken(lines[0]) else { throw Self.invalid }
         let digest = TokenList.digest(token)
         guard let known = list.withLock({ $0.token(withDigest: digest) }) else { throw Self.invalid }
-        return Identity(principal: known.name, credential: digest.hexadecimal)
+        return Identity(principal: known.name, credential: known.credential)
     }
 
     public func refusal(
@@ -36,7 +36,7 @@ public final class TokenAuthorizer: Authorizer {
     ) -> AuthorizationRefusal? {
         if identity == .anonymous { return allowsPublicReading && operation == .read ? nil : Self.missing }
         let tokens = list.withLock { $0.tokens }
-        guard let token = tokens.first(where: { $0.digest.hexadecimal == identity.credential }),
+        guard let token = tokens.first(where: { $0.credential == identity.credential }),
             token.name == identity.principal
         else { return Self.invalid }
         if operation == .read && allowsPublicReading { return nil }

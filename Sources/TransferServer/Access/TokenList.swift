@@ -1,5 +1,6 @@
 import Digests
 import HTTPSemantics
+import UploadStorage
 
 /// The tokens that a server knows: the content of a token file.
 ///
@@ -19,6 +20,8 @@ public struct TokenList: Sendable, Hashable {
         let name: String
         /// SHA-256 of the token; the token itself is not kept.
         let digest: [UInt8]
+        /// The digest as text, which ``Identity/credential`` is.
+        let credential: String
         let scopes: Set<TokenScope>
         /// Decoded segments of the paths below which it counts; none: everywhere.
         let prefixes: [[String]]
@@ -71,7 +74,9 @@ public struct TokenList: Sendable, Hashable {
             throw Reason(text: "another line has the same token")
         }
         tokens.append(
-            Token(name: name, digest: digest, scopes: scopes ?? Set(TokenScope.allCases), prefixes: prefixes))
+            Token(
+                name: name, digest: digest, credential: digest.hexadecimal, scopes: scopes ?? Set(TokenScope.allCases),
+                prefixes: prefixes))
     }
 
     // The texts of errors never show a token: they end in logs.

@@ -235,7 +235,6 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         let reply = state.complete(reply)
         guard case .bytes(let content) = reply.content else { return .NO }
         var fields = reply.fields
-        fields.set("Date", HTTPDate(secondsSinceEpoch: SystemClock.realtimeSeconds()).serialized)
         if !reply.status.forbidsContent { fields.set("Content-Length", "\(content.count)") }
         fields.set("Connection", "close")
         let head = ResponseHead(status: reply.status, fields: fields)
@@ -250,10 +249,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
     }
 
     private func queue(_ reply: Reply, _ state: RequestState, on connection: RequestConnection) -> MHD_Result {
-        var reply = state.complete(reply)
-        // By our clock, which libmicrohttpd's may be behind: a Last-Modified of now must not be later (RFC 9110 section
-        // 8.8.2.1).
-        reply.fields.set("Date", HTTPDate(secondsSinceEpoch: SystemClock.realtimeSeconds()).serialized)
+        let reply = state.complete(reply)
         state.stage = .queued
         guard let response = OutgoingResponse(reply, isSecure: connection.entry.credentials != nil) else { return .NO }
         guard connection.queue(response, status: reply.status) else { return .NO }

@@ -56,6 +56,9 @@ final class RequestState {
         sent = head?.method == .head ? 0 : reply.contentLength
         var reply = reply
         for field in responseFields { reply.fields.append(field.name, field.value) }
+        // By our clock, which libmicrohttpd's may be behind: a Last-Modified of now must not be later (RFC 9110 section
+        // 8.8.2.1).
+        reply.fields.set("Date", HTTPDate(secondsSinceEpoch: SystemClock.realtimeSeconds()).serialized)
         return reply
     }
 

@@ -36,16 +36,6 @@ final class TLSFixture {
         else { throw WireFailure.system(.current) }
     }
 
-    /// Asks the server to read its files again and waits until it says how that went.
-    func reload() throws {
-        let before = server.log.utf8.count
-        server.process.kill(SIGHUP)
-        _ = try server.process.awaitErrorOutput { text -> Bool? in
-            let news = text.dropFirst(min(before, text.count))
-            return news.contains("was read again") || news.contains("stays as it was") ? true : nil
-        }
-    }
-
     func path(_ name: String) -> String { directory.path + "/" + name }
 
     func write(_ bytes: [UInt8], as name: String) throws -> String {

@@ -115,13 +115,13 @@ struct TLSTests {
         let other = try SelfSignedCertificate()
         try fixture.install(other)
         #expect(try fixture.run(fixture.url + "/healthz").ending == .exited(0))
-        try fixture.reload()
+        try fixture.server.reload()
         #expect(try fixture.run(fixture.url + "/healthz", trusting: other.certificate).ending == .exited(0))
         // CURLE_PEER_FAILED_VERIFICATION
         #expect(try fixture.run(fixture.url + "/healthz").ending == .exited(60))
         // What cannot be used changes nothing.
         try fixture.spoilKey()
-        try fixture.reload()
+        try fixture.server.reload()
         #expect(fixture.server.log.contains("the certificate stays as it was"))
         #expect(try fixture.run(fixture.url + "/healthz", trusting: other.certificate).ending == .exited(0))
         // The upload that began before goes on.

@@ -1,5 +1,4 @@
 import FoundationEssentials
-import Glibc
 import Testing
 
 /// A server that asks for tokens, and the file with these.
@@ -25,12 +24,7 @@ final class TokenFixture {
     /// Gives the server other tokens and waits until it knows them, or says why not.
     func reload(_ tokens: String) throws {
         try Self.write(tokens, to: path)
-        let before = server.log.utf8.count
-        server.process.kill(SIGHUP)
-        _ = try server.process.awaitErrorOutput { text -> Bool? in
-            let news = text.dropFirst(min(before, text.count))
-            return news.contains("was read again") || news.contains("stay as they were") ? true : nil
-        }
+        try server.reload()
     }
 }
 

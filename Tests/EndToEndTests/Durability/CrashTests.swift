@@ -51,16 +51,7 @@ struct CrashTests {
         try server.crash()
         // Nobody changes anything now.
         try world.inspectFiles()
-        let restarted: Bool? = try Deadline.poll(within: .seconds(10)) {
-            do {
-                try server.restart()
-                return true
-            } catch  where server.log.contains("cannot listen on") {
-                // Another test's connection may have been given the port for a moment.
-                return nil
-            }
-        }
-        if restarted == nil { throw WireFailure.server("no restart: \(server.log)") }
+        try server.restartOnItsPort(within: .seconds(10))
     }
 
     @Test("OFF-10 CRE-15: a server that is asked to stop keeps all that has arrived, and does not wait for clients")

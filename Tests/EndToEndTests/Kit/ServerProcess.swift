@@ -52,6 +52,30 @@ final class ServerProcess {
         port = try Self.awaitListening(process)
     }
 
+    /// As ``restart(_:)``, for as long as a connection of somebody else has been given the port for a moment.
+    func restartOnItsPort(within limit: Duration) throws {
+        let restarted: Bool? = try Deadline.poll(within: limit) {
+            do {
+                try restart()
+                return true
+            } catch  where log.contains("cannot listen on") {
+                return nil
+            }
+        }
+        if restarted == nil { throw WireFailure.server("no restart: \(log)") }
+    }
+
+    /// Asks it to read its files again, and waits until it says how that went.
+    func reload() throws {
+        let before = log.utf8.count
+        process.kill(SIGHUP)
+        _ = try process.awaitErrorOutput { text -> Bool? in
+            let news = text.dropFirst(min(before, text.count))
+            return ["was read again", "stay as they were", "stays as it was"].contains { news.contains($0) }
+                ? true : nil
+        }
+    }
+
     /// Starts a process that is expected to end by itself, such as one with bad options.
     static func run(_ arguments: [String], environment: [String: String] = [:]) throws -> ChildProcess {
         try ChildProcess(ExecutableLocation.onward(), ["serve"] + arguments, environment: environment)

@@ -67,16 +67,7 @@ struct SoakTests {
         } else {
             try server.crash()
         }
-        let restarted: Bool? = try Deadline.poll(within: .seconds(20)) {
-            do {
-                try server.restart()
-                return true
-            } catch  where server.log.contains("cannot listen on") {
-                // A connection of somebody else may have been given the port for a moment.
-                return nil
-            }
-        }
-        if restarted == nil { throw WireFailure.server("no restart: \(server.log)") }
+        try server.restartOnItsPort(within: .seconds(20))
     }
 
     /// What the server holds when nobody is there.
