@@ -13,7 +13,7 @@ run: build-packages ## build in release mode and serve on 127.0.0.1:8080, data i
 
 test: test-packages ## build and run every test
 	$(SWIFT) build --build-tests
-	$(SWIFT) test --skip-build $(TESTFLAGS)
+	SWIFT=$(SWIFT) scripts/run-tests $(TESTFLAGS)
 
 demo: build-packages ## half a minute: an upload that is cut and killed, goes on, and comes back whole
 	$(SWIFT) build -c release --product onward
@@ -25,17 +25,17 @@ build: build-packages ## build everything in release mode
 test-thread: test-packages ## the tests under ThreadSanitizer
 	$(SWIFT) build --build-tests --sanitize thread --scratch-path .build/thread
 	TSAN_OPTIONS="halt_on_error=1" \
-	  $(SWIFT) test --skip-build --sanitize thread --scratch-path .build/thread $(TESTFLAGS)
+	  SWIFT=$(SWIFT) scripts/run-tests --sanitize thread --scratch-path .build/thread $(TESTFLAGS)
 
 test-address: test-packages ## the tests under AddressSanitizer
 	$(SWIFT) build --build-tests --sanitize address --scratch-path .build/address
 	ASAN_OPTIONS="detect_leaks=0" \
-	  $(SWIFT) test --skip-build --sanitize address --scratch-path .build/address $(TESTFLAGS)
+	  SWIFT=$(SWIFT) scripts/run-tests --sanitize address --scratch-path .build/address $(TESTFLAGS)
 
 soak: test-packages ## ten minutes of everything at once with 200 clients
 	$(SWIFT) build --build-tests
 	ONWARD_SOAK_SECONDS=$${ONWARD_SOAK_SECONDS:-600} ONWARD_SOAK_CLIENTS=$${ONWARD_SOAK_CLIENTS:-200} \
-	  $(SWIFT) test --skip-build --filter SoakTests
+	  SWIFT=$(SWIFT) scripts/run-tests --filter SoakTests
 
 test-power-loss: build-packages ## ONWARD_HISTORIES (5000) lives of a store, each cut off a dozen times; ONWARD_SEED
 	$(SWIFT) build -c release --product PowerLoss
