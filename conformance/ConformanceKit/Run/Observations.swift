@@ -19,8 +19,8 @@ final class Observations: WireObserver {
     }
 
     private var violations: [Rule: [String]] = [:]
-    /// The highest offset told of an upload, by its place.
-    private var offsets: [Endpoint: Int64] = [:]
+    /// The offsets told of an upload, by its place: each higher than those before it, with its time of arrival.
+    private var offsets: [Endpoint: [(value: Int64, arrivedAt: Int64)]] = [:]
     /// Whether there was anything to look at.
     private(set) var responses = 0
 
@@ -102,19 +102,25 @@ final class Observations: WireObserver {
             else { return }
             upload = found
         }
+        // Of requests under way at once nobody knows which was answered first.
+        var told = offsets[upload] ?? []
+        var floor = told.last { $0.arrivedAt < response.requestedAt }?.value ?? 0
+        func look(at offset: Int64, in carrier: String, arrivedAt: Int64) {
+            if offset < floor {
+                record(.offsetDecrease, "Upload-Offset: \(offset) in \(carrier) after \(floor) had been told")
+            }
+            floor = max(floor, offset)
+            if offset > told.last?.value ?? 0 { told.append((offset, arrivedAt)) }
+        }
         for interim in response.announcements {
-            if let offset = interim.integer("Upload-Offset") { observe(offset, of: upload, "a 104") }
+            if let offset = interim.integer("Upload-Offset") {
+                look(at: offset, in: "a 104", arrivedAt: interim.arrivedAt)
+            }
         }
-        guard [200, 201, 202, 204, 409].contains(response.status) else { return }
-        if let offset = response.integer("Upload-Offset") { observe(offset, of: upload, "\(response.status)") }
-    }
-
-    private func observe(_ offset: Int64, of upload: Endpoint, _ carrier: String) {
-        let known = offsets[upload] ?? 0
-        if offset < known {
-            record(.offsetDecrease, "Upload-Offset: \(offset) in \(carrier) after \(known) had been told")
+        if [200, 201, 202, 204, 409].contains(response.status), let offset = response.integer("Upload-Offset") {
+            look(at: offset, in: "\(response.status)", arrivedAt: response.arrivedAt)
         }
-        offsets[upload] = max(known, offset)
+        offsets[upload] = told
     }
 
     private func checkProblem(_ response: Response, _ request: Request) {

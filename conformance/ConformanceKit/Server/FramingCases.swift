@@ -136,7 +136,7 @@ enum FramingCases {
             let connection = try t.connect(to: upload.endpoint)
             let append = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
             let retrieval = t.retrieval(upload)
-            connection.awaited = [append, retrieval]
+            connection.expectResponses(to: append, retrieval)
             let authority = upload.endpoint.authority
             try connection.send(
                 append.head(authority: authority) + append.encodedContent + retrieval.head(authority: authority))
@@ -186,7 +186,7 @@ enum FramingCases {
             let request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(10)))
             if t.part > 10 { throw t.skip("the limits are too high for it") }
             t.remember(request, upload.endpoint)
-            connection.awaited = [request]
+            connection.expectResponses(to: request)
             try connection.sendByBytes(
                 request.head(authority: upload.endpoint.authority) + request.encodedContent)
             try t.expectSuccess(connection.readResponse(), "to an append byte by byte")
@@ -234,7 +234,7 @@ extension CaseContext {
         var bytes = Array(request.head(authority: connection.endpoint.authority).dropLast(2))
         bytes += Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8)
         bytes += content
-        connection.awaited = [request]
+        connection.expectResponses(to: request)
         try connection.send(bytes)
         let response: Response
         do throws(WireFailure) {
@@ -259,7 +259,7 @@ extension CaseContext {
     /// A head that is far too long is answered by one of these, or by the end of the connection.
     func expectLimited(_ bytes: [UInt8], _ statuses: [Int]) throws {
         let connection = try connect()
-        connection.awaited = [Request("OPTIONS", "*")]
+        connection.expectResponses(to: Request("OPTIONS", "*"))
         try connection.send(bytes, stoppingAtResponse: true)
         let response: Response
         do throws(WireFailure) {

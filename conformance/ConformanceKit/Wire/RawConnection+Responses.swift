@@ -33,13 +33,13 @@ extension RawConnection {
         let deadline = Deadline(in: limit ?? timeout)
         while finalHead == nil { try readHead(until: deadline) }
         guard let head = finalHead else { throw .malformed("no head") }
-        let request = awaited.isEmpty ? nil : awaited.removeFirst()
+        let (request, sentAt) = awaited.isEmpty ? (nil, 0) : awaited.removeFirst()
         if request == nil { observer.observe(anomaly: "a response to no request", in: transcript) }
         let body = try readContent(of: head, to: request?.method ?? "GET", until: deadline)
         finalHead = nil
         let response = Response(
             status: head.status, fields: head.fields, content: body.kept, contentSize: body.size, interim: interim,
-            endsConnection: body.endsConnection, arrivedAt: SystemClock.monotonicNanoseconds())
+            endsConnection: body.endsConnection, requestedAt: sentAt, arrivedAt: SystemClock.monotonicNanoseconds())
         interim = []
         if let request { observer.observe(response, to: request, at: endpoint) }
         if body.kept.starts(with: Array("HTTP/1.".utf8)) {
@@ -75,7 +75,7 @@ extension RawConnection {
                 let next = InterimResponse(
                     status: head.status, fields: head.fields, arrivedAt: SystemClock.monotonicNanoseconds())
                 interim.append(next)
-                if let request = awaited.first { observer.observe(next, to: request, at: endpoint) }
+                if let request = awaited.first?.request { observer.observe(next, to: request, at: endpoint) }
                 return
             }
             guard input.count - position < Bounds.head else {

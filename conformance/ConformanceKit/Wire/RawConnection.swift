@@ -30,7 +30,8 @@ final class RawConnection {
 
     /// Told of every final response with the request that it answers, and of every deviation from RFC 9112.
     let observer: any WireObserver
-    var awaited: [Request] = []
+    /// Requests without a final response, each with the time before which nothing of it was sent.
+    var awaited: [(request: Request, sentAt: Int64)] = []
     var interim: [InterimResponse] = []
     /// The head of a final response whose content was not read yet.
     var finalHead: ParsedHead?
@@ -62,13 +63,18 @@ final class RawConnection {
     /// Sends a request: its head and what it has of content.
     @discardableResult
     func send(_ request: Request, stoppingAtResponse stops: Bool = false) throws(WireFailure) -> Int {
-        awaited.append(request)
+        awaited.append((request, SystemClock.monotonicNanoseconds()))
         let head = request.head(authority: endpoint.authority)
         guard case .bytes(let content) = request.content, content.count > 1 << 16 else {
             return try send(head + request.encodedContent, stoppingAtResponse: stops) - head.count
         }
         try send(head)
         return try send(content, stoppingAtResponse: stops)
+    }
+
+    /// Says which requests the bytes are that are sent next.
+    func expectResponses(to requests: Request...) {
+        awaited = requests.map { ($0, SystemClock.monotonicNanoseconds()) }
     }
 
     /// Sends bytes until all are gone or the peer takes no more; what it says meanwhile is kept.

@@ -21,6 +21,9 @@ struct Response: Sendable {
     let interim: [InterimResponse]
     /// Whether its end was the end of the connection.
     let endsConnection: Bool
+    /// Monotonic nanoseconds at which its request began to be sent.
+    let requestedAt: Int64
+    /// Monotonic nanoseconds at which its last byte was read.
     let arrivedAt: Int64
 
     var isSuccessful: Bool { (200..<300).contains(status) }
