@@ -1,9 +1,12 @@
 import Glibc
+import Synchronization
 
 /// An open file description that belongs to this object alone and is closed with it.
 public final class FileDescriptor: Sendable {
     /// The number, valid for as long as this object lives.
     public let rawValue: Int32
+    /// Whether ``tryLock()`` has taken the lock.
+    let isLocked = Atomic(false)
 
     /// Takes over an open descriptor.
     public init(owning rawValue: Int32) {
@@ -11,6 +14,9 @@ public final class FileDescriptor: Sendable {
     }
 
     deinit {
+        // A child that another thread has forked has a copy until it executes its program; closing alone would leave it
+        // the lock.
+        if isLocked.load(ordering: .relaxed) { _ = flock(rawValue, LOCK_UN) }
         // Never again on EINTR: Linux has released the number by then, and it may be somebody else's already.
         close(rawValue)
     }

@@ -91,6 +91,18 @@ import Testing
         }
     }
 
+    @Test func lockEndsWithItsOwnerWhoeverElseHasACopy() throws {
+        try withDirectory { directory, _ in
+            var file: FileDescriptor? = try directory.open(at: "lock", [.readWrite, .create])
+            #expect(try file?.tryLock() == true)
+            // As a child that was forked and has not executed its program yet.
+            let copy = FileDescriptor(owning: dup(file?.rawValue ?? -1))
+            file = nil
+            #expect(try directory.open(at: "lock", [.readWrite]).tryLock())
+            withExtendedLifetime(copy) {}
+        }
+    }
+
     @Test func errorsHaveNames() {
         #expect(Errno.noSpace.name == "ENOSPC")
         #expect(Errno.noSpace.description == "ENOSPC (No space left on device)")
