@@ -25,15 +25,17 @@ extension FuzzTarget {
     }
 
     private static func serverSeeds(_ generator: inout SeededGenerator, tokens: [String?]) -> [[UInt8]] {
-        (0..<300).map { index in
-            let requests = (0..<generator.pick([1, 1, 1, 2, 3])).map { _ in
-                RequestText.request(&generator, token: generator.pick(tokens))
+        let plain = tokens.flatMap { RequestText.plainRequests(token: $0) }.map { Array($0.utf8) }
+        return plain
+            + (0..<300).map { index in
+                let requests = (0..<generator.pick([1, 1, 1, 2, 3])).map { _ in
+                    RequestText.request(&generator, token: generator.pick(tokens))
+                }
+                var bytes = Array(requests.joined().utf8)
+                for _ in 0..<generator.pick([0, 0, 1, 3]) {
+                    bytes.insert(WireConversation.separator, at: Int.random(in: 0...bytes.count, using: &generator))
+                }
+                return index % 5 == 0 ? Array(bytes.dropLast(Int.random(in: 0...20, using: &generator))) : bytes
             }
-            var bytes = Array(requests.joined().utf8)
-            for _ in 0..<generator.pick([0, 0, 1, 3]) {
-                bytes.insert(WireConversation.separator, at: Int.random(in: 0...bytes.count, using: &generator))
-            }
-            return index % 5 == 0 ? Array(bytes.dropLast(Int.random(in: 0...20, using: &generator))) : bytes
-        }
     }
 }

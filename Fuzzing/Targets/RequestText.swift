@@ -29,13 +29,26 @@ enum RequestText {
             version: ProtocolVersion(parsing: String(words[2])) ?? .http11, fields: fields)
     }
 
+    private static let targets = [
+        "/files/a.txt", "/files/", "/files/b/c.bin", "/uploads/@U", "/uploads/@U", "/healthz", "/readyz", "*",
+        "/files/..%2f..%2foutside", "/files/link/x", "/files/%00", "http://localhost/files/a.txt", "/uploads/",
+        "/files/link", "/files/leaf", "/files/half.bin", "/nowhere?x=y",
+    ]
+
+    /// Reads and writes every target with nothing else about it that could be refused.
+    static func plainRequests(token: String?) -> [String] {
+        let fields = "Host: localhost\r\n" + (token.map { "Authorization: Bearer \($0)\r\n" } ?? "")
+        return targets.flatMap { target in
+            [
+                "GET \(target) HTTP/1.1\r\n\(fields)\r\n",
+                "PUT \(target) HTTP/1.1\r\n\(fields)Content-Length: 1\r\n\r\nx",
+            ]
+        }
+    }
+
     /// One request that is likely to mean something.
     static func request(_ generator: inout SeededGenerator, token: String? = nil) -> String {
-        let target = generator.pick([
-            "/files/a.txt", "/files/", "/files/b/c.bin", "/uploads/@U", "/uploads/@U", "/healthz", "/readyz", "*",
-            "/files/..%2f..%2foutside", "/files/link/x", "/files/%00", "http://localhost/files/a.txt", "/uploads/",
-            "/files/link", "/files/leaf", "/files/half.bin", "/nowhere?x=y",
-        ])
+        let target = generator.pick(targets)
         let method = generator.pick(
             target.hasPrefix("/uploads")
                 ? ["HEAD", "PATCH", "PATCH", "PATCH", "DELETE", "GET", "OPTIONS", "PUT"]
@@ -45,6 +58,7 @@ enum RequestText {
         if let token { lines.append("Authorization: Bearer \(token)") }
         let all = optional(&generator, content: content)
         for _ in 0..<Int.random(in: 0...6, using: &generator) { lines.append(generator.pick(all)) }
+        if Int.random(in: 0...2, using: &generator) == 0 { lines += uploadFields(&generator, content: content) }
         var body = content
         switch Int.random(in: 0...9, using: &generator) {
         case 0...1: break
@@ -57,6 +71,16 @@ enum RequestText {
         }
         let version = generator.pick(["HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.0", "HTTP/2.0"])
         return "\(method) \(target) \(version)\r\n" + lines.joined(separator: "\r\n") + "\r\n\r\n" + body
+    }
+
+    /// Fields of an upload that agree with each other, but perhaps not with the content.
+    private static func uploadFields(_ generator: inout SeededGenerator, content: String) -> [String] {
+        let length = content.utf8.count + generator.pick([-1, 0, 0, 1, 4])
+        let fields = [
+            "Upload-Draft-Interop-Version: \(Int.random(in: 3...8, using: &generator))",
+            "Upload-Complete: \(generator.pick(["?0", "?1"]))",
+        ]
+        return generator.pick([true, false]) ? fields + ["Upload-Length: \(length)"] : fields
     }
 
     private static func optional(_ generator: inout SeededGenerator, content: String) -> [String] {

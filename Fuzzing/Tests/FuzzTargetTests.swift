@@ -11,7 +11,7 @@ struct FuzzTargetTests {
         let seeds = target.seeds(&generator)
         try #require(!seeds.isEmpty)
         let isServer = target.name.hasSuffix("server")
-        for input in seeds.prefix(isServer ? 100 : 1000) { check(target, input, seed) }
+        for input in seeds.prefix(isServer ? 150 : 1000) { check(target, input, seed) }
         for _ in 0..<(isServer ? 100 : 2000) {
             let input = generator.mutated(generator.pick(seeds), with: seeds, dictionary: target.dictionary)
             check(target, Array(input.prefix(target.maximumLength)), seed)
