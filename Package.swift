@@ -68,7 +68,7 @@ let package = Package(
             ],
             swiftSettings: strict,
             linkerSettings: [
-                // The executable's own `poll` has to be found by libmicrohttpd (see PollInterposition.swift).
+                // The executable's own functions have to be found by libmicrohttpd (see SystemInterposition.swift).
                 .unsafeFlags(["-Xlinker", "--export-dynamic"])
             ]),
 

@@ -16,6 +16,17 @@ public struct FramingRefusal: Error, Hashable, Sendable {
 }
 
 extension FramingRefusal {
+    /// Content-Length is malformed (RFC 9110 section 8.6).
+    public static let invalidContentLength = FramingRefusal.badRequest(
+        "invalid-content-length", "Content-Length is not a decimal number.")
+    /// Content-Length is well-formed, but no number of bytes that can be.
+    public static let contentLengthOverflow = FramingRefusal(
+        status: .contentTooLarge, code: "content-length-overflow",
+        detail: "Content-Length is larger than any representation can be.")
+    /// LF stands in the place of CRLF in the chunked coding (RFC 9112 section 2.2).
+    public static let bareLineFeed = FramingRefusal.badRequest(
+        "bare-line-feed", "A line of the chunked coding ends with LF instead of CRLF.")
+
     static func badRequest(_ code: String, _ detail: String) -> FramingRefusal {
         FramingRefusal(status: .badRequest, code: code, detail: detail)
     }

@@ -88,7 +88,7 @@ public enum MessageFraming: Sendable, Hashable {
             return digits.isEmpty ? nil : digits
         }
         guard let texts, let text = texts.first else {
-            throw .badRequest("invalid-content-length", "Content-Length is not a decimal number.")
+            throw .invalidContentLength
         }
         guard texts.allSatisfy({ $0.elementsEqual(text) }) else {
             throw .badRequest("conflicting-content-length", "Content-Length is given with different values.")
@@ -97,11 +97,7 @@ public enum MessageFraming: Sendable, Hashable {
         for digit in text {
             let (tenfold, overflowsTenfold) = length.multipliedReportingOverflow(by: 10)
             let (sum, overflowsSum) = tenfold.addingReportingOverflow(Int64(digit - 0x30))
-            guard !overflowsTenfold, !overflowsSum else {
-                throw FramingRefusal(
-                    status: .contentTooLarge, code: "content-length-overflow",
-                    detail: "Content-Length is larger than any representation can be.")
-            }
+            guard !overflowsTenfold, !overflowsSum else { throw .contentLengthOverflow }
             length = sum
         }
         return length

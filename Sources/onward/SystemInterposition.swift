@@ -1,12 +1,13 @@
 import Glibc
 import TransferServer
 
+// Functions of the C library and of GnuTLS, in whose place libmicrohttpd finds these. They act in the whole process, so on
+// other threads than libmicrohttpd's they change nothing. Correctness does not depend on them: without them a reset costs
+// bytes that have to be sent again, and some malformed requests get libmicrohttpd's own answers.
+
 /// libmicrohttpd gives up a connection as soon as poll(2) reports an error or hang-up, and with it every byte that has
 /// arrived and was not read yet. On its connection threads those conditions are told as readiness instead: it then reads
 /// until nothing is left and learns of the end from recv(2).
-///
-/// This function takes the place of the C library's in the whole process, so everywhere else it changes nothing. Correctness
-/// does not depend on it: without it a reset merely costs bytes that have to be sent again.
 @_cdecl("poll")
 public func interposedPoll(_ entries: UnsafeMutablePointer<pollfd>?, _ count: nfds_t, _ timeout: CInt) -> CInt {
     let result = systemPoll(entries, count, timeout)
@@ -20,11 +21,44 @@ public func interposedPoll(_ entries: UnsafeMutablePointer<pollfd>?, _ count: nf
     return result
 }
 
-private typealias PollFunction = @convention(c) (UnsafeMutablePointer<pollfd>?, nfds_t, CInt) -> CInt
+/// What libmicrohttpd receives in the clear is looked at before it sees it.
+@_cdecl("recv")
+public func interposedReceive(
+    _ socket: CInt, _ buffer: UnsafeMutableRawPointer?, _ size: Int, _ flags: CInt
+) -> Int {
+    let count = systemReceive(socket, buffer, size, flags)
+    if count > 0, flags & CInt(MSG_PEEK) == 0 {
+        ConnectionThread.received(
+            UnsafeMutableRawBufferPointer(start: buffer, count: count), isDecrypted: false)
+    }
+    return count
+}
 
-/// The C library's own function, found once.
-private let systemPoll: PollFunction = {
+/// The same for what it receives from a TLS session.
+@_cdecl("gnutls_record_recv")
+public func interposedRecordReceive(
+    _ session: UnsafeMutableRawPointer?, _ buffer: UnsafeMutableRawPointer?, _ size: Int
+) -> Int {
+    let count = systemRecordReceive(session, buffer, size)
+    if count > 0 {
+        ConnectionThread.received(UnsafeMutableRawBufferPointer(start: buffer, count: count), isDecrypted: true)
+    }
+    return count
+}
+
+private typealias PollFunction = @convention(c) (UnsafeMutablePointer<pollfd>?, nfds_t, CInt) -> CInt
+private typealias ReceiveFunction = @convention(c) (CInt, UnsafeMutableRawPointer?, Int, CInt) -> Int
+private typealias RecordReceiveFunction =
+    @convention(c) (UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, Int) -> Int
+
+// Each found once.
+private let systemPoll = next("poll", as: PollFunction.self)
+private let systemReceive = next("recv", as: ReceiveFunction.self)
+private let systemRecordReceive = next("gnutls_record_recv", as: RecordReceiveFunction.self)
+
+/// The function of this name in the library that comes next.
+private func next<Function>(_ name: String, as type: Function.Type) -> Function {
     let next = UnsafeMutableRawPointer(bitPattern: -1)  // RTLD_NEXT
-    guard let symbol = dlsym(next, "poll") else { abort() }
-    return unsafeBitCast(symbol, to: PollFunction.self)
-}()
+    guard let symbol = dlsym(next, name) else { abort() }
+    return unsafeBitCast(symbol, to: type)
+}

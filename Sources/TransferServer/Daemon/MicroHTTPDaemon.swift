@@ -114,6 +114,14 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         case .begun:
             entry.enter(.server, at: SystemClock.monotonicNanoseconds())
             return begin(state, on: connection, line: line)
+        case .receiving(let exchange) where ConnectionThread.fault(ofRequest: state.number) != nil:
+            // What came before it stays; what comes with it is not believed.
+            exchange.end(.interrupted)
+            state.exchange = nil
+            let isContent = size.pointee > 0
+            state.received += Int64(size.pointee)
+            size.pointee = 0
+            return refuseFraming(state, on: connection, amidContent: isContent)
         case .receiving(let exchange) where size.pointee > 0:
             let bytes = UnsafeRawBufferPointer(start: data, count: size.pointee)
             state.received += Int64(bytes.count)
@@ -156,6 +164,9 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             method: Method(rawValue: line.method), target: state.rawTarget,
             version: line.version == "HTTP/1.0" ? .http10 : .http11, fields: requestFields)
         state.head = head
+        if ConnectionThread.fault(ofRequest: state.number) != nil {
+            return refuseFraming(state, on: connection, amidContent: false)
+        }
         let framing: MessageFraming
         switch MessageFraming.evaluate(head) {
         case .success(let value):
@@ -221,6 +232,19 @@ final class MicroHTTPDaemon: @unchecked Sendable {
     }
 
     private static let continueHead = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
+
+    /// Refuses a request for what libmicrohttpd does not tell.
+    private func refuseFraming(
+        _ state: RequestState, on connection: RequestConnection, amidContent: Bool
+    ) -> MHD_Result {
+        guard let refusal = ConnectionThread.fault(ofRequest: state.number) else { return .NO }
+        if amidContent { return refuse(ProblemDetails(refusal), state, on: connection) }
+        var reply = Reply(ProblemDetails(refusal))
+        reply.fields.set("Connection", "close")
+        // libmicrohttpd may see the request's end where nobody knows it, and closes at once.
+        state.lingers = true
+        return queue(reply, state, on: connection)
+    }
 
     /// Refuses a request whose framing cannot be believed: nothing after it on this connection is served.
     private func refuse(_ problem: ProblemDetails, _ state: RequestState, on connection: RequestConnection)

@@ -15,6 +15,8 @@ final class RequestState {
     }
 
     let id = RequestID()
+    /// Which of its connection's requests it is, counted from 1.
+    let number = ConnectionThread.beginRequest()
     let rawTarget: String
     /// Bytes of the target as libmicrohttpd cut it out of the request line.
     let rawTargetSize: Int
