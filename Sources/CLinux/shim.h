@@ -5,6 +5,9 @@
 
 #include <sys/types.h>
 
+/* Declared here, not included: what <sys/socket.h> defines would become part of this module instead of Glibc's. */
+struct sockaddr;
+extern int accept4(int listener, struct sockaddr *address, unsigned int *length, int flags);
 extern int renameat2(int from_directory, const char *from, int to_directory, const char *to, unsigned int flags);
 extern int sync_file_range(int descriptor, off_t offset, off_t count, unsigned int flags);
 extern const char *strerrordesc_np(int number);

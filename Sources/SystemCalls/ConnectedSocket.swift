@@ -1,6 +1,7 @@
+import CLinux
 import Glibc
 
-/// The client's end of a stream connection, without blocking: every operation has a deadline of the monotonic clock
+/// An end of a stream connection, without blocking: every operation has a deadline of the monotonic clock
 /// (``SystemClock/monotonicNanoseconds()``), and throws `ETIMEDOUT` after it.
 public final class ConnectedSocket: Sendable {
     private let descriptor: FileDescriptor
@@ -16,6 +17,35 @@ public final class ConnectedSocket: Sendable {
                 descriptor.rawValue, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
         case .unix(let path):
             descriptor = try Self.connectUnix(path: path, until: deadline)
+        }
+    }
+
+    private init(owning descriptor: FileDescriptor) { self.descriptor = descriptor }
+
+    /// Lets connections that arrive from now on hold no more than some bytes that were not received yet (`SO_RCVBUF` of
+    /// socket(7), which doubles the number).
+    public static func limitReceiveBuffers(of listener: FileDescriptor, to bytes: Int32) {
+        var bytes = bytes
+        setsockopt(listener.rawValue, SOL_SOCKET, SO_RCVBUF, &bytes, socklen_t(MemoryLayout<Int32>.size))
+    }
+
+    /// Takes the next connection that arrives at a listening socket (accept(2)).
+    /// - Throws: `ETIMEDOUT` where none arrives in time.
+    public static func accept(from listener: FileDescriptor, until deadline: Int64) throws(Errno) -> ConnectedSocket {
+        while true {
+            _ = try wait(listener, for: POLLIN, until: deadline)
+            let flags = Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+            let accepted = accept4(listener.rawValue, nil, nil, flags)
+            guard accepted < 0 else {
+                var one: Int32 = 1
+                setsockopt(accepted, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
+                return ConnectedSocket(owning: FileDescriptor(owning: accepted))
+            }
+            switch Errno.current {
+            case .interrupted, .wouldBlock: continue
+            case let error where error.rawValue == ECONNABORTED: continue
+            case let error: throw error
+            }
         }
     }
 

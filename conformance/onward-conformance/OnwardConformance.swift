@@ -14,6 +14,8 @@ enum OnwardConformance {
         switch arguments.first {
         case "server":
             return ServerCommand.run(Array(arguments.dropFirst()))
+        case "client":
+            return ClientCommand.run(Array(arguments.dropFirst()))
         case "list":
             guard arguments.count == 1 else { return misused("list takes no arguments") }
             write(CaseListing().text)
@@ -52,6 +54,18 @@ enum OnwardConformance {
           --junit FILE       the outcomes as JUnit XML, for continuous integration
           --html FILE        the outcomes as a page that needs nothing else
         {name} in URL is replaced by another name for every creation.
+
+        onward-conformance client [options]         judge a client, by playing good and bad servers to it
+          --command CMD      uploads {file} to {url}, in the shell
+          --get-command CMD  downloads {url} to {file}; at least one of the two
+                             {state} is a directory that lives as long as a scenario: what the command has to
+                             remember from run to run belongs there
+          --runs-again-on N  exit status with which the command asks to be run again (75)
+          --runs N           how often it is run in one scenario at most (3)
+          --timeout SECONDS  how long it may run in one scenario (60)
+          --jobs N           how many scenarios go on at once (4)
+          --seed N           where the cuts at random places are (1)
+          --only, --strict and --json as above
 
         onward-conformance list                     all cases, and the requirements that each covers
 

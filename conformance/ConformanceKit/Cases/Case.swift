@@ -10,8 +10,8 @@ package enum Level: String, Sendable, CaseIterable {
     case info
 }
 
-/// One thing to find out about a subject.
-package struct Case: Sendable {
+/// What there is to find out about a subject.
+package struct Question: Sendable {
     /// Stable: a section and words such as `4.4/offset-mismatch`.
     package let id: String
     package let level: Level
@@ -23,18 +23,39 @@ package struct Case: Sendable {
     package let covers: [String]
     /// Cases without which this one says nothing.
     package let needs: [String]
+    /// The part of the ID before the slash.
+    package var group: String { String(id.prefix { $0 != "/" }) }
+
+    init(
+        _ id: String, _ level: Level, _ section: String, _ requirement: String, covers: String = "",
+        needs: [String] = []
+    ) {
+        self.id = id
+        self.level = level
+        self.section = section
+        self.requirement = requirement
+        self.covers = covers.split(separator: " ").map(String.init)
+        self.needs = needs
+    }
+}
+
+/// A question to a server, and how it is asked.
+@dynamicMemberLookup
+package struct Case: Sendable {
+    package let question: Question
     /// The profiles that have this requirement, by ``Profile/rank``.
     let ranks: ClosedRange<Int>
     /// The profile to speak, where it is not the run's base.
     let profile: Profile?
-    /// The part of the ID before the slash.
-    package var group: String { String(id.prefix { $0 != "/" }) }
     let body: @Sendable (CaseContext) throws -> Void
+
+    package subscript<Value>(dynamicMember path: KeyPath<Question, Value>) -> Value { question[keyPath: path] }
 
     /// The same under another ID, and without needs.
     func renamed(_ id: String) -> Case {
         Case(
-            id, level, section, requirement, covers: covers.joined(separator: " "), ranks: ranks, profile: profile, body
+            id, self.level, self.section, self.requirement, covers: self.covers.joined(separator: " "), ranks: ranks,
+            profile: profile, body
         )
     }
 
@@ -43,12 +64,7 @@ package struct Case: Sendable {
         needs: [String] = [], ranks: ClosedRange<Int> = Profile.allRanks, profile: Profile? = nil,
         _ body: @escaping @Sendable (CaseContext) throws -> Void
     ) {
-        self.id = id
-        self.level = level
-        self.section = section
-        self.requirement = requirement
-        self.covers = covers.split(separator: " ").map(String.init)
-        self.needs = needs
+        question = Question(id, level, section, requirement, covers: covers, needs: needs)
         self.ranks = ranks
         self.profile = profile
         self.body = body

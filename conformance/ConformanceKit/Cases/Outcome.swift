@@ -46,7 +46,7 @@ package enum Outcome: Sendable, Hashable {
 
 /// A case that was run.
 package struct CaseResult: Sendable {
-    package let subject: Case
+    package let subject: Question
     package let outcome: Outcome
     /// What the case tells besides.
     package let notes: [String]

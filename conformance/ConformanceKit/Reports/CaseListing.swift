@@ -1,32 +1,32 @@
-/// The answer to `list`: which case covers which requirement, and which requirement is covered by none.
+/// The answer to `list`: which question covers which requirement, and which requirement is covered by none.
 package struct CaseListing {
-    private let cases: [Case]
-
-    package init() {
-        cases = ServerSuite.cases(for: Profile.versions.map(Profile.interop) + [.rfc])
-    }
+    package init() {}
 
     package var text: String {
-        var lines = ["Cases of the server mode", ""]
-        let width = cases.map(\.id.count).max() ?? 0
-        for next in cases {
+        let cases = ServerSuite.cases(for: Profile.versions.map(Profile.interop) + [.rfc])
+        return Self.lines("server", cases.map(\.question), Requirement.server).joined(separator: "\n") + "\n\n"
+            + Self.lines("client", ClientSuite.questions, Requirement.client).joined(separator: "\n") + "\n"
+    }
+
+    private static func lines(_ role: String, _ questions: [Question], _ requirements: [Requirement]) -> [String] {
+        var lines = ["Cases of the \(role) mode", ""]
+        let width = questions.map(\.id.count).max() ?? 0
+        for next in questions {
             let id = next.id.padding(to: width)
             lines.append("  \(id)  \(next.level.rawValue.padding(to: 6))  \(next.covers.joined(separator: " "))")
             lines.append("  \(String(repeating: " ", count: width))          \(next.requirement)")
         }
-        let covered = Set(cases.flatMap(\.covers))
-        let open = Requirement.server.filter { !covered.contains($0.id) }
-        lines += ["", "Requirements of servers that no case covers", ""]
+        let covered = Set(questions.flatMap(\.covers))
+        let open = requirements.filter { !covered.contains($0.id) }
+        lines += ["", "Requirements of \(role)s that no case covers", ""]
         for row in open {
             let reason = UncoveredRequirements.reason(for: row.id) ?? "no case yet"
             lines.append("  \(row.id)  \(row.level.padding(to: 6))  \(row.text)")
             lines.append("                  \(reason)")
         }
-        lines += [
-            "",
-            "\(cases.count) cases; \(Requirement.server.count - open.count) of \(Requirement.server.count) requirements covered",
-        ]
-        return lines.joined(separator: "\n") + "\n"
+        let count = requirements.count
+        lines += ["", "\(questions.count) cases; \(count - open.count) of \(count) requirements covered"]
+        return lines
     }
 }
 

@@ -42,7 +42,7 @@ package struct JSONReport: Encodable {
         let download: String?
     }
 
-    private struct CasePart: Encodable {
+    struct CasePart: Encodable {
         let id: String
         let level: String
         let section: String
@@ -81,7 +81,7 @@ package struct JSONReport: Encodable {
         }
     }
 
-    private struct EntryPart: Encodable {
+    struct EntryPart: Encodable {
         let microseconds: Int64
         let connection: Int
         /// `sent`, `received` or `note`.

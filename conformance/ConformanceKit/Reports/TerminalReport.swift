@@ -50,7 +50,7 @@ package struct TerminalReport {
         return text
     }
 
-    private func details(of result: CaseResult) -> String {
+    func details(of result: CaseResult) -> String {
         let finding: Finding
         switch result.outcome {
         case .fail(let found), .warn(let found), .setup(let found): finding = found
@@ -68,7 +68,7 @@ package struct TerminalReport {
         return text
     }
 
-    private func symbol(of outcome: Outcome) -> String {
+    func symbol(of outcome: Outcome) -> String {
         switch outcome {
         case .pass: paint("✓", .green)
         case .fail: paint("✗", .red)
@@ -80,7 +80,7 @@ package struct TerminalReport {
         }
     }
 
-    private enum Paint: String {
+    enum Paint: String {
         case bold = "1"
         case faint = "2"
         case red = "31"
@@ -88,7 +88,7 @@ package struct TerminalReport {
         case yellow = "33"
     }
 
-    private func paint(_ text: String, _ paint: Paint) -> String {
+    func paint(_ text: String, _ paint: Paint) -> String {
         colours ? "\u{1B}[\(paint.rawValue)m\(text)\u{1B}[0m" : text
     }
 

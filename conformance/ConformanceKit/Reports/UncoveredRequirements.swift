@@ -21,6 +21,8 @@ enum UncoveredRequirements {
         ("needs a scanner behind the target", ["SEC-12"]),
         ("needs a cache in front of the server", ["CCH-02"]),
         ("parses the corpus of another project: a test of a parser, not of a server", ["STF-12"]),
+        ("what a client keeps in memory cannot be seen from outside", ["CLI-25"]),
+        ("needs a source that is still being written, and the command is given a file", ["CLI-29"]),
         ("a workaround for one client, not a requirement of the draft", ["VER-24"]),
     ]
 

@@ -85,7 +85,7 @@ package final class ServerRun {
         context.cancelUploads()
         let proves = outcome.isWorthLooking
         return CaseResult(
-            subject: next, outcome: outcome, notes: context.notes,
+            subject: next.question, outcome: outcome, notes: context.notes,
             transcript: proves ? context.transcript.entries : [],
             omittedEvents: proves ? context.transcript.omittedEvents : 0,
             command: proves ? context.lastRequest.flatMap { CurlCommand($0.request, $0.endpoint)?.text } : nil,
@@ -112,7 +112,8 @@ package final class ServerRun {
 
     private func unrun(_ next: Case, _ outcome: Outcome) -> CaseResult {
         CaseResult(
-            subject: next, outcome: outcome, notes: [], transcript: [], omittedEvents: 0, command: nil, milliseconds: 0)
+            subject: next.question, outcome: outcome, notes: [], transcript: [], omittedEvents: 0, command: nil,
+            milliseconds: 0)
     }
 
     /// Whether the subject still answers; one that we started is started again where it does not.
@@ -136,7 +137,7 @@ package final class ServerRun {
 
 extension Outcome {
     /// Whether a person wants to see what went over the wire.
-    fileprivate var isWorthLooking: Bool {
+    var isWorthLooking: Bool {
         switch self {
         case .fail, .warn, .setup, .harness: true
         case .pass, .skipped, .blocked: false

@@ -34,15 +34,19 @@ struct Response: Sendable {
 }
 
 /// What has a header section.
-protocol FieldCarrier {
-    var status: Int { get }
+protocol FieldSection {
     var fields: Fields { get }
+}
+
+/// A response of either kind.
+protocol FieldCarrier: FieldSection {
+    var status: Int { get }
 }
 
 extension Response: FieldCarrier {}
 extension InterimResponse: FieldCarrier {}
 
-extension FieldCarrier {
+extension FieldSection {
     /// The value of a field that may stand on one line alone; nil where it is absent or repeated.
     func single(_ name: String) -> String? {
         let values = fields.values(name)
@@ -86,7 +90,9 @@ extension FieldCarrier {
                 .lowercased()
         }
     }
+}
 
+extension FieldCarrier {
     /// The status and the fields that tell about an upload, for a person.
     var summary: String {
         let shown = fields.filter { field in

@@ -12,6 +12,7 @@ struct CommandTests {
         let (status, output) = try await Self.run("list")
         #expect(status == .exited(0))
         #expect(output.contains("4.4/offset-mismatch") && output.contains("APP-05"))
+        #expect(output.contains("4.4/conflict-offset") && output.contains("CLI-32"))
         #expect(output.contains("HTTP/2: this harness speaks HTTP/1.1"))
     }
 
@@ -20,7 +21,8 @@ struct CommandTests {
         arguments: [
             "", "judge", "server", "server --profile 9 http://127.0.0.1:1/", "server --timeout 0 http://127.0.0.1:1/",
             "server --header nonsense http://127.0.0.1:1/", "server --json", "server --nonsense http://127.0.0.1:1/",
-            "server http://127.0.0.1:1/ http://127.0.0.1:1/",
+            "server http://127.0.0.1:1/ http://127.0.0.1:1/", "client", "client --command true",
+            "client --command 'put {file} {url}' --runs 0", "client --nonsense",
         ])
     func misuse(_ arguments: String) async throws {
         let (status, output) = try await Self.run(arguments)
@@ -63,6 +65,24 @@ struct CommandTests {
         let strict = try await Self.run("server \(server.url) --only 4.2/create-empty --strict")
         #expect(strict.status == .exited(0))
         withExtendedLifetime(server) {}
+    }
+
+    @Test("A client's outcomes go into a JSON document, with what each scenario cost")
+    func client() async throws {
+        let path = NSTemporaryDirectory() + "/conformance-\(UInt64.random(in: 0...UInt64.max)).json"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        // It says that it has succeeded, whatever became of it.
+        let command = "curl -s -H 'Upload-Complete: ?1' -T {file} {url}; true"
+        let (status, output) = try await Self.run(
+            "client --command \"\(command)\" --only 4.2/no-104 --only 4.2/refused-400 --strict --json \(path)")
+        #expect(status == .exited(1), "\(output)")
+        let document = try JSONSerialization.jsonObject(with: Data(contentsOf: URL(fileURLWithPath: path)))
+        let members = try #require(document as? [String: Any])
+        #expect(members["mode"] as? String == "client" && members["exitStatus"] as? Int == 1)
+        let cases = try #require(members["cases"] as? [[String: Any]])
+        #expect(cases.map { $0["outcome"] as? String } == ["pass", "warn"])
+        let traffic = try #require(members["traffic"] as? [String: [String: Any]])
+        #expect(traffic["4.2/no-104"]?["transferred"] as? Int == 300_000)
     }
 
     /// Runs the executable beside the test bundle.

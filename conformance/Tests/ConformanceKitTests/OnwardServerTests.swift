@@ -76,7 +76,7 @@ struct OnwardServerTests {
     }
 
     /// `ONWARD_EXECUTABLE`, or `onward` beside the test bundle.
-    private static func executable() throws -> String {
+    static func executable() throws -> String {
         if let named = ProcessInfo.processInfo.environment["ONWARD_EXECUTABLE"] { return named }
         let bundle = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         let places = [bundle, CommandLine.arguments[0]].compactMap { path in

@@ -40,14 +40,44 @@ struct SuiteTests {
         }
     }
 
+    @Test("Scenarios have IDs of their own and cover rows that exist, and every other row of clients has its reason")
+    func scenarios() {
+        let questions = ClientSuite.questions
+        #expect(Set(questions.map(\.id)).count == questions.count)
+        #expect(Set(ClientRules.questions.map(\.0)).count == ClientRules.Rule.allCases.count)
+        for (rule, question) in ClientRules.questions { #expect(rule.rawValue == question.id) }
+        let covered = Set(questions.flatMap(\.covers))
+        #expect(covered.subtracting(Requirement.client.map(\.id)).isEmpty)
+        for row in Requirement.client {
+            let reason = UncoveredRequirements.reason(for: row.id)
+            #expect((reason == nil) == covered.contains(row.id), "\(row.id) \(row.level): \(row.text)")
+        }
+        for defect in ClientDefect.allCases {
+            #expect(questions.contains { $0.id == defect.caughtBy }, "\(defect)")
+        }
+    }
+
+    @Test("The same seed cuts at the same places")
+    func seeds() {
+        var first = SplitMix(state: 7)
+        var second = SplitMix(state: 7)
+        var other = SplitMix(state: 8)
+        let values = (0..<10).map { _ in first.next() }
+        #expect(values == (0..<10).map { _ in second.next() })
+        #expect(values != (0..<10).map { _ in other.next() })
+    }
+
     @Test("The rows are those of the table of requirements")
     func table() throws {
         let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Tests/requirements.tsv")
         let lines = try String(contentsOf: source, encoding: .utf8).split(separator: "\n").dropFirst()
         let rows = lines.map { $0.split(separator: "\t", omittingEmptySubsequences: false).map(String.init) }
-            .filter { $0[1] == "server" }.map { Requirement(id: $0[0], level: $0[2], section: $0[4], text: $0[3]) }
-        #expect(rows == Requirement.server)
+        func requirements(of role: String) -> [Requirement] {
+            rows.filter { $0[1] == role }.map { Requirement(id: $0[0], level: $0[2], section: $0[4], text: $0[3]) }
+        }
+        #expect(requirements(of: "server") == Requirement.server)
+        #expect(requirements(of: "client") == Requirement.client)
     }
 
     @Test(

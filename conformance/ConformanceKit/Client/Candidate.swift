@@ -1,0 +1,38 @@
+/// The client that is judged.
+protocol Candidate: Sendable {
+    /// Runs it once, until it ends, the time is over, or somebody wants it killed.
+    func perform(_ task: CandidateTask) throws -> CandidateEnding
+}
+
+/// One run of the client.
+struct CandidateTask: Sendable {
+    let direction: Scenario.Direction
+    let file: String
+    let url: String
+    /// A directory that lives as long as the scenario.
+    let state: String
+    /// Where what the command writes goes.
+    let output: String
+    let deadline: Deadline
+    /// Whether the scenario wants the command killed now.
+    let isDoomed: @Sendable () -> Bool
+}
+
+/// How one run of the client ended.
+package enum CandidateEnding: Sendable, Hashable, CustomStringConvertible {
+    case exited(Int32)
+    case signalled(Int32)
+    /// The scenario killed it.
+    case killed
+    /// It ran for too long.
+    case timedOut
+
+    package var description: String {
+        switch self {
+        case .exited(let status): "exit status \(status)"
+        case .signalled(let signal): "ended by signal \(signal)"
+        case .killed: "killed by the scenario"
+        case .timedOut: "killed as it did not end"
+        }
+    }
+}

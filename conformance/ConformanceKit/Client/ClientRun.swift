@@ -1,0 +1,111 @@
+import SystemCalls
+
+/// One run of the client mode: plays all scenarios, several at once, and gathers the results in their order.
+package final class ClientRun {
+    private struct Queue {
+        var next = 0
+        var results: [Int: ScenarioRun.Result] = [:]
+    }
+
+    private let settings: ClientSettings
+    private let candidate: any Candidate
+    private let hasUploads: Bool
+    private let hasDownloads: Bool
+
+    /// - Throws: ``RunFailure`` where there is no command.
+    package convenience init(_ settings: ClientSettings) throws {
+        if settings.uploadCommand == nil && settings.downloadCommand == nil {
+            throw RunFailure("there is no command to judge")
+        }
+        self.init(
+            settings, candidate: CommandCandidate(upload: settings.uploadCommand, download: settings.downloadCommand),
+            hasUploads: settings.uploadCommand != nil, hasDownloads: settings.downloadCommand != nil)
+    }
+
+    init(_ settings: ClientSettings, candidate: any Candidate, hasUploads: Bool = true, hasDownloads: Bool = true) {
+        self.settings = settings
+        self.candidate = candidate
+        self.hasUploads = hasUploads
+        self.hasDownloads = hasDownloads
+    }
+
+    /// Plays everything; `progress` is told of each result in the order of the report.
+    package func run(_ progress: (CaseResult) -> Void = { _ in }) -> ClientReport {
+        let began = SystemClock.realtimeSeconds()
+        let start = SystemClock.monotonicNanoseconds()
+        let patterns = settings.only.map(Glob.init)
+        func isWanted(_ question: Question) -> Bool {
+            patterns.isEmpty || patterns.contains { $0.matches(question.id) }
+        }
+        let scenarios = ClientSuite.scenarios(seed: settings.seed).filter { scenario in
+            isWanted(scenario.question) && (scenario.direction == .upload ? hasUploads : hasDownloads)
+        }
+        var results: [CaseResult] = []
+        var traffic: [String: Traffic] = [:]
+        var rules = ClientRules()
+        var transcripts: [String: (entries: [Transcript.Entry], omitted: Int)] = [:]
+        var failure: String?
+        do {
+            try play(scenarios) { next in
+                rules.observe(next.record, changesFile: next.changesFile)
+                traffic[next.result.subject.id] = next.record.traffic
+                transcripts[next.result.subject.id] = (next.transcript, next.omitted)
+                results.append(next.result)
+                progress(next.result)
+            }
+        } catch {
+            failure = "\(error)"
+        }
+        for (rule, question) in ClientRules.questions where isWanted(question) {
+            guard ClientRules.isAboutDownloads(rule) ? hasDownloads : hasUploads || rule == .wellFormed else {
+                continue
+            }
+            let proof = rules.first[rule].flatMap { transcripts[$0] }
+            let result = CaseResult(
+                subject: question, outcome: rules.outcome(of: rule, question), notes: [],
+                transcript: proof?.entries ?? [], omittedEvents: proof?.omitted ?? 0, command: nil, milliseconds: 0)
+            results.append(result)
+            progress(result)
+        }
+        if results.isEmpty { failure = "nothing has an ID like “\(settings.only.joined(separator: "”, “"))”" }
+        return ClientReport(
+            uploadCommand: settings.uploadCommand, downloadCommand: settings.downloadCommand, seed: settings.seed,
+            beganAt: began, milliseconds: (SystemClock.monotonicNanoseconds() - start) / 1_000_000, results: results,
+            traffic: traffic, failure: failure)
+    }
+
+    /// Plays the scenarios on some threads; `take` gets the results in order, on this one.
+    private func play(_ scenarios: [Scenario], _ take: (ScenarioRun.Result) -> Void) throws {
+        let queue = Monitor(Queue())
+        let workers = try (0..<max(1, settings.jobs)).map { _ in
+            try WorkerThread(name: "scenario") { [settings, candidate] in
+                while true {
+                    let index = queue.withLock { queue in
+                        defer { queue.next += 1 }
+                        return queue.next
+                    }
+                    guard index < scenarios.count else { return }
+                    let run = ScenarioRun(scenario: scenarios[index], settings: settings, candidate: candidate)
+                    let result = run.run()
+                    queue.withLock { $0.results[index] = result }
+                    queue.notifyAll()
+                }
+            }
+        }
+        for index in scenarios.indices {
+            take(queue.waitForever { $0.results.removeValue(forKey: index) })
+        }
+        for worker in workers { worker.join() }
+    }
+}
+
+extension ClientRules {
+    fileprivate func outcome(of rule: Rule, _ question: Question) -> Outcome {
+        let seen = Self.isAboutDownloads(rule) ? downloads : rule == .wellFormed ? uploads + downloads : uploads
+        guard seen > 0 else { return .skipped("there was no request to look at") }
+        guard let violations = violations[rule], let first = violations.first else { return .pass }
+        let more = violations.count > 1 ? ", and \(violations.count - 1) more" : ""
+        let finding = Finding(expected: question.requirement, seen: first + more)
+        return question.level == .must ? .fail(finding) : .warn(finding)
+    }
+}

@@ -1,0 +1,35 @@
+import SystemCalls
+
+/// A client that is a command of the shell.
+struct CommandCandidate: Candidate {
+    let upload: String?
+    let download: String?
+
+    func perform(_ task: CandidateTask) throws -> CandidateEnding {
+        guard let template = task.direction == .upload ? upload : download else {
+            throw RunFailure("there is no command for this direction")
+        }
+        let command =
+            template.replacing("{file}", with: Self.quoted(task.file)).replacing("{url}", with: Self.quoted(task.url))
+            .replacing("{state}", with: Self.quoted(task.state))
+        let group = try ProcessGroup(shell: command, output: task.output)
+        while !task.deadline.isOver {
+            if let ending = group.currentEnding {
+                // What it left behind goes as well.
+                return switch ending {
+                case .exited(let status): .exited(status)
+                case .signalled(let signal): .signalled(signal)
+                }
+            }
+            if task.isDoomed() {
+                group.kill()
+                return .killed
+            }
+            Deadline.pause(.milliseconds(5))
+        }
+        group.kill()
+        return .timedOut
+    }
+
+    private static func quoted(_ text: String) -> String { "'" + text.replacing("'", with: "'\\''") + "'" }
+}

@@ -1,0 +1,244 @@
+/// Downloads that are cut, and servers that answer something else than what was asked for.
+enum DownloadScenarios {
+    static func all(seed: UInt64) -> [Scenario] {
+        var random = SplitMix(state: seed &+ 1)
+        let points = (0..<3).map { _ in Int.random(in: 1..<Int(Scenario.usualSize), using: &random) }.sorted()
+        return [
+            .download("14/whole", .must, "RFC 9110 9.3.1", "A file arrives whole.") { try $0.expectSuccess() },
+            .download(
+                "14/cut", .should, "RFC 9112 8", "Content that ends before its length does is asked for from there on.",
+                covers: "RNG-32",
+                script: { cut($0, &$1, &$2, at: [100_000]) }, judge: judgeResumed),
+            .download(
+                "14/cut-random", .should, "RFC 9112 8", "A download survives cuts at random places.",
+                covers: "RNG-32",
+                script: { cut($0, &$1, &$2, at: points) }, judge: judgeResumed),
+            .download(
+                "14/cut-chunked", .must, "RFC 9112 8", "Chunked content without its last chunk is not a whole file.",
+                covers: "RNG-32",
+                script: { request, stage, reaction in
+                    guard reaction.answer?.status == 200 else { return }
+                    reaction.answer?.isChunked = true
+                    cut(request, &stage, &reaction, at: [100_000])
+                }, judge: { try $0.expectHonesty() }),
+            .download(
+                "14/stall", .should, "RFC 9112 8",
+                "A server that falls silent amid the content is given up and asked again.",
+                script: { request, stage, reaction in
+                    // Its head says more than what comes.
+                    guard stage.step == 0, let answer = reaction.answer, answer.status == 200 else { return }
+                    stage.step = 1
+                    reaction.interim = [.init(status: 102)]
+                    reaction.ending = .stall
+                }, judge: { try $0.expectSuccess() }),
+            .download(
+                "14/unavailable", .should, "RFC 9110 15.6.4",
+                "After 503 with Retry-After the download goes on when it has passed.",
+                script: { request, stage, reaction in
+                    if stage.step == 1 {
+                        stage.step = 2
+                        return reaction.refuse(503, [("Retry-After", "1")])
+                    }
+                    cut(request, &stage, &reaction, at: [100_000])
+                },
+                judge: { record in
+                    try record.expectSuccess()
+                    guard let refused = record.requests.first(where: { $0.status == 503 }),
+                        let next = record.after(refused).first
+                    else { return }
+                    let waited = (next.arrivedAt - (refused.answeredAt ?? refused.arrivedAt)) / 1_000_000
+                    try record.expect(waited >= 900, "a second without a request", "\(next.summary) after \(waited) ms")
+                }),
+            .download(
+                "14/gone", .must, "RFC 9110 15.5.5", "A file that is gone amid the download is no success.",
+                script: { request, stage, reaction in
+                    if stage.step == 1 { return reaction.refuse(404) }
+                    cut(request, &stage, &reaction, at: [100_000])
+                },
+                judge: { record in
+                    try record.expectFailure("the file is gone")
+                    try record.expectBounded()
+                }),
+        ] + changes + misfits + others
+    }
+
+    private static let changes: [Scenario] = [
+        changed(
+            "changed", "A file that changed amid the download is not mixed with what had arrived.",
+            tags: ["\"a\"", "\"b\""]
+        ) { _, _ in },
+        changed(
+            "changed-part", "A part with another entity tag is not combined with what had arrived.",
+            tags: ["\"a\"", "\"b\""]
+        ) { request, reaction in
+            sendPart(request, &reaction)
+        },
+        changed(
+            "weak-tag", "Parts are not combined under a weak entity tag.", tags: ["W/\"a\"", "W/\"a\""]
+        ) { request, reaction in
+            sendPart(request, &reaction)
+        },
+        changed("no-validator", "Parts are not combined without a validator.", tags: [nil, nil]) { request, reaction in
+            sendPart(request, &reaction)
+        },
+    ]
+
+    /// Another representation of the same size, from the second request on.
+    private static func changed(
+        _ id: String, _ requirement: String, tags: [String?],
+        _ change: @escaping @Sendable (PlayedRequest, inout Reaction) -> Void
+    ) -> Scenario {
+        .download(
+            "14/\(id)", .must, "RFC 9110 15.3.7.3", requirement, covers: "RNG-27",
+            script: { request, stage, reaction in
+                if stage.step == 0 {
+                    stage.downloads.tags = tags
+                    reaction = stage.downloads.reaction(to: request)
+                } else {
+                    stage.downloads.edition = 1
+                    reaction = stage.downloads.reaction(to: request)
+                    change(request, &reaction)
+                }
+                cut(request, &stage, &reaction, at: [100_000])
+            },
+            judge: { record in
+                try record.expectHonesty()
+                try record.expect(
+                    record.file == nil || record.file?.count != Int(record.size) || record.edition != nil,
+                    "one representation, or none", "a mixture of two")
+                try record.expectBounded()
+            })
+    }
+
+    /// A part of the second representation, whatever the conditions of the request say.
+    @Sendable private static func sendPart(_ request: PlayedRequest, _ reaction: inout Reaction) {
+        guard let start = DownloadModel.start(of: request), start < Scenario.usualSize, var answer = reaction.answer
+        else { return }
+        let content = DownloadModel.content(1, Scenario.usualSize)
+        answer.status = 206
+        answer.fields.removeAll { $0.0 == "Content-Range" }
+        answer.fields.append(("Content-Range", "bytes \(start)-\(content.count - 1)/\(content.count)"))
+        answer.content = Array(content[Int(start)...])
+        reaction.answer = answer
+    }
+
+    private static let misfits: [Scenario] = [
+        .download(
+            "14/range-ignored", .must, "RFC 9110 14.2", "200 to a request with Range begins at zero.", covers: "RNG-29",
+            script: { request, stage, reaction in
+                if request.fields.contains("Range"), let content = whole(stage) {
+                    reaction.answer?.status = 200
+                    reaction.answer?.content = content
+                    reaction.set("Content-Range", nil)
+                }
+                cut(request, &stage, &reaction, at: [100_000])
+            }, judge: { try $0.expectSuccess() }),
+        misfit("shifted-down", "A part that begins earlier than asked for is not appended.") { start, size in
+            (start - 1000, size, size)
+        },
+        misfit("shifted-up", "A part that begins later than asked for is not appended.") { start, size in
+            (start + 1000, size, size)
+        },
+        misfit("other-size", "A part of a representation of another size is not appended.") { start, size in
+            (start, size, size + 5000)
+        },
+        .download(
+            "14/416-complete", .should, "RFC 9110 15.5.17", "416 with the size that is there means that all is there.",
+            covers: "RNG-30",
+            script: { request, stage, reaction in
+                // All bytes and no end: the client cannot know that nothing is missing.
+                guard stage.step == 0, reaction.answer?.status == 200 else { return }
+                stage.step = 1
+                reaction.answer?.isChunked = true
+                reaction.answer?.cutAt = Int(stage.size)
+            }, judge: { try $0.expectSuccess() }),
+        .download(
+            "14/416-shorter", .must, "RFC 9110 15.5.17", "416 with another size does not make a file whole.",
+            covers: "RNG-30",
+            script: { request, stage, reaction in
+                if stage.step == 1, request.fields.contains("Range") {
+                    return reaction.refuse(416, [("Content-Range", "bytes */90000"), ("ETag", "\"second\"")])
+                }
+                cut(request, &stage, &reaction, at: [100_000])
+            }, judge: { try $0.expectHonesty() }),
+    ]
+
+    /// A 206 to the first request with Range that does not fit; later ones are answered rightly.
+    private static func misfit(
+        _ id: String, _ requirement: String, _ place: @escaping @Sendable (Int64, Int64) -> (Int64, Int64, Int64)
+    ) -> Scenario {
+        .download(
+            "14/\(id)", .must, "RFC 9110 15.3.7", requirement, covers: "RNG-28",
+            script: { request, stage, reaction in
+                if stage.step == 1, let start = DownloadModel.start(of: request), let content = whole(stage) {
+                    stage.step = 2
+                    let (first, end, size) = place(start, stage.size)
+                    reaction.answer?.status = 206
+                    reaction.answer?.content = Array(content[Int(first)..<Int(end)])
+                    reaction.set("Content-Range", "bytes \(first)-\(end - 1)/\(size)")
+                }
+                cut(request, &stage, &reaction, at: [100_000])
+            },
+            judge: { record in
+                try record.expectHonesty()
+                try record.expectBounded()
+            })
+    }
+
+    private static let others: [Scenario] = [
+        .download(
+            "14/redirect-elsewhere", .must, "RFC 9110 15.4",
+            "Credentials of a download do not follow a redirection to another origin.", covers: "RED-03",
+            script: { request, stage, reaction in
+                if request.origin == 0, stage.origins.count > 1 {
+                    reaction.refuse(307, [("Location", stage.origins[1] + request.target)])
+                }
+            },
+            judge: { record in
+                try record.expectHonesty()
+                guard record.requests.first?.carriesCredentials == true else {
+                    throw record.skip("the command sends no credentials (Authorization or Cookie)")
+                }
+                try record.expectNone(
+                    record.requests.filter { $0.origin != 0 && $0.carriesCredentials },
+                    "no credentials at another origin")
+            }),
+        .download(
+            "14/restart", .should, "RFC 9110 14", "After the command was killed it goes on when it is run again.",
+            covers: "RNG-32", size: 8 << 20,
+            script: { request, stage, reaction in
+                guard stage.step == 0, reaction.answer?.status == 200 else { return }
+                stage.step = 1
+                reaction.answer?.cutAt = 6 << 20
+                reaction.answer?.kills = true
+            },
+            judge: { record in
+                try record.expectSuccess()
+                let resumed = record.requests.contains { $0.run > 1 && (DownloadModel.start(of: $0) ?? 0) > 0 }
+                try record.expect(resumed, "a request with Range in the second run", "the file from its beginning")
+            }),
+    ]
+
+    private static func whole(_ stage: Stage) -> [UInt8]? {
+        DownloadModel.content(stage.downloads.edition, stage.size)
+    }
+
+    /// Ends the connection, in order, at these places of the representation, once each.
+    private static func cut(
+        _ request: PlayedRequest, _ stage: inout Stage, _ reaction: inout Reaction, at offsets: [Int]
+    ) {
+        guard stage.step < offsets.count, request.method == "GET", var answer = reaction.answer,
+            answer.status == 200 || answer.status == 206
+        else { return }
+        let start = answer.status == 206 ? Int(DownloadModel.start(of: request) ?? 0) : 0
+        guard start < offsets[stage.step] else { return }
+        answer.cutAt = offsets[stage.step] - start
+        stage.step += 1
+        reaction.answer = answer
+    }
+
+    @Sendable private static func judgeResumed(_ record: PlayRecord) throws {
+        try record.expectSuccess()
+        try record.expectThrift(0)
+    }
+}

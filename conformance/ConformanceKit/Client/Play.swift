@@ -1,0 +1,191 @@
+import HTTPSemantics
+import SystemCalls
+
+/// One scenario while it goes on: what the connections of the server share.
+final class Play: Sendable {
+    private struct State {
+        var record: PlayRecord
+        var counts: [PlayedRequest.Kind: Int] = [:]
+        var run = 1
+        var connections = 0
+        var isOver = false
+        var isDoomed = false
+        var interruptedAt: Int64?
+    }
+
+    let scenario: Scenario
+    /// What the client uploads at first.
+    let content: [UInt8]
+    private let state: Monitor<State>
+    private let log: Monitor<Transcript>
+
+    init(_ scenario: Scenario) {
+        self.scenario = scenario
+        content = scenario.direction == .upload ? TestContent.bytes(Int(scenario.size)) : []
+        log = Monitor(Transcript())
+        state = Monitor(
+            State(
+                record: PlayRecord(
+                    scenario: scenario.question, direction: scenario.direction, size: scenario.size,
+                    stage: Stage(size: scenario.size))))
+    }
+
+    // MARK: - The course of the play
+
+    var isOver: Bool { state.withLock { $0.isOver } }
+    var isDoomed: Bool { state.withLock { $0.isDoomed } }
+
+    func begin(origins: [String]) { state.withLock { $0.record.stage.origins = origins } }
+
+    func nextRun() {
+        state.withLock { state in
+            state.run += 1
+            state.isDoomed = false
+        }
+    }
+
+    func doom() { state.withLock { $0.isDoomed = true } }
+
+    /// From now on nobody waits for the client any more.
+    func end() { state.withLock { $0.isOver = true } }
+
+    var record: PlayRecord { state.withLock { $0.record } }
+
+    var transcript: (entries: [Transcript.Entry], omitted: Int) {
+        log.withLock { ($0.entries, $0.omittedEvents) }
+    }
+
+    // MARK: - The transcript
+
+    func newConnection() -> Int {
+        state.withLock { $0.connections += 1 }
+        return log.withLock { $0.newConnection() }
+    }
+
+    func note(_ text: String, on connection: Int) { log.withLock { $0.note(text, on: connection) } }
+
+    func received(_ bytes: ArraySlice<UInt8>, on connection: Int) {
+        log.withLock { $0.received(bytes, on: connection) }
+    }
+
+    func sent(_ bytes: ArraySlice<UInt8>, on connection: Int) { log.withLock { $0.sent(bytes, on: connection) } }
+
+    // MARK: - Requests
+
+    /// Takes the head of a request and decides what to do.
+    /// - Returns: the number of the request, and the reaction.
+    func receive(_ head: RequestHead, on connection: Int, origin: Int) -> (number: Int, reaction: Reaction) {
+        state.withLock { state in
+            let profile = Self.profile(of: head.fields)
+            let isDraft = head.fields.contains(profile.completenessName)
+            let method = head.method.rawValue
+            let kind: PlayedRequest.Kind
+            switch scenario.direction {
+            case .upload: kind = state.record.stage.uploads.kind(of: method, head.target, isDraft: isDraft)
+            case .download:
+                let isFile = head.target == DownloadModel.target || head.target == "/moved" + DownloadModel.target
+                kind = isFile && (method == "GET" || method == "HEAD") ? .download : .stray
+            }
+            state.counts[kind, default: 0] += 1
+            var request = PlayedRequest(
+                number: state.record.requests.count + 1, connection: connection, run: state.run, origin: origin,
+                method: method, target: head.target, fields: head.fields, kind: kind, count: state.counts[kind] ?? 1,
+                profile: profile, upload: state.record.stage.uploads.upload(at: head.target),
+                arrivedAt: SystemClock.monotonicNanoseconds())
+            if kind == .append { request.start = request.offset ?? 0 }
+            var reaction: Reaction
+            if scenario.direction == .upload {
+                reaction = state.record.stage.uploads.reaction(to: request)
+                if kind == .creation { request.upload = state.record.stage.uploads.uploads.count }
+            } else {
+                reaction = state.record.stage.downloads.reaction(to: request)
+            }
+            scenario.script(request, &state.record.stage, &reaction)
+            state.record.requests.append(request)
+            return (request.number, reaction)
+        }
+    }
+
+    /// Takes content of a request.
+    /// - Returns: how much of it there is by now.
+    func take(_ bytes: ArraySlice<UInt8>, of number: Int, stores: Bool) -> Int64 {
+        state.withLock { state in
+            let now = SystemClock.monotonicNanoseconds()
+            var request = state.record.requests[number - 1]
+            defer { state.record.requests[number - 1] = request }
+            let start = request.start + request.received
+            if request.differsAt == nil, let place = difference(bytes, at: start) { request.differsAt = place }
+            request.received += Int64(bytes.count)
+            request.lastReadAt = now
+            if let interruption = state.interruptedAt, state.record.recovery == nil, interruption < now {
+                state.record.recovery = now - interruption
+            }
+            if stores, let upload = request.upload {
+                state.record.stage.uploads.uploads[upload - 1].offset = start + Int64(bytes.count)
+                if request.differsAt != nil { state.record.stage.uploads.uploads[upload - 1].isIntact = false }
+            }
+            return request.received
+        }
+    }
+
+    private func difference(_ bytes: ArraySlice<UInt8>, at start: Int64) -> Int64? {
+        guard let first = Int(exactly: start), first + bytes.count <= content.count else { return start }
+        if content[first..<(first + bytes.count)].elementsEqual(bytes) { return nil }
+        return start + Int64(zip(content[first...], bytes).prefix { $0 == $1 }.count)
+    }
+
+    /// The content of a request has come to its end.
+    func finish(_ number: Int, _ reaction: Reaction) {
+        state.withLock { state in
+            let request = state.record.requests[number - 1]
+            state.record.requests[number - 1].isWhole = true
+            guard reaction.completes else { return }
+            if request.kind == .plain {
+                let isWhole = request.received == scenario.size && request.differsAt == nil
+                if isWhole { state.record.stage.uploads.hasPlainCopy = true }
+                state.record.stage.uploads.completions += 1
+            } else if let upload = request.upload {
+                state.record.stage.uploads.uploads[upload - 1].isComplete = true
+                state.record.stage.uploads.completions += 1
+            }
+        }
+    }
+
+    /// A response was sent, or the connection is about to end without one.
+    func conclude(
+        _ number: Int, status: Int?, told: Int64? = nil, discarded: Int64 = 0, sent: Int64 = 0, isInterruption: Bool
+    ) {
+        state.withLock { state in
+            let now = SystemClock.monotonicNanoseconds()
+            if state.record.requests[number - 1].answeredAt == nil {
+                state.record.requests[number - 1].answeredAt = now
+                state.record.requests[number - 1].status = status
+                state.record.requests[number - 1].toldOffset = told
+            }
+            state.record.requests[number - 1].discarded += discarded
+            if let interruption = state.interruptedAt, state.record.recovery == nil, sent > 0 {
+                state.record.recovery = now - interruption
+            }
+            state.record.contentSent += sent
+            if isInterruption, state.interruptedAt == nil { state.interruptedAt = now }
+        }
+    }
+
+    func note(malformed text: String) {
+        state.withLock { if $0.record.malformed.count < 20 { $0.record.malformed.append(text) } }
+    }
+
+    /// The offset of the upload that a request is about.
+    func offset(of number: Int) -> Int64? {
+        state.withLock { state in
+            let upload = state.record.requests[number - 1].upload
+            return upload.map { state.record.stage.uploads.uploads[$0 - 1].offset }
+        }
+    }
+
+    private static func profile(of fields: Fields) -> Profile {
+        let values = fields.values("Upload-Draft-Interop-Version")
+        guard values.count == 1, let version = Int(values[0]), Profile.versions.contains(version) else { return .rfc }
+        return .interop(version)
+    }
+}

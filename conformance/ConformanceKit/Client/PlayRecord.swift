@@ -1,0 +1,126 @@
+/// What a client did in a scenario, and what came of it.
+struct PlayRecord: Sendable {
+    let scenario: Question
+    let direction: Scenario.Direction
+    let size: Int64
+    var requests: [PlayedRequest] = []
+    var stage: Stage
+    /// How the runs of the command ended, in order.
+    var endings: [CandidateEnding] = []
+    /// What the command wrote.
+    var output = ""
+    /// What a download left under its name; nil for nothing.
+    var file: [UInt8]?
+    /// What could not be read as HTTP.
+    var malformed: [String] = []
+    /// Nanoseconds from the first interruption to the next byte of content.
+    var recovery: Int64?
+    /// Bytes of content that the server sent.
+    var contentSent: Int64 = 0
+
+    // MARK: - What happened
+
+    func of(_ kinds: PlayedRequest.Kind...) -> [PlayedRequest] { requests.filter { kinds.contains($0.kind) } }
+
+    /// Requests after the one with this number.
+    func after(_ request: PlayedRequest, _ kinds: PlayedRequest.Kind...) -> [PlayedRequest] {
+        requests.filter { $0.number > request.number && (kinds.isEmpty || kinds.contains($0.kind)) }
+    }
+
+    var succeeded: Bool { endings.last == .exited(0) }
+
+    /// Whether the target has the whole file, and nothing but the file.
+    var isStored: Bool {
+        stage.uploads.hasPlainCopy
+            || stage.uploads.uploads.contains { $0.isComplete && $0.isIntact && $0.offset == size }
+    }
+
+    /// Which representation a download left, if it is one.
+    var edition: Int? {
+        guard let file else { return nil }
+        return [0, 1].first { DownloadModel.content($0, size) == file }
+    }
+
+    /// Bytes of content that went over the wire.
+    var transferred: Int64 {
+        direction == .upload ? requests.reduce(0) { $0 + $1.received + $1.discarded } : contentSent
+    }
+
+    var traffic: Traffic {
+        Traffic(
+            size: size, transferred: transferred, requests: requests.count, runs: endings.count,
+            recoveryMilliseconds: recovery.map { $0 / 1_000_000 })
+    }
+
+    // MARK: - Judgement
+
+    func expect(_ condition: Bool, _ expected: @autoclosure () -> String, _ seen: @autoclosure () -> String) throws {
+        if !condition { throw Unmet(expected(), seen: seen()) }
+    }
+
+    /// The command ends by itself, and says that it succeeded only if it did.
+    func expectHonesty() throws {
+        let last = endings.last
+        if last == .timedOut {
+            throw Unmet(
+                "the command ends in time", seen: "it still runs after \(requests.count) requests and is killed")
+        }
+        guard succeeded else { return }
+        switch direction {
+        case .upload:
+            try expect(isStored, "no success, as the file has not arrived whole", "exit status 0, \(arrived)")
+        case .download:
+            try expect(
+                edition != nil, "no success, as no representation has arrived whole", "exit status 0, \(arrived)")
+        }
+        if let strange = requests.first(where: { $0.differsAt != nil }) {
+            throw Unmet(
+                "the bytes of the file at their offsets",
+                seen: "other bytes from \(strange.differsAt ?? 0) on, in \(strange.summary)")
+        }
+    }
+
+    /// The whole file arrives, and the command says so.
+    func expectSuccess() throws {
+        try expectHonesty()
+        try expect(succeeded, "exit status 0, with the file arrived", "\(endingText), \(arrived)")
+    }
+
+    func expectFailure(_ reason: String) throws {
+        try expectHonesty()
+        try expect(!succeeded, "another exit status than 0: \(reason)", "exit status 0")
+    }
+
+    /// No more bytes of content went over the wire than the file has, and those that were lost.
+    func expectThrift(_ lost: Int64) throws {
+        try expect(
+            transferred <= size + lost, "at most \(size + lost) bytes of content",
+            "\(transferred) bytes, for a file of \(size)")
+    }
+
+    func expectBounded() throws {
+        try expect(requests.count <= 100, "at most 100 requests", "\(requests.count) requests")
+    }
+
+    func expectNone(_ requests: [PlayedRequest], _ expected: @autoclosure () -> String) throws {
+        if let first = requests.first { throw Unmet(expected(), seen: first.summary) }
+    }
+
+    func skip(_ reason: String) -> NotOffered { NotOffered(reason) }
+
+    var endingText: String { endings.map(\.description).joined(separator: ", then ") }
+
+    private var arrived: String {
+        switch direction {
+        case .upload:
+            let offsets = stage.uploads.uploads.map { upload in
+                "\(upload.offset) of \(size) bytes\(upload.isComplete ? ", complete" : "")"
+                    + (upload.isIntact ? "" : ", with other bytes than the file's")
+            }
+            return offsets.isEmpty ? "nothing arrived" : offsets.joined(separator: "; ")
+        case .download:
+            return file.map { "a file of \($0.count) bytes\(edition == nil ? " that is no representation" : "")" }
+                ?? "no file"
+        }
+    }
+}

@@ -1,0 +1,191 @@
+import HTTPSemantics
+import SystemCalls
+
+/// The server's end of a connection: reads requests, and sends what it is told to, right or wrong. Used by one thread.
+final class PlayedConnection {
+    /// Why nothing more can be read.
+    enum Failure: Error {
+        /// The client ended the connection, or the play is over.
+        case ended
+        case malformed(String)
+    }
+
+    let number: Int
+    private let play: Play
+    private var socket: ConnectedSocket?
+    private var input: [UInt8] = []
+    private var position = 0
+
+    init(_ socket: ConnectedSocket, number: Int, play: Play) {
+        self.socket = socket
+        self.number = number
+        self.play = play
+        play.note("a connection of the client", on: number)
+    }
+
+    // MARK: - Receiving
+
+    /// The next head; nil where the client has nothing more to ask.
+    func readHead() throws(Failure) -> RequestHead? {
+        while true {
+            if let end = ParsedHead.end(of: input, from: position) {
+                let bytes = input[position..<end]
+                position = end
+                return try Self.parse(bytes)
+            }
+            guard input.count - position < RawConnection.Bounds.head else { throw .malformed("a head without an end") }
+            let isBetween = position == input.count
+            do throws(Failure) { try receive() } catch {
+                if isBetween { return nil }
+                throw error
+            }
+        }
+    }
+
+    private static func parse(_ bytes: ArraySlice<UInt8>) throws(Failure) -> RequestHead {
+        let lines = bytes.split(separator: 0x0A).map { $0.last == 0x0D ? $0.dropLast() : $0 }
+        let words = String(decoding: lines.first ?? [], as: UTF8.self)
+            .split(separator: " ", omittingEmptySubsequences: false).map(String.init)
+        guard words.count == 3, let version = ProtocolVersion(parsing: words[2]) else {
+            throw .malformed("the request line is “\(words.joined(separator: " ").prefix(80))”")
+        }
+        var fields = Fields()
+        for line in lines.dropFirst() where !line.isEmpty {
+            guard let colon = line.firstIndex(of: 0x3A) else {
+                throw .malformed("a field line without a colon: “\(String(decoding: line.prefix(60), as: UTF8.self))”")
+            }
+            let value = String(decoding: line[(colon + 1)...], as: UTF8.self)
+            fields.append(
+                String(decoding: line[..<colon], as: UTF8.self),
+                String(value.drop { $0 == " " || $0 == "\t" }.reversed().drop { $0 == " " || $0 == "\t" }.reversed()))
+        }
+        return RequestHead(method: Method(rawValue: words[0]), target: words[1], version: version, fields: fields)
+    }
+
+    /// Reads content, without its transfer coding, piece by piece, until it ends or `take` says no.
+    /// - Parameter most: how many bytes are read at most; nil for all.
+    /// - Returns: whether the content was read to its end.
+    func readContent(
+        _ framing: MessageFraming, atMost most: Int64?, _ take: (ArraySlice<UInt8>) throws(Failure) -> Void
+    ) throws(Failure) -> Bool {
+        var budget = most ?? .max
+        switch framing {
+        case .none: return true
+        case .length(let length): return try readPieces(length, &budget, take)
+        case .chunked:
+            while true {
+                let line = try readLine()
+                guard let size = Int64(line.prefix { $0 != ";" }, radix: 16), size >= 0 else {
+                    throw .malformed("a chunk size is “\(line.prefix(40))”")
+                }
+                if size == 0 { break }
+                guard try readPieces(size, &budget, take) else { return false }
+                guard try readLine().isEmpty else { throw .malformed("no line ends after a chunk") }
+            }
+            while try !readLine().isEmpty {}
+            return true
+        }
+    }
+
+    private func readPieces(
+        _ count: Int64, _ budget: inout Int64, _ take: (ArraySlice<UInt8>) throws(Failure) -> Void
+    ) throws(Failure) -> Bool {
+        var rest = count
+        while rest > 0 {
+            guard budget > 0 else { return false }
+            if position == input.count { try receive() }
+            let size = Int(min(rest, budget, Int64(input.count - position)))
+            let piece = input[position..<(position + size)]
+            position += size
+            rest -= Int64(size)
+            budget -= Int64(size)
+            try take(piece)
+        }
+        return true
+    }
+
+    private func readLine() throws(Failure) -> String {
+        while true {
+            if let end = input[position...].firstIndex(of: 0x0A) {
+                let line = input[position..<end]
+                position = end + 1
+                return String(decoding: line.last == 0x0D ? line.dropLast() : line, as: UTF8.self)
+            }
+            guard input.count - position < 4096 else { throw .malformed("a chunk's line without an end") }
+            try receive()
+        }
+    }
+
+    /// Throws away what still comes, until the client has ended the connection or `limit` has passed.
+    /// - Returns: how many bytes that were.
+    func discard(for limit: Duration) -> Int64 {
+        let deadline = Deadline(in: limit)
+        var count = Int64(input.count - position)
+        position = input.count
+        while !deadline.isOver {
+            do throws(Failure) { try receive(within: deadline) } catch { break }
+            count += Int64(input.count - position)
+            position = input.count
+        }
+        return count
+    }
+
+    private func receive(within limit: Deadline? = nil) throws(Failure) {
+        if position > 1 << 18 {
+            input.removeFirst(position)
+            position = 0
+        }
+        let known = input.count
+        while let socket, !play.isOver, limit?.isOver != true {
+            var ending: Errno?
+            input.append(
+                contentsOf: [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, count in
+                    do throws(Errno) {
+                        let slice = Deadline(in: .milliseconds(50)).nanoseconds
+                        count = try socket.receive(into: UnsafeMutableRawBufferPointer(buffer), until: slice)
+                    } catch {
+                        ending = error
+                    }
+                })
+            if ending == .timedOut { continue }
+            if input.count > known { return play.received(input[known...], on: number) }
+            play.note(
+                ending.map { "the client reset the connection: \($0)" } ?? "the client ended its side", on: number)
+            throw .ended
+        }
+        throw .ended
+    }
+
+    // MARK: - Sending
+
+    /// Sends bytes for as long as the client takes them.
+    /// - Returns: whether it took all of them.
+    @discardableResult
+    func send(_ bytes: [UInt8]) -> Bool {
+        var sent = 0
+        defer { play.sent(bytes[..<sent], on: number) }
+        while sent < bytes.count, let socket, !play.isOver {
+            do throws(Errno) {
+                let end = min(bytes.count, sent + (64 << 10))
+                sent += try socket.send(bytes[sent..<end], until: Deadline(in: .milliseconds(50)).nanoseconds)
+            } catch {
+                if error != .timedOut { return false }
+            }
+        }
+        return sent == bytes.count
+    }
+
+    /// Says that nothing more will be sent.
+    func endOutput() { socket?.endOutput() }
+
+    func reset() {
+        play.note("we reset the connection", on: number)
+        socket?.resetOnClose()
+        socket = nil
+    }
+
+    func close() {
+        if socket != nil { play.note("we close the connection", on: number) }
+        socket = nil
+    }
+}

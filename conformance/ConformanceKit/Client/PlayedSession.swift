@@ -1,0 +1,138 @@
+import HTTPSemantics
+
+/// What happens on one connection of the played server. Used by one thread.
+struct PlayedSession {
+    private let connection: PlayedConnection
+    private let play: Play
+    private let origin: Int
+
+    init(_ connection: PlayedConnection, play: Play, origin: Int) {
+        self.connection = connection
+        self.play = play
+        self.origin = origin
+    }
+
+    func run() {
+        defer { connection.close() }
+        do throws(PlayedConnection.Failure) {
+            while let head = try connection.readHead() {
+                guard case .success(let framing) = MessageFraming.evaluate(head) else {
+                    throw .malformed("the framing of \(head.method) \(head.target)")
+                }
+                guard try serve(head, framing) else { return }
+            }
+        } catch {
+            guard case .malformed(let text) = error else { return }
+            play.note(malformed: text)
+            connection.send(Array("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".utf8))
+        }
+    }
+
+    /// - Returns: whether the connection can go on.
+    private func serve(_ head: RequestHead, _ framing: MessageFraming) throws(PlayedConnection.Failure) -> Bool {
+        let (number, reaction) = play.receive(head, on: connection.number, origin: origin)
+        var interim = reaction.interim.sorted { $0.at < $1.at }[...]
+        func announce(upTo count: Int64) {
+            while let next = interim.first, next.at <= count {
+                interim.removeFirst()
+                connection.send(Self.head(next.status, next.fields))
+            }
+        }
+        announce(upTo: 0)
+        let isRead: Bool
+        do throws(PlayedConnection.Failure) {
+            isRead = try connection.readContent(framing, atMost: reaction.takes) {
+                bytes throws(PlayedConnection.Failure) in
+                announce(upTo: play.take(bytes, of: number, stores: reaction.stores))
+            }
+        } catch {
+            play.conclude(number, status: nil, isInterruption: false)
+            throw error
+        }
+        if isRead {
+            announce(upTo: .max)
+            play.finish(number, reaction)
+        }
+        switch reaction.ending {
+        case .reset:
+            play.conclude(number, status: nil, isInterruption: true)
+            connection.reset()
+            return false
+        case .kill:
+            play.conclude(number, status: nil, isInterruption: true)
+            play.doom()
+            connection.reset()
+            return false
+        case .stall:
+            play.conclude(number, status: nil, isInterruption: true)
+            play.note("silence from here on", on: connection.number)
+            while !play.isOver { Deadline.pause(.milliseconds(20)) }
+            return false
+        case .answer(let answer):
+            return reply(answer, to: head, number, isRead: isRead)
+        }
+    }
+
+    private func reply(_ answer: Reaction.Answer, to head: RequestHead, _ number: Int, isRead: Bool) -> Bool {
+        let request = play.record.requests[number - 1]
+        var fields = answer.fields
+        let isForUpload = [.creation, .append].contains(request.kind)
+        if isForUpload, request.profile.repeatsOffset, !fields.contains(where: { $0.0 == "Upload-Offset" }),
+            let offset = play.offset(of: number)
+        {
+            fields.append(("Upload-Offset", "\(offset)"))
+        }
+        let hasContent = answer.status != 204 && head.method != .head
+        if answer.isChunked {
+            fields.append(("Transfer-Encoding", "chunked"))
+        } else if answer.status != 204, !fields.contains(where: { $0.0 == "Content-Length" }) {
+            fields.append(("Content-Length", "\(answer.content.count)"))
+        }
+        if !isRead { fields.append(("Connection", "close")) }
+        let content = hasContent ? Array(answer.content.prefix(answer.cutAt ?? .max)) : []
+        let isCut = hasContent && answer.cutAt != nil
+        let isInterruption = isCut || answer.status >= 500 || (!isRead && answer.status >= 400)
+        // Recorded first, so that whoever reacts to the response finds it in the record.
+        let told = AnswerFields(fields: Fields(answer.fields)).integer("Upload-Offset")
+        play.conclude(
+            number, status: answer.status, told: told, sent: Int64(content.count), isInterruption: isInterruption)
+        var bytes = Self.head(answer.status, fields)
+        if answer.isChunked {
+            if !content.isEmpty { bytes += ConformanceKit.Request.chunk(content) }
+            if !isCut { bytes += ConformanceKit.Request.lastChunk }
+        } else {
+            bytes += content
+        }
+        let isTaken = connection.send(bytes)
+        if answer.kills {
+            Deadline.pause(.milliseconds(1500))
+            play.doom()
+            while !play.isOver, play.isDoomed { Deadline.pause(.milliseconds(5)) }
+            return false
+        }
+        guard isTaken, !isCut else {
+            // In order, and short: what was sent is not thrown away on its way.
+            connection.endOutput()
+            _ = connection.discard(for: .milliseconds(500))
+            return false
+        }
+        if isRead { return head.fields["Connection"]?.lowercased() != "close" }
+        // Whoever goes on sending now does so for nothing.
+        connection.endOutput()
+        Deadline.pause(.milliseconds(200))
+        let discarded = connection.discard(for: .seconds(5))
+        play.conclude(number, status: nil, discarded: discarded, isInterruption: false)
+        return false
+    }
+
+    private static func head(_ status: Int, _ fields: [(String, String)]) -> [UInt8] {
+        var text = "HTTP/1.1 \(status) Played\r\n"
+        for (name, value) in fields { text += "\(name): \(value)\r\n" }
+        return Array((text + "\r\n").utf8)
+    }
+}
+
+/// The fields of an answer, to be read as the client should.
+private struct AnswerFields: FieldSection {
+    let fields: Fields
+}

@@ -1,0 +1,15 @@
+/// An upload resource of the played server.
+struct PlayedUpload: Sendable {
+    /// From 1.
+    let number: Int
+    /// Its place at the server, nobody could guess it.
+    var path: String
+    var offset: Int64 = 0
+    var isComplete = false
+    var length: Int64?
+    var isGone = false
+    /// Whether all of its bytes were those of the file.
+    var isIntact = true
+    /// The version in which it was created.
+    let profile: Profile
+}

@@ -1,0 +1,342 @@
+/// What the server does not want, or does not want like this.
+enum RefusalScenarios {
+    static let all: [Scenario] = conflicts + refusals + gone + limits
+
+    private static let conflicts: [Scenario] = [
+        .upload(
+            "4.4/conflict-offset", .should, "4.4.2", "After 409 with an offset the upload goes on there.",
+            covers: "CLI-32 CLI-08",
+            script: { request, stage, reaction in
+                stage.cut(request, &reaction, at: 100_000)
+                if request.isFirst(.append), request.start > 0 {
+                    stage.pretend(120_000)
+                    reaction.refuse(409, [request.profile.completeness(false), ("Upload-Offset", "120000")])
+                }
+            },
+            judge: { record in
+                try record.expectSuccess()
+                try record.expect(
+                    record.of(.append).contains { $0.start == 120_000 }, "an append at 120000",
+                    record.of(.append).last?.summary ?? "no append")
+            }),
+        .upload(
+            "4.4/conflict-bare", .should, "4.4.2",
+            "After 409 without an offset it is asked for, and the upload goes on.",
+            covers: "CLI-32",
+            script: { request, stage, reaction in
+                stage.cut(request, &reaction, at: 100_000)
+                if request.isFirst(.append), request.start > 0 { reaction.refuse(409) }
+            },
+            judge: { try $0.expectSuccess() }),
+        .upload(
+            "4.4/conflict-for-ever", .should, "4.4.2", "409 again and again is not tried for ever.", covers: "CLI-32",
+            script: { request, stage, reaction in
+                stage.cut(request, &reaction, at: 100_000)
+                if request.kind == .append { reaction.refuse(409, [request.profile.completeness(false)]) }
+            },
+            judge: { record in
+                try record.expectFailure("every append is refused")
+                try record.expectBounded()
+            }),
+        .upload(
+            "4.3/error-for-ever", .should, "4.3", "503 again and again is not tried for ever.", covers: "CLI-12",
+            script: { request, stage, reaction in
+                stage.cut(request, &reaction, at: 100_000)
+                if request.kind == .retrieval { reaction.refuse(503) }
+            },
+            judge: { record in
+                try record.expectFailure("every retrieval is refused")
+                try record.expectBounded()
+            }),
+    ]
+
+    private static let refusals: [Scenario] =
+        [400, 403, 422].map { status in
+            .upload(
+                "4.2/refused-\(status)", .should, "4.2.1", "A creation that is refused with \(status) is not repeated.",
+                covers: "CLI-13",
+                script: { request, _, reaction in
+                    if request.kind == .creation { reaction.refuse(status, [request.profile.completeness(false)]) }
+                    if request.kind == .plain { reaction.refuse(status) }
+                },
+                judge: { record in
+                    try record.expectFailure("the creation was refused")
+                    let again = record.of(.creation, .plain).dropFirst()
+                    try record.expectNone(Array(again), "no creation after \(status)")
+                })
+        } + [
+            .upload(
+                "4.2/too-many-requests", .should, "RFC 6585 4",
+                "After 429 nobody is asked before Retry-After has passed.",
+                covers: "CLI-13",
+                script: { request, _, reaction in
+                    if request.isFirst(.creation) { reaction.refuse(429, [("Retry-After", "1")]) }
+                },
+                judge: { record in
+                    try record.expectHonesty()
+                    guard let first = record.requests.first, let next = record.after(first).first else { return }
+                    let waited = (next.arrivedAt - (first.answeredAt ?? first.arrivedAt)) / 1_000_000
+                    try record.expect(waited >= 900, "a second without a request", "\(next.summary) after \(waited) ms")
+                }),
+            .upload(
+                "4.1.2/error-complete", .should, "4.1.2", "5xx with ?1 is the target's answer: nothing is resumed.",
+                covers: "CLI-11", script: { answerAsTarget(500, $0, $1, &$2) }, judge: { try judgeFinal($0) }),
+            .upload(
+                "4.1.2/refusal-complete", .should, "4.1.2",
+                "4xx with ?1 amid the content is the target's answer: nothing is resumed.", covers: "CLI-11",
+                script: { answerAsTarget(422, $0, $1, &$2) }, judge: { try judgeFinal($0) }),
+            .upload(
+                "9112/early-answer", .should, "RFC 9112 9.5", "A final response amid the content stops the content.",
+                covers: "CLI-36", size: 64 << 20,
+                script: { request, _, reaction in
+                    guard request.bearsContent else { return }
+                    reaction.takes = 65_536
+                    reaction.stores = false
+                    reaction.completes = false
+                    let complete = request.profile.completeness(true)
+                    reaction.ending = .answer(.init(status: 422, fields: [complete]))
+                },
+                judge: { record in
+                    try record.expectFailure("the target refused")
+                    try record.expect(
+                        record.transferred < record.size, "less than the whole content", "all \(record.size) bytes")
+                }),
+            .upload(
+                "10/mismatch", .should, "10", "A digest that the server says does not match fails the upload.",
+                covers: "CLI-30",
+                script: { request, stage, reaction in
+                    if ["Repr-Digest", "Content-Digest", "Want-Repr-Digest"].contains(where: {
+                        request.fields.contains($0)
+                    }) {
+                        stage.step = 1
+                    }
+                    guard reaction.completes else { return }
+                    let type = "https://iana.org/assignments/http-problem-types#digest-mismatch"
+                    reaction.completes = false
+                    reaction.ending = .answer(
+                        .init(
+                            status: 400,
+                            fields: [
+                                request.profile.completeness(false), ("Content-Type", "application/problem+json"),
+                            ],
+                            content: Array("{\"type\":\"\(type)\",\"status\":400}".utf8)))
+                },
+                judge: { record in
+                    if record.stage.step == 0 { throw record.skip("the client sends and wants no digest") }
+                    try record.expectFailure("the server saw other bytes")
+                    try record.expectBounded()
+                }),
+        ]
+
+    @Sendable private static func answerAsTarget(
+        _ status: Int, _ request: PlayedRequest, _ stage: Stage, _ reaction: inout Reaction
+    ) {
+        guard request.reaches(50_000) else { return }
+        reaction.takes = 50_000 - request.start
+        reaction.completes = false
+        reaction.ending = .answer(.init(status: status, fields: [request.profile.completeness(true)]))
+    }
+
+    @Sendable private static func judgeFinal(_ record: PlayRecord) throws {
+        try record.expectFailure("the target refused")
+        let answered = record.requests.first { ($0.status ?? 0) >= 400 && $0.bearsContent }
+        guard let answered else { throw Unmet("content up to 50000", seen: "none") }
+        try record.expectNone(record.after(answered, .append, .creation, .plain), "no content after the final answer")
+    }
+
+    private static let gone: [Scenario] =
+        [404, 410].map { status in
+            .upload(
+                "4.3/gone-\(status)", .should, "4.3.2",
+                "An upload whose retrieval says \(status) is not accessed again.",
+                covers: "CLI-13",
+                script: { request, stage, reaction in
+                    stage.cut(request, &reaction, at: 100_000)
+                    if request.kind == .retrieval {
+                        if let number = request.upload { stage.uploads.uploads[number - 1].isGone = true }
+                        reaction.refuse(status)
+                    }
+                },
+                judge: { record in
+                    try record.expectHonesty()
+                    guard let gone = record.of(.retrieval).first(where: { $0.status == status }) else { return }
+                    let later = record.after(gone, .append, .retrieval).filter {
+                        $0.upload == gone.upload && $0.run == gone.run
+                    }
+                    try record.expectNone(later, "no more requests to an upload that is gone")
+                })
+        } + [
+            .upload(
+                "4.4/gone", .should, "4.4.2", "An upload whose append says 404 gets no more appends.", covers: "CLI-13",
+                script: { request, stage, reaction in
+                    stage.cut(request, &reaction, at: 100_000)
+                    if request.kind == .append, request.start > 0 { reaction.refuse(404) }
+                },
+                judge: { record in
+                    try record.expectHonesty()
+                    guard let gone = record.of(.append).first(where: { $0.status == 404 }) else { return }
+                    let later = record.after(gone, .append).filter { $0.upload == gone.upload && $0.run == gone.run }
+                    try record.expectNone(later, "no more appends to an upload that is gone")
+                })
+        ]
+
+    private static let limits: [Scenario] = [
+        .upload(
+            "4.1.4/413-limits", .should, "4.1.4", "After 413 with limits the rest goes in parts within them.",
+            covers: "CLI-14 CLI-16",
+            script: { request, stage, reaction in
+                stage.uploads.limits = "max-append-size=70000"
+                reaction.announce("Upload-Limit", nil)
+                refuseAbove(70_000, request, stage, &reaction, tells: true)
+            },
+            judge: { record in
+                try record.expectSuccess()
+                try judgeParts(record, above: 70_000)
+            }),
+        .upload(
+            "4.1.4/413-discovery", .should, "4.1.4", "After 413 without limits they are asked for with OPTIONS.",
+            covers: "CLI-15 CLI-14",
+            script: { request, stage, reaction in
+                stage.uploads.limits = "max-append-size=70000"
+                if request.kind != .discovery { reaction.set("Upload-Limit", nil) }
+                reaction.announce("Upload-Limit", nil)
+                refuseAbove(70_000, request, stage, &reaction, tells: false)
+            },
+            judge: { record in
+                try record.expectHonesty()
+                try record.expect(
+                    record.of(.discovery).count > 0 || !record.requests.contains { $0.status == 413 },
+                    "OPTIONS after 413", "none")
+                try record.expectSuccess()
+            }),
+        .upload(
+            "4.1.4/413-unknown", .should, "4.1.4", "After 413 the same size is not tried again.", covers: "CLI-14",
+            script: { request, stage, reaction in
+                if request.kind == .discovery { return reaction.refuse(405) }
+                reaction.set("Upload-Limit", nil)
+                reaction.announce("Upload-Limit", nil)
+                refuseAbove(70_000, request, stage, &reaction, tells: false)
+            },
+            judge: { record in
+                try record.expectHonesty()
+                try record.expectBounded()
+                var smallest = Int64.max
+                for request in record.of(.creation, .append) where request.bearsContent {
+                    let size = request.contentLength ?? .max - 1
+                    try record.expect(
+                        size < smallest, "less than the \(smallest) bytes that were too many", request.summary)
+                    if request.status == 413 { smallest = min(smallest, size) }
+                }
+            }),
+        .upload(
+            "4.1.4/append-sizes", .must, "4.1.4", "Limits of appends that are known are kept.", covers: "CLI-16",
+            script: { request, stage, reaction in
+                stage.cut(request, &reaction, at: 50_000)
+                if stage.step == 1 {
+                    stage.uploads.limits = "max-append-size=60000, min-append-size=20000"
+                    if request.kind == .retrieval { reaction.set("Upload-Limit", stage.uploads.limits) }
+                }
+            },
+            judge: { record in
+                try record.expectHonesty()
+                guard let told = record.of(.retrieval).first(where: { $0.status == 204 }) else { return }
+                for append in record.after(told, .append) where append.upload == told.upload {
+                    let size = append.contentLength ?? append.received
+                    try record.expect(size <= 60_000, "at most 60000 bytes", append.summary)
+                    if append.isComplete == false, append.isWhole {
+                        try record.expect(size >= 20_000, "at least 20000 bytes", append.summary)
+                    }
+                }
+            }),
+        .upload(
+            "4.1.4/max-size", .should, "4.1.4", "An upload larger than max-size is stopped and cancelled.",
+            covers: "CLI-17", size: 32 << 20,
+            script: { request, stage, reaction in
+                stage.uploads.limits = "max-size=1000000"
+                reaction.announce("Upload-Limit", stage.uploads.limits)
+                if request.kind == .creation, request.bearsContent {
+                    reaction.takes = 1_000_000
+                    reaction.completes = false
+                    reaction.ending = .stall
+                } else if request.kind == .append {
+                    reaction.refuse(413, [request.profile.completeness(false), ("Upload-Limit", stage.uploads.limits)])
+                } else {
+                    reaction.set("Upload-Limit", reaction.answer.map { _ in "max-size=1000000" })
+                }
+            },
+            judge: { record in
+                try record.expectFailure("the file is larger than what the server takes")
+                try record.expect(!record.of(.cancellation).isEmpty, "DELETE of the upload", "none")
+            }),
+        .upload(
+            "4.1.4/unknown-keys", .must, "4.1.4", "Unknown keys of Upload-Limit are ignored.", covers: "STF-14",
+            script: { tellOnRetrieval("max-append-size=60000, foo=(1 2), bar", $0, &$1, &$2) },
+            judge: { record in
+                try record.expectHonesty()
+                try judgeTold(record, most: 60_000)
+            }),
+        .upload(
+            "4.1.4/void", .must, "4.1.4", "A limit of another type than Integer voids the whole field.",
+            covers: "STF-15",
+            script: { request, stage, reaction in
+                reaction.announce("Upload-Limit", "max-size=10, max-age=1.5")
+                if request.kind != .creation { reaction.set("Upload-Limit", "max-size=10, max-age=1.5") }
+            },
+            judge: { try $0.expectSuccess() }),
+        .upload(
+            "9651/last-key", .must, "RFC 9651 3.2", "Of a key that is repeated the last value counts.",
+            covers: "STF-16",
+            script: { _, _, reaction in reaction.announce("Upload-Limit", "max-size=1, max-size=900000000") },
+            judge: { try $0.expectSuccess() }),
+        .upload(
+            "4.1.4/max-age", .should, "4.1.4", "An upload is not accessed after its max-age.", covers: "CLI-18",
+            script: { request, stage, reaction in
+                stage.uploads.limits = "max-age=1"
+                reaction.announce("Upload-Limit", "max-age=1")
+                if stage.uploads.uploads.count == 1 { stage.cut(request, &reaction, at: 100_000) }
+                if request.isFirst(.retrieval) {
+                    reaction.refuse(503, [("Retry-After", "3"), ("Upload-Limit", "max-age=1")])
+                }
+            },
+            judge: { record in
+                try record.expectHonesty()
+                guard let asked = record.requests.first(where: { $0.isFirst(.retrieval) }) else { return }
+                let late = record.after(asked).filter {
+                    $0.upload == asked.upload && $0.kind != .creation
+                        && $0.arrivedAt - (asked.answeredAt ?? 0) > 2_500_000_000
+                }
+                try record.expectNone(late, "no request to an upload whose time is over")
+            }),
+    ]
+
+    /// 413 to content of more than so many bytes.
+    private static func refuseAbove(
+        _ most: Int64, _ request: PlayedRequest, _ stage: Stage, _ reaction: inout Reaction, tells: Bool
+    ) {
+        guard request.bearsContent, [.creation, .append].contains(request.kind), request.contentLength ?? .max > most
+        else { return }
+        let limits = tells ? [("Upload-Limit", "max-append-size=\(most)")] : []
+        reaction.refuse(413, [request.profile.completeness(false)] + limits)
+    }
+
+    @Sendable private static func tellOnRetrieval(
+        _ limits: String, _ request: PlayedRequest, _ stage: inout Stage, _ reaction: inout Reaction
+    ) {
+        stage.cut(request, &reaction, at: 50_000)
+        if request.kind == .retrieval { reaction.set("Upload-Limit", limits) }
+    }
+
+    private static func judgeTold(_ record: PlayRecord, most: Int64) throws {
+        guard let told = record.of(.retrieval).first(where: { $0.status == 204 }) else { return }
+        for append in record.after(told, .append) where append.upload == told.upload {
+            try record.expect(
+                (append.contentLength ?? append.received) <= most, "at most \(most) bytes", append.summary)
+        }
+    }
+
+    private static func judgeParts(_ record: PlayRecord, above most: Int64) throws {
+        guard let refused = record.requests.first(where: { $0.status == 413 }) else { return }
+        let large = record.after(refused, .creation, .append).filter { ($0.contentLength ?? .max) > most }
+        try record.expectNone(large.filter(\.bearsContent), "no content of more than \(most) bytes after 413")
+    }
+}

@@ -1,0 +1,109 @@
+import Foundation
+import SystemCalls
+
+/// Puts the client into one scenario.
+struct ScenarioRun {
+    let scenario: Scenario
+    let settings: ClientSettings
+    let candidate: any Candidate
+
+    struct Result: Sendable {
+        let result: CaseResult
+        let record: PlayRecord
+        let changesFile: Bool
+        let transcript: [Transcript.Entry]
+        let omitted: Int
+    }
+
+    func run() -> Result {
+        let start = SystemClock.monotonicNanoseconds()
+        let play = Play(scenario)
+        var outcome: Outcome
+        var record = play.record
+        do {
+            record = try perform(play)
+            outcome = judge(record)
+        } catch {
+            play.end()
+            outcome = .harness("\(error)")
+        }
+        let (entries, omitted) = play.transcript
+        let isShown = outcome.isWorthLooking
+        let result = CaseResult(
+            subject: scenario.question, outcome: outcome, notes: notes(record), transcript: isShown ? entries : [],
+            omittedEvents: isShown ? omitted : 0, command: nil,
+            milliseconds: (SystemClock.monotonicNanoseconds() - start) / 1_000_000)
+        var changesFile = false
+        if case .changesFile = scenario.interlude { changesFile = true }
+        return Result(
+            result: result, record: record, changesFile: changesFile, transcript: entries, omitted: omitted)
+    }
+
+    private func notes(_ record: PlayRecord) -> [String] {
+        record.requests.isEmpty ? [] : [record.traffic.text]
+    }
+
+    private func judge(_ record: PlayRecord) -> Outcome {
+        if record.requests.isEmpty {
+            let wrote = record.output.isEmpty ? "" : "; it wrote: \(record.output.suffix(400))"
+            return .setup(Finding(expected: "a request", seen: "none; \(record.endingText)\(wrote)"))
+        }
+        do {
+            try scenario.judge(record)
+            return .pass
+        } catch let unmet as Unmet {
+            return scenario.question.level == .must ? .fail(unmet.finding) : .warn(unmet.finding)
+        } catch let skip as NotOffered {
+            return .skipped(skip.reason)
+        } catch {
+            return .harness("\(error)")
+        }
+    }
+
+    /// Runs the command, again where it asks for it or was killed, and gathers what there is to see.
+    private func perform(_ play: Play) throws -> PlayRecord {
+        let directory = try Self.temporaryDirectory()
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let file = directory + "/file"
+        let state = directory + "/state"
+        try FileManager.default.createDirectory(atPath: state, withIntermediateDirectories: true)
+        if scenario.direction == .upload { try Data(play.content).write(to: URL(fileURLWithPath: file)) }
+        let server = try PlayedServer(play)
+        defer { server.stop() }
+        let place = scenario.direction == .upload ? UploadModel.target : DownloadModel.target
+        let deadline = Deadline(in: settings.timeout)
+        var endings: [CandidateEnding] = []
+        repeat {
+            if !endings.isEmpty {
+                play.nextRun()
+                if case .changesFile = scenario.interlude {
+                    let other = TestContent.bytes(Int(scenario.size), from: 70_000_000)
+                    try Data(other).write(to: URL(fileURLWithPath: file))
+                }
+            }
+            let task = CandidateTask(
+                direction: scenario.direction, file: file, url: server.origins[0] + place, state: state,
+                output: directory + "/output", deadline: deadline, isDoomed: { play.isDoomed })
+            endings.append(try candidate.perform(task))
+        } while endings.count < settings.mostRuns && !deadline.isOver && asksAgain(endings)
+        server.stop()
+        var record = play.record
+        record.endings = endings
+        record.output =
+            (try? String(decoding: Data(contentsOf: URL(fileURLWithPath: directory + "/output")), as: UTF8.self)) ?? ""
+        if scenario.direction == .download {
+            record.file = (try? Data(contentsOf: URL(fileURLWithPath: file))).map { [UInt8]($0) }
+        }
+        return record
+    }
+
+    private func asksAgain(_ endings: [CandidateEnding]) -> Bool {
+        endings.last == .killed || endings.last == .exited(settings.runsAgainOn)
+    }
+
+    private static func temporaryDirectory() throws -> String {
+        var template = Array((NSTemporaryDirectory() + "/onward-conformance-XXXXXX").utf8CString)
+        guard mkdtemp(&template) != nil else { throw RunFailure("no temporary directory: \(Errno.current)") }
+        return template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
+    }
+}

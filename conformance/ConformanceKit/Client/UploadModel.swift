@@ -1,0 +1,130 @@
+/// A server of uploads that does everything rightly; a scenario changes what it has to.
+struct UploadModel: Sendable {
+    /// Bytes of the file.
+    let size: Int64
+    /// The value of Upload-Limit.
+    var limits = "min-size=0"
+    var uploads: [PlayedUpload] = []
+    /// Whether the target took a whole representation by a plain request.
+    var hasPlainCopy = false
+    /// How many times the target got a whole representation.
+    var completions = 0
+
+    static let target = "/target/file"
+    /// What makes upload resources hard to guess.
+    static let secret = "zk3v9q7w5t1x8m2c"
+
+    /// The number of the upload with this path; places that redirections lead to count as well.
+    func upload(at target: String) -> Int? {
+        let path = String(target.prefix { $0 != "?" }).replacing("/moved", with: "")
+        return uploads.first { $0.path == path }?.number
+    }
+
+    func isTarget(_ target: String) -> Bool { target.hasPrefix("/target/") || target.hasPrefix("/moved/target/") }
+
+    func kind(of method: String, _ target: String, isDraft: Bool) -> PlayedRequest.Kind {
+        if method == "OPTIONS" && !isDraft { return .discovery }
+        if upload(at: target) != nil {
+            switch method {
+            case "HEAD", "GET": return .retrieval
+            case "PATCH": return .append
+            case "DELETE": return .cancellation
+            default: return .stray
+            }
+        }
+        guard isTarget(target), !["HEAD", "GET", "DELETE"].contains(method) else { return .stray }
+        return isDraft ? .creation : .plain
+    }
+
+    /// What a good server does.
+    mutating func reaction(to request: PlayedRequest) -> Reaction {
+        var reaction: Reaction
+        switch request.kind {
+        case .creation: reaction = creation(request)
+        case .plain:
+            reaction = Reaction(ending: .answer(.init(status: 201)))
+            reaction.completes = true
+        case .append: reaction = append(request)
+        case .retrieval: reaction = retrieval(request)
+        case .cancellation:
+            let isGone = upload(of: request)?.isGone != false
+            if let number = request.upload { uploads[number - 1].isGone = true }
+            reaction = Reaction(ending: .answer(.init(status: isGone ? 404 : 204)))
+        case .discovery:
+            reaction = Reaction(
+                ending: .answer(
+                    .init(status: 204, fields: [("Upload-Limit", limits), ("Allow", "OPTIONS, POST, PUT")])))
+        case .download, .stray: reaction = Reaction(ending: .answer(.init(status: 404)))
+        }
+        if request.fields["Expect"]?.lowercased() == "100-continue", reaction.takes != 0 {
+            reaction.interim.insert(.init(status: 100), at: 0)
+        }
+        return reaction
+    }
+
+    func upload(of request: PlayedRequest) -> PlayedUpload? { request.upload.map { uploads[$0 - 1] } }
+
+    private mutating func creation(_ request: PlayedRequest) -> Reaction {
+        let profile = request.profile
+        let isComplete = request.isComplete == true
+        var upload = PlayedUpload(
+            number: uploads.count + 1, path: "/uploads/\(uploads.count + 1)-\(Self.secret)", profile: profile)
+        upload.length = request.length ?? (isComplete ? request.contentLength : nil)
+        uploads.append(upload)
+        var answer = Reaction.Answer(status: 201, fields: [profile.completeness(isComplete)])
+        if !isComplete || profile.rank <= 6 { answer.fields.append(("Location", upload.path)) }
+        if !isComplete { answer.fields.append(("Upload-Limit", limits)) }
+        var reaction = Reaction(ending: .answer(answer))
+        reaction.interim = [
+            .init(status: 104, fields: profile.versionFields + [("Location", upload.path), ("Upload-Limit", limits)])
+        ]
+        reaction.completes = isComplete
+        return reaction
+    }
+
+    private func append(_ request: PlayedRequest) -> Reaction {
+        let profile = request.profile
+        var refusal = Reaction(ending: .reset)
+        guard let upload = upload(of: request), !upload.isGone else {
+            refusal.refuse(404)
+            return refusal
+        }
+        guard let offset = request.offset else {
+            refusal.refuse(400, [profile.completeness(false)])
+            return refusal
+        }
+        if profile.hasMediaType, request.single("Content-Type")?.lowercased() != "application/partial-upload" {
+            refusal.refuse(415, [profile.completeness(false), ("Accept-Patch", "application/partial-upload")])
+            return refusal
+        }
+        guard offset == upload.offset else {
+            refusal.refuse(409, [profile.completeness(false), ("Upload-Offset", "\(upload.offset)")])
+            return refusal
+        }
+        if profile.rank >= 7, request.isComplete == nil {
+            refusal.refuse(400, [profile.completeness(false)])
+            return refusal
+        }
+        let isComplete = request.isComplete ?? (profile.rank == 3)
+        if upload.isComplete, !isComplete || (request.contentLength ?? 0) > 0 {
+            refusal.refuse(400, [profile.completeness(false)])
+            return refusal
+        }
+        let status = isComplete ? 200 : profile.rank <= 6 ? 201 : 204
+        var reaction = Reaction(ending: .answer(.init(status: status, fields: [profile.completeness(isComplete)])))
+        reaction.completes = isComplete
+        return reaction
+    }
+
+    private func retrieval(_ request: PlayedRequest) -> Reaction {
+        guard let upload = upload(of: request), !upload.isGone else {
+            return Reaction(ending: .answer(.init(status: 404)))
+        }
+        var fields = [
+            ("Upload-Offset", "\(upload.offset)"), request.profile.completeness(upload.isComplete),
+            ("Upload-Limit", limits), ("Cache-Control", "no-store"),
+        ]
+        if let length = upload.length { fields.append(("Upload-Length", "\(length)")) }
+        return Reaction(ending: .answer(.init(status: 204, fields: fields)))
+    }
+}

@@ -1,0 +1,88 @@
+import Foundation
+import HTTPSemantics
+import SystemCalls
+
+@testable import ConformanceKit
+
+/// A small client of the draft that does everything rightly unless it is told to have a defect.
+final class ReferenceClient: Candidate {
+    private let defect: ClientDefect?
+
+    init(_ defect: ClientDefect? = nil) { self.defect = defect }
+
+    func has(_ defect: ClientDefect) -> Bool { self.defect == defect }
+
+    func perform(_ task: CandidateTask) throws -> CandidateEnding {
+        guard let target = Endpoint(task.url) else { return .exited(64) }
+        do {
+            switch task.direction {
+            case .upload: try ReferenceUploading(self, task, target).run()
+            case .download: try ReferenceDownloading(self, task, target).run()
+            }
+            return .exited(0)
+        } catch let stop as ReferenceStop {
+            switch stop {
+            case .failed: return .exited(1)
+            case .killed: return .killed
+            case .timedOut: return .timedOut
+            }
+        }
+    }
+}
+
+/// Why the reference client ends without success.
+enum ReferenceStop: Error {
+    case failed
+    case killed
+    case timedOut
+}
+
+/// What both directions have in common.
+class ReferenceTransfer {
+    static let tries = 6
+    static let patience = Duration.seconds(2)
+
+    let client: ReferenceClient
+    let task: CandidateTask
+    let target: Endpoint
+    private(set) var failures = 0
+
+    init(_ client: ReferenceClient, _ task: CandidateTask, _ target: Endpoint) {
+        self.client = client
+        self.task = task
+        self.target = target
+    }
+
+    func connect(_ endpoint: Endpoint) throws -> RawConnection {
+        try checkTime()
+        return try RawConnection(
+            endpoint, timeout: Self.patience, transcript: Transcript(), observer: NobodyObserving())
+    }
+
+    /// Credentials for the origin that the command was given.
+    func credentials(for endpoint: Endpoint) -> [(String, String)] {
+        let isOwn = endpoint.authority == target.authority
+        return isOwn || client.has(.sendsCredentialsElsewhere) ? [("Authorization", "Bearer reference")] : []
+    }
+
+    /// A try was in vain.
+    func fail(after seconds: Int64? = nil) throws {
+        failures += 1
+        try checkTime()
+        guard failures < Self.tries || client.has(.retriesForEver) else { throw ReferenceStop.failed }
+        Deadline.pause(.milliseconds((client.has(.ignoresRetryAfter) ? nil : seconds).map { $0 * 1000 } ?? 10))
+    }
+
+    func progress() { failures = 0 }
+
+    private func checkTime() throws {
+        if task.isDoomed() { throw ReferenceStop.killed }
+        if task.deadline.isOver { throw ReferenceStop.timedOut }
+    }
+}
+
+private final class NobodyObserving: WireObserver {
+    func observe(_ response: Response, to request: ConformanceKit.Request, at endpoint: Endpoint) {}
+    func observe(_ interim: InterimResponse, to request: ConformanceKit.Request, at endpoint: Endpoint) {}
+    func observe(anomaly: String, in transcript: Transcript) {}
+}

@@ -1,0 +1,148 @@
+import Foundation
+import HTTPSemantics
+
+@testable import ConformanceKit
+
+/// A download of the reference client.
+final class ReferenceDownloading: ReferenceTransfer {
+    private var content: [UInt8] = []
+    private var tag: String?
+    private var total: Int64?
+
+    private var partial: String { task.state + "/part" }
+
+    func run() throws {
+        restore()
+        var place = target
+        var redirections = 0
+        while true {
+            let connection = try connect(place)
+            var fields = credentials(for: place)
+            if !content.isEmpty {
+                fields.append(("Range", "bytes=\(content.count)-"))
+                if let tag { fields.append(("If-Range", tag)) }
+            }
+            do {
+                let response = try read(connection, Request("GET", place.target, fields))
+                if [307, 308].contains(response.status), let next = response.location.flatMap(place.resolving) {
+                    redirections += 1
+                    guard redirections < 5 else { throw ReferenceStop.failed }
+                    place = next
+                    continue
+                }
+                if try take(response) { break }
+            } catch is WireFailure {
+                try fail()
+            }
+        }
+        try Data(content).write(to: URL(fileURLWithPath: task.file))
+        try? FileManager.default.removeItem(atPath: partial)
+    }
+
+    /// Reads a response of which the end may be missing.
+    private func read(_ connection: RawConnection, _ request: ConformanceKit.Request) throws -> Partial {
+        try connection.send(request)
+        while try connection.readInterim() != nil {}
+        guard let head = connection.finalHead else { throw WireFailure.malformed("no head") }
+        let deadline = Deadline(in: Self.patience)
+        var isWhole = false
+        var bytes: [UInt8] = []
+        if let length = head.fields["Content-Length"].flatMap({ Int($0) }) {
+            while connection.input.count - connection.position < length, connection.ending == nil {
+                try connection.receive(until: deadline)
+                if task.isDoomed() { break }
+            }
+            bytes = Array(connection.input[connection.position...].prefix(length))
+            isWhole = bytes.count == length
+        } else {
+            let marker = Array("\r\n0\r\n\r\n".utf8)
+            while connection.ending == nil, !connection.input.suffix(marker.count).elementsEqual(marker) {
+                try connection.receive(until: deadline)
+            }
+            // One chunk, as the played server sends them.
+            let raw = connection.input[connection.position...]
+            if let end = raw.firstIndex(of: 0x0A) {
+                let size = Int(String(decoding: raw[..<end].dropLast(), as: UTF8.self), radix: 16) ?? 0
+                bytes = Array(raw[(end + 1)...].prefix(size))
+                isWhole = connection.input.suffix(marker.count).elementsEqual(marker)
+            }
+        }
+        return Partial(status: head.status, fields: head.fields, bytes: bytes, isWhole: isWhole)
+    }
+
+    /// - Returns: whether everything is there.
+    private func take(_ response: Partial) throws -> Bool {
+        let told = response.single("ETag")
+        switch response.status {
+        case 200:
+            if client.has(.appendsWholeToPart), !content.isEmpty {
+                content += response.bytes
+            } else {
+                content = response.bytes
+            }
+            tag = told
+            total = response.single("Content-Length").flatMap { Int64($0) }
+        case 206:
+            guard let range = response.single("Content-Range").flatMap({ ContentRange(parsing: $0) }),
+                let start = range.range?.lowerBound
+            else { throw ReferenceStop.failed }
+            let isFit = start == Int64(content.count) && (total == nil || range.size == total)
+            let isSame = told == tag
+            if !(isFit || client.has(.takesShiftedPart)) || !(isSame || client.has(.mixesRepresentations)) {
+                forget()
+                try fail()
+                return false
+            }
+            content += response.bytes
+            progress()
+        case 416:
+            let size = response.single("Content-Range").flatMap { ContentRange(parsing: $0) }?.size
+            if size == Int64(content.count), told == tag { return true }
+            forget()
+            try fail()
+            return false
+        case 503:
+            try fail(after: response.single("Retry-After").flatMap { Int64($0) })
+            return false
+        default:
+            guard client.has(.countsFailureAsSuccess) else { throw ReferenceStop.failed }
+            return true
+        }
+        if response.isWhole { return true }
+        keepWhatCanBeResumed()
+        try fail()
+        return false
+    }
+
+    private func keepWhatCanBeResumed() {
+        let isWeak = tag?.hasPrefix("W/") == true
+        let mayCombine = client.has(.combinesUnderWeakTag) || client.has(.sendsIfRangeWithWeakTag)
+        if tag == nil || isWeak && !mayCombine { return forget() }
+        let state = (tag ?? "") + "\n"
+        try? (Data(state.utf8) + Data(content)).write(to: URL(fileURLWithPath: partial))
+    }
+
+    private func restore() {
+        guard let data = try? Data(contentsOf: URL(fileURLWithPath: partial)),
+            let end = data.firstIndex(of: 0x0A)
+        else { return }
+        tag = String(decoding: data[..<end], as: UTF8.self)
+        content = [UInt8](data[(end + 1)...])
+    }
+
+    private func forget() {
+        content = []
+        tag = nil
+        total = nil
+        try? FileManager.default.removeItem(atPath: partial)
+    }
+
+    private struct Partial: FieldCarrier {
+        let status: Int
+        let fields: Fields
+        let bytes: [UInt8]
+        let isWhole: Bool
+
+        var location: String? { single("Location") }
+    }
+}
