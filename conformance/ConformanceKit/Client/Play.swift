@@ -145,6 +145,8 @@ final class Play: Sendable {
                 if isWhole { state.record.stage.uploads.hasPlainCopy = true }
                 state.record.stage.uploads.completions += 1
             } else if let upload = request.upload {
+                // Whoever lost the answer may ask for it again.
+                if state.record.stage.uploads.uploads[upload - 1].isComplete { return }
                 state.record.stage.uploads.uploads[upload - 1].isComplete = true
                 state.record.stage.uploads.completions += 1
             }
