@@ -16,7 +16,7 @@ struct ReportTests {
             announces: true, limits: [:], download: nil, beganAt: 1_790_000_000, milliseconds: 61_234,
             results: outcomes.enumerated().map { number, outcome in
                 CaseResult(
-                    subject: Case("4.\(2 + number % 2)/case-\(number)", .must, "4.2", Self.hostile) { _ in },
+                    subject: Question("4.\(2 + number % 2)/case-\(number)", .must, "4.2", Self.hostile),
                     outcome: outcome, notes: [Self.hostile],
                     transcript: [
                         .init(time: 1234, connection: 1, event: .sent(Self.request, omitted: 0))
