@@ -12,6 +12,8 @@ enum ClientCommand {
         var settings = ClientSettings()
         var strict = false
         var json: String?
+        var junit: String?
+        var html: String?
     }
 
     static func run(_ arguments: [String]) -> Int32 {
@@ -32,8 +34,9 @@ enum ClientCommand {
         let report = try ClientRun(options.settings).run { OnwardConformance.write(terminal.line(of: $0)) }
         OnwardConformance.write(terminal.closing(report, strict: options.strict))
         if let path = options.json {
-            try ClientJSONReport(report, strict: options.strict).data().write(to: URL(fileURLWithPath: path))
+            try OnwardConformance.save(ClientJSONReport(report, strict: options.strict).data(), to: path)
         }
+        try OnwardConformance.save(report, strict: options.strict, junit: options.junit, html: options.html)
         return report.exitStatus(strict: options.strict)
     }
 
@@ -63,6 +66,8 @@ enum ClientCommand {
             case "--only": options.settings.only.append(try value())
             case "--strict": options.strict = true
             case "--json": options.json = try value()
+            case "--junit": options.junit = try value()
+            case "--html": options.html = try value()
             default: throw Misuse(reason: "client takes no “\(word)”")
             }
         }

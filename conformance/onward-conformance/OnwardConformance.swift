@@ -37,6 +37,13 @@ enum OnwardConformance {
 
     static func write(_ text: String) { FileHandle.standardOutput.write(Data(text.utf8)) }
 
+    static func save(_ document: Data, to path: String) throws { try document.write(to: URL(fileURLWithPath: path)) }
+
+    static func save(_ report: some Judgement, strict: Bool, junit: String?, html: String?) throws {
+        if let path = junit { try save(Data(JUnitReport(report, strict: strict).text.utf8), to: path) }
+        if let path = html { try save(Data(HTMLReport(report, strict: strict).text.utf8), to: path) }
+    }
+
     static let usage = """
         onward-conformance judges implementations of Resumable Uploads for HTTP.
 
@@ -59,13 +66,13 @@ enum OnwardConformance {
           --command CMD      uploads {file} to {url}, in the shell
           --get-command CMD  downloads {url} to {file}; at least one of the two
                              {state} is a directory that lives as long as a scenario: what the command has to
-                             remember from run to run belongs there
+                             remember from run to run belongs there. It ends with 0 where the transfer succeeded
           --runs-again-on N  exit status with which the command asks to be run again (75)
           --runs N           how often it is run in one scenario at most (3)
           --timeout SECONDS  how long it may run in one scenario (60)
           --jobs N           how many scenarios go on at once (4)
           --seed N           where the cuts at random places are (1)
-          --only, --strict and --json as above
+          --only, --strict, --json, --junit and --html as above (14/* are the downloads)
 
         onward-conformance list                     all cases, and the requirements that each covers
 

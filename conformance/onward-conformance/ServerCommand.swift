@@ -36,15 +36,10 @@ enum ServerCommand {
         let report = try ServerRun(options.settings).run { OnwardConformance.write(terminal.line(of: $0)) }
         OnwardConformance.write(terminal.closing(report, strict: options.strict))
         if let path = options.json {
-            try JSONReport(report, strict: options.strict).data().write(to: URL(fileURLWithPath: path))
+            try OnwardConformance.save(JSONReport(report, strict: options.strict).data(), to: path)
         }
-        if let path = options.junit { try save(JUnitReport(report, strict: options.strict).text, to: path) }
-        if let path = options.html { try save(HTMLReport(report, strict: options.strict).text, to: path) }
+        try OnwardConformance.save(report, strict: options.strict, junit: options.junit, html: options.html)
         return report.exitStatus(strict: options.strict)
-    }
-
-    private static func save(_ text: String, to path: String) throws {
-        try Data(text.utf8).write(to: URL(fileURLWithPath: path))
     }
 
     private static func parse(_ arguments: [String]) throws -> Options {

@@ -1,5 +1,5 @@
 /// What a run of the client mode found out.
-package struct ClientReport: Sendable {
+package struct ClientReport: Judgement {
     package let uploadCommand: String?
     package let downloadCommand: String?
     package let seed: UInt64
@@ -12,12 +12,7 @@ package struct ClientReport: Sendable {
     /// Why the run could not judge.
     package let failure: String?
 
-    /// How many questions ended with the outcome of this word.
-    package func count(_ word: String) -> Int { results.count { $0.outcome.word == word } }
-
-    /// 0 where no MUST failed (with `strict` no SHOULD either), 1 where one did, 2 where something could not be judged.
-    package func exitStatus(strict: Bool) -> Int32 {
-        if count("fail") > 0 || (strict && count("warn") > 0) { return 1 }
-        return failure != nil || count("setup") + count("harness") > 0 ? 2 : 0
-    }
+    package var subjects: [String] { [uploadCommand, downloadCommand].compactMap { $0 } }
+    package var role: String { "client" }
+    package var remark: String { "seed \(seed)" }
 }

@@ -4,7 +4,7 @@ import FoundationEssentials
 package struct HTMLReport {
     package let text: String
 
-    package init(_ report: RunReport, strict: Bool) {
+    package init(_ report: some Judgement, strict: Bool) {
         let date = Date(timeIntervalSince1970: Double(report.beganAt)).formatted(.iso8601)
         let verdict =
             switch report.exitStatus(strict: strict) {
@@ -13,44 +13,39 @@ package struct HTMLReport {
             default: "Could not be judged"
             }
         let state = ["good", "bad", "unknown"][Int(report.exitStatus(strict: strict))]
-        var groups: [String] = []
-        for result in report.results where !groups.contains(result.subject.group) {
-            groups.append(result.subject.group)
-        }
+        let subjects = report.subjects.map(Markup.escaped)
         var page = """
             <!doctype html>
             <html lang="en">
             <head>
             <meta charset="utf-8">
             <meta name="viewport" content="width=device-width, initial-scale=1">
-            <title>\(Markup.escaped(report.url)): conformance</title>
+            <title>\(subjects.joined(separator: ", ")): conformance</title>
             <style>
             \(Self.style)
             </style>
             </head>
             <body>
             <header>
-            <p class="kind">Resumable Uploads for HTTP: conformance of a server</p>
-            <h1>\(Markup.escaped(report.method)) \(Markup.escaped(report.url))</h1>
+            <p class="kind">Resumable Uploads for HTTP: conformance of a \(report.role)</p>
+            <h1>\(subjects.joined(separator: "<br/>"))</h1>
             <p class="verdict \(state)">\(verdict)</p>
-            <p>Judged by \(Markup.escaped("\(report.base)")) on \(date). Speaks \
-            \(report.spoken.map { Markup.escaped($0.word) }.sorted().joined(separator: ", "))\
-            \(report.announces ? "" : "; sends no 104"). \(report.results.count) cases in \
-            \(report.milliseconds / 1000).\(report.milliseconds % 1000 / 100) s.</p>
+            <p>Judged on \(date): \(Markup.escaped(report.remark)). \(report.results.count) cases in \
+            \(report.seconds).</p>
 
             """
         if let failure = report.failure { page += "<p class=\"bad\">Could not judge: \(Markup.escaped(failure))</p>\n" }
-        page += "</header>\n<main>\n" + Self.sections(groups, report)
-        for group in groups { page += Self.cases(group, report) }
+        page += "</header>\n<main>\n" + Self.sections(report)
+        for group in report.groups { page += Self.cases(group, report) }
         text = page + "</main>\n</body>\n</html>\n"
     }
 
-    private static func sections(_ groups: [String], _ report: RunReport) -> String {
+    private static func sections(_ report: some Judgement) -> String {
         let words = Outcome.words.filter { report.count($0) > 0 }
         var text = "<div class=\"wide\"><table>\n<thead><tr><th scope=\"col\">Section</th>"
         for word in words { text += "<th scope=\"col\" class=\"number\">\(word)</th>" }
         text += "</tr></thead>\n<tbody>\n"
-        for group in groups {
+        for group in report.groups {
             let results = report.results.filter { $0.subject.group == group }
             text += "<tr><th scope=\"row\"><a href=\"#\(anchor(group))\">"
             text += "\(Markup.escaped(SectionTitle.title(of: group)))</a></th>"
@@ -65,7 +60,7 @@ package struct HTMLReport {
         return text + "</tr></tfoot>\n</table></div>\n"
     }
 
-    private static func cases(_ group: String, _ report: RunReport) -> String {
+    private static func cases(_ group: String, _ report: some Judgement) -> String {
         var text =
             "<section id=\"\(anchor(group))\">\n<h2>\(Markup.escaped(SectionTitle.title(of: group)))</h2>\n<ul>\n"
         for result in report.results where result.subject.group == group {
@@ -130,7 +125,8 @@ package struct HTMLReport {
         a { color: var(--link); }
         .wide { overflow-x: auto; }
         table { border-collapse: collapse; background: var(--card); margin: 1.2rem 0; }
-        th, td { text-align: left; font-weight: normal; padding: .3rem .8rem; border: 1px solid var(--line); }
+        th, td { text-align: left; font-weight: normal; padding: .3rem .8rem; border: 1px solid var(--line);
+          overflow-wrap: normal; }
         thead th, tfoot th, tfoot td { font-weight: 600; }
         .number { text-align: right; font-variant-numeric: tabular-nums; }
         ul { list-style: none; margin: 0; padding: 0; border: 1px solid var(--line); background: var(--card); }

@@ -4,11 +4,7 @@
 package struct JUnitReport {
     package let text: String
 
-    package init(_ report: RunReport, strict: Bool) {
-        var groups: [String] = []
-        for result in report.results where !groups.contains(result.subject.group) {
-            groups.append(result.subject.group)
-        }
+    package init(_ report: some Judgement, strict: Bool) {
         var text = #"<?xml version="1.0" encoding="UTF-8"?>"# + "\n"
         text += "<testsuites name=\"onward-conformance\" time=\"\(Self.seconds(report.milliseconds))\">\n"
         if let failure = report.failure {
@@ -17,7 +13,7 @@ package struct JUnitReport {
                 "    <testcase classname=\"run\" name=\"judged\"><error message=\"\(Markup.escaped(failure))\"/></testcase>\n"
             text += "  </testsuite>\n"
         }
-        for group in groups {
+        for group in report.groups {
             let results = report.results.filter { $0.subject.group == group }
             let kinds = results.map { Kind($0, strict: strict) }
             text += "  <testsuite name=\"\(Markup.escaped(SectionTitle.title(of: group)))\" tests=\"\(results.count)\""

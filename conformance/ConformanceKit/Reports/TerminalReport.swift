@@ -28,19 +28,11 @@ package struct TerminalReport {
     }
 
     /// Everything that was not met, with what went over the wire, and the sum.
-    package func closing(_ report: RunReport, strict: Bool) -> String {
+    package func closing(_ report: some Judgement, strict: Bool) -> String {
         var text = ""
         for result in report.results { text += details(of: result) }
-        text += "\n" + paint("\(report.method) \(report.url)", .bold)
-        text += "  \(report.base), speaks \(report.spoken.map(\.word).sorted().joined(separator: " "))"
-        text += report.announces ? "" : ", sends no 104"
-        text += "\n"
-        let words = Outcome.words.compactMap { word -> String? in
-            let count = report.count(word)
-            return count == 0 ? nil : "\(count) \(word)"
-        }
-        let time = "\(report.milliseconds / 1000).\(report.milliseconds % 1000 / 100) s"
-        text += "\(report.results.count) cases in \(time): \(words.joined(separator: ", "))\n"
+        text += "\n" + report.subjects.map { paint($0, .bold) }.joined(separator: "\n") + "  \(report.remark)\n"
+        text += "\(report.results.count) cases in \(report.seconds): \(report.counts)\n"
         if let failure = report.failure { text += paint("Could not judge: \(failure)", .red) + "\n" }
         switch report.exitStatus(strict: strict) {
         case 0: text += paint(report.count("warn") == 0 ? "Conforms." : "Conforms, with warnings.", .green) + "\n"

@@ -1,5 +1,5 @@
 /// What a run found out.
-package struct RunReport: Sendable {
+package struct RunReport: Judgement {
     package let url: String
     package let method: String
     package let base: Profile
@@ -14,12 +14,9 @@ package struct RunReport: Sendable {
     /// Why the run could not judge, or not to its end.
     package let failure: String?
 
-    /// How many cases ended with the outcome of this word.
-    package func count(_ word: String) -> Int { results.count { $0.outcome.word == word } }
-
-    /// 0 where no MUST failed (with `strict` no SHOULD either), 1 where one did, 2 where something could not be judged.
-    package func exitStatus(strict: Bool) -> Int32 {
-        if count("fail") > 0 || (strict && count("warn") > 0) { return 1 }
-        return failure != nil || count("setup") + count("harness") > 0 ? 2 : 0
+    package var subjects: [String] { ["\(method) \(url)"] }
+    package var role: String { "server" }
+    package var remark: String {
+        "\(base), speaks \(spoken.map(\.word).sorted().joined(separator: " "))\(announces ? "" : ", sends no 104")"
     }
 }

@@ -74,8 +74,13 @@ struct CommandTests {
         // It says that it has succeeded, whatever became of it.
         let command = "curl -s -H 'Upload-Complete: ?1' -T {file} {url}; true"
         let (status, output) = try await Self.run(
-            "client --command \"\(command)\" --only 4.2/no-104 --only 4.2/refused-400 --strict --json \(path)")
+            "client --command \"\(command)\" --only 4.2/no-104 --only 4.2/refused-400 --strict --json \(path)"
+                + " --junit \(path).xml --html \(path).html")
         #expect(status == .exited(1), "\(output)")
+        for (name, text) in [("xml", "<testcase"), ("html", "Does not conform")] {
+            #expect(try String(contentsOfFile: "\(path).\(name)", encoding: .utf8).contains(text))
+            try FileManager.default.removeItem(atPath: "\(path).\(name)")
+        }
         let document = try JSONSerialization.jsonObject(with: Data(contentsOf: URL(fileURLWithPath: path)))
         let members = try #require(document as? [String: Any])
         #expect(members["mode"] as? String == "client" && members["exitStatus"] as? Int == 1)
@@ -83,6 +88,16 @@ struct CommandTests {
         #expect(cases.map { $0["outcome"] as? String } == ["pass", "warn"])
         let traffic = try #require(members["traffic"] as? [String: [String: Any]])
         #expect(traffic["4.2/no-104"]?["transferred"] as? Int == 300_000)
+    }
+
+    @Test("A client that knows nothing of the draft is judged by its honesty alone")
+    func plainClient() async throws {
+        for (command, status) in [("curl -sS -f -T {file} {url}", Int32(0)), ("curl -s -T {file} {url}; true", 1)] {
+            let (ending, output) = try await Self.run(
+                "client --command '\(command)' --only 4.3/cut --only 4.4/finish --only 4.2/whole")
+            #expect(ending == .exited(status), "\(output)")
+            #expect(output.contains(status == 0 ? "1 pass, 2 skipped" : "1 pass, 1 fail, 1 warn"))
+        }
     }
 
     /// Runs the executable beside the test bundle.

@@ -25,6 +25,13 @@ struct ReportTests {
             }, failure: failure)
     }
 
+    private func clientReport(_ outcomes: [Outcome]) -> ClientReport {
+        let report = report(outcomes)
+        return ClientReport(
+            uploadCommand: "put \(Self.hostile)", downloadCommand: "get", seed: 7, beganAt: report.beganAt,
+            milliseconds: report.milliseconds, results: report.results, traffic: [:], failure: nil)
+    }
+
     private static let outcomes: [Outcome] = [
         .pass, .fail(Finding(expected: hostile, seen: hostile)), .warn(Finding(expected: "a", seen: "b")),
         .skipped(hostile), .blocked(by: "4.2/case-1"), .setup(Finding(expected: "c", seen: "d")), .harness(hostile),
@@ -62,6 +69,19 @@ struct ReportTests {
         #expect(counts["system-out"] == 1)
         #expect(try Counter.count(JUnitReport(report(Self.outcomes), strict: true).text)["failure"] == 2)
         #expect(try Counter.count(JUnitReport(report([], failure: Self.hostile), strict: true).text)["error"] == 1)
+    }
+
+    @Test("What is told of a server is told of a client as well")
+    func client() throws {
+        let report = clientReport(Self.outcomes)
+        #expect(report.exitStatus(strict: false) == 1)
+        #expect(try Counter.count(JUnitReport(report, strict: false).text)["testcase"] == 7)
+        let page = HTMLReport(report, strict: false).text
+        #expect(page.contains("conformance of a client") && page.contains("<br/>get</h1>") && page.contains("seed 7"))
+        #expect(!page.contains("<script"))
+        let text = TerminalReport(colours: false, width: 100).closing(report, strict: false)
+        #expect(text.contains("get  seed 7\n7 cases in 61.2 s: 1 pass, 1 fail"))
+        #expect(text.hasSuffix("Does not conform.\n"))
     }
 
     @Test("the page shows every case and the proof, runs nothing, and asks for nothing from elsewhere")
