@@ -26,6 +26,8 @@ package enum CandidateEnding: Sendable, Hashable, CustomStringConvertible {
     case killed
     /// It ran for too long.
     case timedOut
+    /// It asked again and again, and would have gone on.
+    case wentRound
 
     package var description: String {
         switch self {
@@ -33,6 +35,7 @@ package enum CandidateEnding: Sendable, Hashable, CustomStringConvertible {
         case .signalled(let signal): "ended by signal \(signal)"
         case .killed: "killed by the scenario"
         case .timedOut: "killed as it did not end"
+        case .wentRound: "killed as it kept asking"
         }
     }
 }

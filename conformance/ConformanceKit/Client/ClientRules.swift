@@ -2,6 +2,7 @@
 struct ClientRules {
     enum Rule: String, CaseIterable {
         case wellFormed = "9112/requests"
+        case givesUp = "9110/gives-up"
         case version = "B/every-request"
         case appendFields = "4.4.1/append-fields"
         case lengths = "4.1.3/consistent-lengths"
@@ -15,11 +16,19 @@ struct ClientRules {
         case conditions = "13/if-range"
         case secrecy = "13/secret"
         case noHalfFile = "14/no-half-file"
+
+        var isAboutBoth: Bool { self == .wellFormed || self == .givesUp }
     }
 
     /// In the order of the report, with what each demands.
     static let questions: [(Rule, Question)] = [
         (.wellFormed, .init("9112/requests", .must, "RFC 9112", "Requests are well-formed HTTP/1.1.")),
+        (
+            .givesUp,
+            .init(
+                "9110/gives-up", .must, "RFC 9110 9.2.2",
+                "Nobody is asked for ever: a client gives up after tries in vain.", covers: "CLI-32")
+        ),
         (
             .version,
             .init(
@@ -104,12 +113,19 @@ struct ClientRules {
 
     mutating func observe(_ record: PlayRecord, changesFile: Bool) {
         for text in record.malformed { note(.wellFormed, text, record) }
+        if record.endings.contains(.wentRound) {
+            note(.givesUp, "\(record.requests.count) requests", record)
+        }
         if record.direction == .download {
             downloads += record.requests.count
             observeDownload(record)
             return
         }
         uploads += record.requests.count
+        let versions = Set(record.requests.map(\.profile).filter { $0 != .rfc })
+        if versions.count > 1 {
+            note(.version, versions.map(\.description).sorted().joined(separator: " and "), record)
+        }
         for request in record.requests {
             observeFields(request, record)
             if let place = request.differsAt, !(changesFile && request.run > 1) {
@@ -152,6 +168,11 @@ struct ClientRules {
             guard let length = request.contentLength else { continue }
             let end = request.start + length
             let isComplete = request.isComplete == true
+            // Whoever asks for the answer to a complete upload says nothing of a length.
+            let isRepeat = record.requests.contains {
+                $0.number < request.number && $0.upload == request.upload && $0.toldComplete == true
+            }
+            if isComplete, isRepeat, length == 0 { continue }
             if end > record.size || (isComplete && end != record.size) { note(.lengths, request.summary, record) }
         }
     }

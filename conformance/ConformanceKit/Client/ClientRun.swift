@@ -57,13 +57,17 @@ package final class ClientRun {
             failure = "\(error)"
         }
         for (rule, question) in ClientRules.questions where isWanted(question) {
-            guard ClientRules.isAboutDownloads(rule) ? hasDownloads : hasUploads || rule == .wellFormed else {
+            guard ClientRules.isAboutDownloads(rule) ? hasDownloads : hasUploads || rule.isAboutBoth else {
                 continue
             }
-            let proof = rules.first[rule].flatMap { transcripts[$0] }
+            let outcome = rules.outcome(of: rule, question)
+            // What is no requirement is told, and not judged.
+            let isTold = question.level == .info && outcome.isWorthLooking
+            let proof = isTold ? nil : rules.first[rule].flatMap { transcripts[$0] }
             let result = CaseResult(
-                subject: question, outcome: rules.outcome(of: rule, question), notes: [],
-                transcript: proof?.entries ?? [], omittedEvents: proof?.omitted ?? 0, command: nil, milliseconds: 0)
+                subject: question, outcome: isTold ? .pass : outcome,
+                notes: isTold ? [outcome.summary ?? ""] : [], transcript: proof?.entries ?? [],
+                omittedEvents: proof?.omitted ?? 0, command: nil, milliseconds: 0)
             results.append(result)
             progress(result)
         }
@@ -101,9 +105,10 @@ package final class ClientRun {
 
 extension ClientRules {
     fileprivate func outcome(of rule: Rule, _ question: Question) -> Outcome {
-        let seen = Self.isAboutDownloads(rule) ? downloads : rule == .wellFormed ? uploads + downloads : uploads
-        guard seen > 0 else { return .skipped("there was no request to look at") }
-        guard let violations = violations[rule], let first = violations.first else { return .pass }
+        let seen = Self.isAboutDownloads(rule) ? downloads : rule.isAboutBoth ? uploads + downloads : uploads
+        guard let violations = violations[rule], let first = violations.first else {
+            return seen > 0 ? .pass : .skipped("there was no request to look at")
+        }
         let more = violations.count > 1 ? ", and \(violations.count - 1) more" : ""
         let finding = Finding(expected: question.requirement, seen: first + more)
         return question.level == .must ? .fail(finding) : .warn(finding)

@@ -4,8 +4,8 @@ import Foundation
 enum ClientSuite {
     static func scenarios(seed: UInt64) -> [Scenario] {
         let all =
-            CreationScenarios.all + ResumptionScenarios.all(seed: seed) + RefusalScenarios.all + LocationScenarios.all
-            + DownloadScenarios.all(seed: seed)
+            CreationScenarios.all + ResumptionScenarios.all(seed: seed) + OffsetScenarios.all + RefusalScenarios.all
+            + LocationScenarios.all + DownloadScenarios.all(seed: seed)
         let sections = Set(all.map(\.question.group)).sorted { $0.compare($1, options: .numeric) == .orderedAscending }
         return sections.flatMap { section in all.filter { $0.question.group == section } }
     }

@@ -8,6 +8,9 @@ struct DownloadModel: Sendable {
     /// Entity tags of the two representations; nil for none.
     var tags: [String?] = ["\"first\"", "\"second\""]
 
+    /// When they were changed last; nil for no such field.
+    var dates: [String?] = [nil, nil]
+
     static let target = "/file"
 
     /// Bytes of a representation. Both have the same size, and differ everywhere.
@@ -21,6 +24,7 @@ struct DownloadModel: Sendable {
         let content = Self.content(edition, size)
         var fields = [("Accept-Ranges", "bytes"), ("Content-Type", "application/octet-stream")]
         if let tag = tags[edition] { fields.append(("ETag", tag)) }
+        if let date = dates[edition] { fields.append(("Last-Modified", date)) }
         var range: Range<Int64>?
         if request.method == "GET", let start = Self.start(of: request), isCurrent(request) {
             guard start < size else {
@@ -42,6 +46,7 @@ struct DownloadModel: Sendable {
     /// Whether what the client has is what there is, as far as it says.
     private func isCurrent(_ request: PlayedRequest) -> Bool {
         guard let condition = request.single("If-Range") else { return true }
+        if let date = dates[edition], condition == date { return true }
         guard let tag = tags[edition], !tag.hasPrefix("W/") else { return false }
         return condition == tag
     }

@@ -1,3 +1,4 @@
+import Glibc
 import HTTPSemantics
 import SystemCalls
 
@@ -11,7 +12,31 @@ final class Play: Sendable {
         var isOver = false
         var isDoomed = false
         var interruptedAt: Int64?
+        /// Requests in a row to which no content belonged.
+        var vain = 0
+        /// Bytes of content, in both directions.
+        var moved: Int64 = 0
+        var goesRound = false
+
+        mutating func move(_ count: Int64, limit: Int64) {
+            guard count > 0 else { return }
+            vain = 0
+            moved += count
+            if moved > limit { giveUp() }
+        }
+
+        mutating func giveUp() {
+            goesRound = true
+            isDoomed = true
+        }
     }
+
+    /// After so many requests in a row without content a client is not waited for any more, ...
+    static let mostInVain = 60
+    /// ... nor after so many times the size, ...
+    static let mostRepetitions: Int64 = 20
+    /// ... and a bit for small files.
+    static let leastWaste: Int64 = 4 << 20
 
     let scenario: Scenario
     /// What the client uploads at first.
@@ -34,13 +59,15 @@ final class Play: Sendable {
 
     var isOver: Bool { state.withLock { $0.isOver } }
     var isDoomed: Bool { state.withLock { $0.isDoomed } }
+    /// Whether the client asks again and again, and moves nothing on.
+    var goesRound: Bool { state.withLock { $0.goesRound } }
 
     func begin(origins: [String]) { state.withLock { $0.record.stage.origins = origins } }
 
     func nextRun() {
         state.withLock { state in
             state.run += 1
-            state.isDoomed = false
+            state.isDoomed = state.goesRound
         }
     }
 
@@ -102,6 +129,8 @@ final class Play: Sendable {
             }
             scenario.script(request, &state.record.stage, &reaction)
             state.record.requests.append(request)
+            state.vain += 1
+            if state.vain > Self.mostInVain { state.giveUp() }
             return (request.number, reaction)
         }
     }
@@ -117,6 +146,7 @@ final class Play: Sendable {
             if request.differsAt == nil, let place = difference(bytes, at: start) { request.differsAt = place }
             request.received += Int64(bytes.count)
             request.lastReadAt = now
+            state.move(Int64(bytes.count), limit: limit)
             if let interruption = state.interruptedAt, state.record.recovery == nil, interruption < now {
                 state.record.recovery = now - interruption
             }
@@ -130,7 +160,13 @@ final class Play: Sendable {
 
     private func difference(_ bytes: ArraySlice<UInt8>, at start: Int64) -> Int64? {
         guard let first = Int(exactly: start), first + bytes.count <= content.count else { return start }
-        if content[first..<(first + bytes.count)].elementsEqual(bytes) { return nil }
+        let isSame = content.withUnsafeBytes { known in
+            bytes.withUnsafeBytes { given in
+                guard let known = known.baseAddress, let given = given.baseAddress else { return true }
+                return memcmp(known + first, given, bytes.count) == 0
+            }
+        }
+        if isSame { return nil }
         return start + Int64(zip(content[first...], bytes).prefix { $0 == $1 }.count)
     }
 
@@ -155,20 +191,25 @@ final class Play: Sendable {
 
     /// A response was sent, or the connection is about to end without one.
     func conclude(
-        _ number: Int, status: Int?, told: Int64? = nil, discarded: Int64 = 0, sent: Int64 = 0, isInterruption: Bool
+        _ number: Int, status: Int?, told: AnswerFields? = nil, discarded: Int64 = 0, sent: Int64 = 0,
+        isInterruption: Bool
     ) {
         state.withLock { state in
             let now = SystemClock.monotonicNanoseconds()
             if state.record.requests[number - 1].answeredAt == nil {
                 state.record.requests[number - 1].answeredAt = now
                 state.record.requests[number - 1].status = status
-                state.record.requests[number - 1].toldOffset = told
+                state.record.requests[number - 1].toldOffset = told?.offset
+                state.record.requests[number - 1].toldComplete = told.flatMap {
+                    $0.isComplete(state.record.requests[number - 1].profile)
+                }
             }
             state.record.requests[number - 1].discarded += discarded
             if let interruption = state.interruptedAt, state.record.recovery == nil, sent > 0 {
                 state.record.recovery = now - interruption
             }
             state.record.contentSent += sent
+            state.move(sent + discarded, limit: limit)
             if isInterruption, state.interruptedAt == nil { state.interruptedAt = now }
         }
     }
@@ -184,6 +225,9 @@ final class Play: Sendable {
             return upload.map { state.record.stage.uploads.uploads[$0 - 1].offset }
         }
     }
+
+    /// How many bytes of content may go over the wire before the client is not waited for any more.
+    private var limit: Int64 { scenario.size * Self.mostRepetitions + Self.leastWaste }
 
     private static func profile(of fields: Fields) -> Profile {
         let values = fields.values("Upload-Draft-Interop-Version")

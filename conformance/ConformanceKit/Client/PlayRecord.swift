@@ -52,7 +52,16 @@ struct PlayRecord: Sendable {
             recoveryMilliseconds: recovery.map { $0 / 1_000_000 })
     }
 
+    /// Whether the client uploads as if there were no draft.
+    var isUnaware: Bool { direction == .upload && requests.allSatisfy { $0.kind == .plain } }
+
     // MARK: - Judgement
+
+    /// Whether what the command said of its success is true.
+    var isHonest: Bool {
+        do { try expectHonesty() } catch { return false }
+        return true
+    }
 
     func expect(_ condition: Bool, _ expected: @autoclosure () -> String, _ seen: @autoclosure () -> String) throws {
         if !condition { throw Unmet(expected(), seen: seen()) }
@@ -60,10 +69,14 @@ struct PlayRecord: Sendable {
 
     /// The command ends by itself, and says that it succeeded only if it did.
     func expectHonesty() throws {
-        let last = endings.last
-        if last == .timedOut {
+        switch endings.last {
+        case .timedOut:
             throw Unmet(
                 "the command ends in time", seen: "it still runs after \(requests.count) requests and is killed")
+        case .wentRound:
+            throw Unmet(
+                "the command gives up", seen: "it keeps asking: \(requests.count) requests, then it is killed")
+        default: break
         }
         guard succeeded else { return }
         switch direction {
@@ -98,8 +111,12 @@ struct PlayRecord: Sendable {
             "\(transferred) bytes, for a file of \(size)")
     }
 
-    func expectBounded() throws {
-        try expect(requests.count <= 100, "at most 100 requests", "\(requests.count) requests")
+    /// So much time passes between the answer to this request and the next one.
+    func expectPause(after request: PlayedRequest?, milliseconds: Int64) throws {
+        guard let request, let next = after(request).first else { return }
+        let waited = (next.arrivedAt - (request.answeredAt ?? request.arrivedAt)) / 1_000_000
+        try expect(
+            waited >= milliseconds, "\(milliseconds) ms without a request", "\(next.summary) after \(waited) ms")
     }
 
     func expectNone(_ requests: [PlayedRequest], _ expected: @autoclosure () -> String) throws {

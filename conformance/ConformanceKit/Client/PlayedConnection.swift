@@ -54,12 +54,23 @@ final class PlayedConnection {
             guard let colon = line.firstIndex(of: 0x3A) else {
                 throw .malformed("a field line without a colon: “\(String(decoding: line.prefix(60), as: UTF8.self))”")
             }
+            guard line.startIndex < colon, line[..<colon].allSatisfy(isToken) else {
+                throw .malformed("a field name is “\(String(decoding: line[..<colon].prefix(60), as: UTF8.self))”")
+            }
             let value = String(decoding: line[(colon + 1)...], as: UTF8.self)
             fields.append(
                 String(decoding: line[..<colon], as: UTF8.self),
                 String(value.drop { $0 == " " || $0 == "\t" }.reversed().drop { $0 == " " || $0 == "\t" }.reversed()))
         }
         return RequestHead(method: Method(rawValue: words[0]), target: words[1], version: version, fields: fields)
+    }
+
+    /// Whether a byte may stand in a token (RFC 9110 section 5.6.2).
+    private static func isToken(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+        }
     }
 
     /// Reads content, without its transfer coding, piece by piece, until it ends or `take` says no.
@@ -161,18 +172,21 @@ final class PlayedConnection {
     /// Sends bytes for as long as the client takes them.
     /// - Returns: whether it took all of them.
     @discardableResult
-    func send(_ bytes: [UInt8]) -> Bool {
-        var sent = 0
+    func send(_ bytes: [UInt8]) -> Bool { send(bytes[...]) }
+
+    @discardableResult
+    func send(_ bytes: ArraySlice<UInt8>) -> Bool {
+        var sent = bytes.startIndex
         defer { play.sent(bytes[..<sent], on: number) }
-        while sent < bytes.count, let socket, !play.isOver {
+        while sent < bytes.endIndex, let socket, !play.isOver {
             do throws(Errno) {
-                let end = min(bytes.count, sent + (64 << 10))
+                let end = min(bytes.endIndex, sent + (64 << 10))
                 sent += try socket.send(bytes[sent..<end], until: Deadline(in: .milliseconds(50)).nanoseconds)
             } catch {
                 if error != .timedOut { return false }
             }
         }
-        return sent == bytes.count
+        return sent == bytes.endIndex
     }
 
     /// Says that nothing more will be sent.

@@ -50,6 +50,8 @@ struct PlayedRequest: FieldSection, Sendable {
     var status: Int?
     /// The offset that the final response told.
     var toldOffset: Int64?
+    /// What it told of completeness.
+    var toldComplete: Bool?
     /// When the response was sent or the connection ended.
     var answeredAt: Int64?
 

@@ -16,7 +16,10 @@ final class PlayedServer: Sendable {
         var origins: [String] = []
         for _ in 0..<Self.ports {
             let socket = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
-            listeners.append(FileDescriptor(owning: socket.release()))
+            let listener = FileDescriptor(owning: socket.release())
+            // Whoever is not listened to shall notice it after little.
+            ConnectedSocket.limitReceiveBuffers(of: listener, to: 64 << 10)
+            listeners.append(listener)
             guard case .tcp(_, let port) = socket.address else { throw RunFailure("no free port") }
             origins.append("http://127.0.0.1:\(port)")
         }

@@ -60,6 +60,8 @@ struct PlayedSession {
             return false
         case .kill:
             play.conclude(number, status: nil, isInterruption: true)
+            // Time for what it has to remember.
+            Deadline.pause(.seconds(1))
             play.doom()
             connection.reset()
             return false
@@ -93,7 +95,7 @@ struct PlayedSession {
         let isCut = hasContent && answer.cutAt != nil
         let isInterruption = isCut || answer.status >= 500 || (!isRead && answer.status >= 400)
         // Recorded first, so that whoever reacts to the response finds it in the record.
-        let told = AnswerFields(fields: Fields(answer.fields)).integer("Upload-Offset")
+        let told = AnswerFields(fields: Fields(answer.fields))
         play.conclude(
             number, status: answer.status, told: told, sent: Int64(content.count), isInterruption: isInterruption)
         var bytes = Self.head(answer.status, fields)
@@ -103,17 +105,13 @@ struct PlayedSession {
         } else {
             bytes += content
         }
-        // Clients that remember from time to time do so when something comes.
-        let last = answer.kills ? bytes.suffix(64 << 10) : []
-        let isTaken = connection.send(Array(bytes.dropLast(last.count)))
         if answer.kills {
-            Deadline.pause(.seconds(6))
-            connection.send(Array(last))
-            Deadline.pause(.milliseconds(500))
+            trickle(bytes)
             play.doom()
             while !play.isOver, play.isDoomed { Deadline.pause(.milliseconds(5)) }
             return false
         }
+        let isTaken = connection.send(bytes)
         guard isTaken, !isCut else {
             // In order, and short: what was sent is not thrown away on its way.
             connection.endOutput()
@@ -129,14 +127,20 @@ struct PlayedSession {
         return false
     }
 
+    /// Sends most of it at once and the rest in small pieces: clients remember from time to time, or when something comes.
+    private func trickle(_ bytes: [UInt8]) {
+        let piece = 2048
+        let pieces = min(30, bytes.count / piece)
+        connection.send(bytes.dropLast(pieces * piece))
+        for index in (0..<pieces).reversed() {
+            Deadline.pause(.milliseconds(100))
+            connection.send(bytes.dropLast(index * piece).suffix(piece))
+        }
+    }
+
     private static func head(_ status: Int, _ fields: [(String, String)]) -> [UInt8] {
         var text = "HTTP/1.1 \(status) Played\r\n"
         for (name, value) in fields { text += "\(name): \(value)\r\n" }
         return Array((text + "\r\n").utf8)
     }
-}
-
-/// The fields of an answer, to be read as the client should.
-private struct AnswerFields: FieldSection {
-    let fields: Fields
 }

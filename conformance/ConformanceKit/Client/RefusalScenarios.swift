@@ -8,7 +8,8 @@ enum RefusalScenarios {
             covers: "CLI-32 CLI-08",
             script: { request, stage, reaction in
                 stage.cut(request, &reaction, at: 100_000)
-                if request.isFirst(.append), request.start > 0 {
+                if stage.step == 1, request.kind == .append, request.start >= 100_000 {
+                    stage.step = 2
                     stage.pretend(120_000)
                     reaction.refuse(409, [request.profile.completeness(false), ("Upload-Offset", "120000")])
                 }
@@ -25,7 +26,10 @@ enum RefusalScenarios {
             covers: "CLI-32",
             script: { request, stage, reaction in
                 stage.cut(request, &reaction, at: 100_000)
-                if request.isFirst(.append), request.start > 0 { reaction.refuse(409) }
+                if stage.step == 1, request.kind == .append, request.start >= 100_000 {
+                    stage.step = 2
+                    reaction.refuse(409)
+                }
             },
             judge: { try $0.expectSuccess() }),
         .upload(
@@ -36,7 +40,6 @@ enum RefusalScenarios {
             },
             judge: { record in
                 try record.expectFailure("every append is refused")
-                try record.expectBounded()
             }),
         .upload(
             "4.3/error-for-ever", .should, "4.3", "503 again and again is not tried for ever.", covers: "CLI-12",
@@ -45,8 +48,9 @@ enum RefusalScenarios {
                 if request.kind == .retrieval { reaction.refuse(503) }
             },
             judge: { record in
+                try record.expectHonesty()
+                if record.of(.retrieval).isEmpty { throw record.skip("the client does not ask for the offset") }
                 try record.expectFailure("every retrieval is refused")
-                try record.expectBounded()
             }),
     ]
 
@@ -74,9 +78,7 @@ enum RefusalScenarios {
                 },
                 judge: { record in
                     try record.expectHonesty()
-                    guard let first = record.requests.first, let next = record.after(first).first else { return }
-                    let waited = (next.arrivedAt - (first.answeredAt ?? first.arrivedAt)) / 1_000_000
-                    try record.expect(waited >= 900, "a second without a request", "\(next.summary) after \(waited) ms")
+                    try record.expectPause(after: record.requests.first { $0.status == 429 }, milliseconds: 900)
                 }),
             .upload(
                 "4.1.2/error-complete", .should, "4.1.2", "5xx with ?1 is the target's answer: nothing is resumed.",
@@ -87,7 +89,7 @@ enum RefusalScenarios {
                 script: { answerAsTarget(422, $0, $1, &$2) }, judge: { try judgeFinal($0) }),
             .upload(
                 "9112/early-answer", .should, "RFC 9112 9.5", "A final response amid the content stops the content.",
-                covers: "CLI-36", size: 64 << 20,
+                covers: "CLI-36", size: 8 << 20,
                 script: { request, _, reaction in
                     guard request.bearsContent else { return }
                     reaction.takes = 65_536
@@ -124,7 +126,6 @@ enum RefusalScenarios {
                 judge: { record in
                     if record.stage.step == 0 { throw record.skip("the client sends and wants no digest") }
                     try record.expectFailure("the server saw other bytes")
-                    try record.expectBounded()
                 }),
         ]
 
@@ -219,7 +220,6 @@ enum RefusalScenarios {
             },
             judge: { record in
                 try record.expectHonesty()
-                try record.expectBounded()
                 var smallest = Int64.max
                 for request in record.of(.creation, .append) where request.bearsContent {
                     let size = request.contentLength ?? .max - 1
@@ -250,7 +250,7 @@ enum RefusalScenarios {
             }),
         .upload(
             "4.1.4/max-size", .should, "4.1.4", "An upload larger than max-size is stopped and cancelled.",
-            covers: "CLI-17", size: 32 << 20,
+            covers: "CLI-17", size: 8 << 20,
             script: { request, stage, reaction in
                 stage.uploads.limits = "max-size=1000000"
                 reaction.announce("Upload-Limit", stage.uploads.limits)
@@ -295,7 +295,7 @@ enum RefusalScenarios {
                 reaction.announce("Upload-Limit", "max-age=1")
                 if stage.uploads.uploads.count == 1 { stage.cut(request, &reaction, at: 100_000) }
                 if request.isFirst(.retrieval) {
-                    reaction.refuse(503, [("Retry-After", "3"), ("Upload-Limit", "max-age=1")])
+                    reaction.refuse(503, [("Retry-After", "2"), ("Upload-Limit", "max-age=1")])
                 }
             },
             judge: { record in
@@ -303,7 +303,7 @@ enum RefusalScenarios {
                 guard let asked = record.requests.first(where: { $0.isFirst(.retrieval) }) else { return }
                 let late = record.after(asked).filter {
                     $0.upload == asked.upload && $0.kind != .creation
-                        && $0.arrivedAt - (asked.answeredAt ?? 0) > 2_500_000_000
+                        && $0.arrivedAt - (asked.answeredAt ?? 0) > 1_500_000_000
                 }
                 try record.expectNone(late, "no request to an upload whose time is over")
             }),

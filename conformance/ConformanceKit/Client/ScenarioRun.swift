@@ -52,6 +52,7 @@ struct ScenarioRun {
             try scenario.judge(record)
             return .pass
         } catch let unmet as Unmet {
+            if record.isUnaware, record.isHonest { return .skipped("the client does without what the draft offers") }
             return scenario.question.level == .must ? .fail(unmet.finding) : .warn(unmet.finding)
         } catch let skip as NotOffered {
             return .skipped(skip.reason)
@@ -84,7 +85,8 @@ struct ScenarioRun {
             let task = CandidateTask(
                 direction: scenario.direction, file: file, url: server.origins[0] + place, state: state,
                 output: directory + "/output", deadline: deadline, isDoomed: { play.isDoomed })
-            endings.append(try candidate.perform(task))
+            let ending = try candidate.perform(task)
+            endings.append(play.goesRound ? .wentRound : ending)
         } while endings.count < settings.mostRuns && !deadline.isOver && asksAgain(endings)
         server.stop()
         var record = play.record

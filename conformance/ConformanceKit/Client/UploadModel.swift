@@ -64,6 +64,11 @@ struct UploadModel: Sendable {
 
     func upload(of request: PlayedRequest) -> PlayedUpload? { request.upload.map { uploads[$0 - 1] } }
 
+    /// Lets the target have answered.
+    mutating func completeFirst() {
+        if !uploads.isEmpty { uploads[0].isComplete = true }
+    }
+
     private mutating func creation(_ request: PlayedRequest) -> Reaction {
         let profile = request.profile
         let isComplete = request.isComplete == true
@@ -107,6 +112,10 @@ struct UploadModel: Sendable {
         }
         let isComplete = request.isComplete ?? (profile.rank == 3)
         if upload.isComplete, !isComplete || (request.contentLength ?? 0) > 0 {
+            refusal.refuse(400, [profile.completeness(false)])
+            return refusal
+        }
+        if isComplete, let length = upload.length, let content = request.contentLength, offset + content != length {
             refusal.refuse(400, [profile.completeness(false)])
             return refusal
         }

@@ -29,14 +29,58 @@ enum ClientDefect: String, CaseIterable, Sendable {
     case statesOtherLength = "4.1.3/consistent-lengths"
     case sendsShiftedBytes = "4.1.1/bytes-at-offset"
     case forgetsState = "restart/goes-on"
+    case ignoresSecondLocation = "4.2/two-locations"
+    case ignoresOtherLocation = "4.2/other-location"
+    case repeatsTooLarge = "4.1.4/413-unknown"
+    case skipsDiscovery = "4.1.4/413-discovery"
+    case readsLimitsPiecewise = "4.1.4/void"
+    case takesIncompleteForSuccess = "4.1.2/inverted"
+    case takesSilenceForFailure = "4.1.2/silent-success"
+    case hidesLength = "4.1.3/length-told"
+    case sendsOnAfterAnswer = "9112/early-answer"
+    case changesMethod = "9110/append-307"
+    case ignoresDotSegments = "4.2/location-relative"
+    case appendsMeanwhile = "4.6/one-transfer"
+    case asksMeanwhile = "4.3/not-meanwhile"
+    case attaches = "4.2.1/disposition"
+    case repeatsCoding = "8/codings-once"
+    case printsUploads = "13/secret"
+    case outstaysLifetime = "4.1.4/max-age"
+    case takesOneForTrue = "4.1.2/complete-on-retrieval"
+    case leavesEmptyIncomplete = "4.2/empty"
+    case takesEndForCompletion = "4.4/finish"
+    case distrustsHigherOffset = "4.3/higher"
+    case appendsBehindOffset = "4.4.1/offset-told"
+    case breaksFields = "9112/requests"
+    case neverGivesUp = "9110/gives-up"
+    case inventsUploads = "4.2/no-104-cut"
+    case believesVersionless = "B/no-version"
+    case acceptsLowerConflict = "4.4/conflict-lower"
+    case takesEarlyEndForSuccess = "4.1.2/complete-early"
+    case readsStringLength = "9651/length"
+    case takesCutForWhole = "14/cut-chunked"
+    case takesAny416ForEnd = "14/416-shorter"
+    case ignoresTotal = "14/other-size"
+    case combinesWithoutValidator = "14/no-validator"
+    case takesPartForWhole = "14/unasked-part"
+    case appendsPartWithoutRange = "14/part-without-range"
+    case ignoresDates = "14/date"
+    case mixesDates = "14/date-changed"
+    case forgetsDownload = "14/restart"
+    case asksForFileForEver = "14/error-for-ever"
+    case leaksOnDownload = "14/redirect-elsewhere"
 
     var caughtBy: String { rawValue }
 
     /// Scenarios that have to be played as well, so that the defect shows.
     var occasions: [String] {
         switch self {
-        case .appendsWithoutMediaType, .dropsVersionOnAppend, .statesOtherLength, .sendsShiftedBytes: ["4.3/cut"]
+        case .appendsWithoutMediaType, .dropsVersionOnAppend, .statesOtherLength, .sendsShiftedBytes, .repeatsCoding,
+            .appendsBehindOffset:
+            ["4.3/cut"]
         case .sendsIfRangeWithWeakTag: ["14/weak-tag"]
+        case .appendsMeanwhile, .asksMeanwhile, .attaches, .printsUploads, .breaksFields, .hidesLength: ["4.2/whole"]
+        case .neverGivesUp: ["4.3/error-for-ever"]
         default: []
         }
     }

@@ -40,7 +40,7 @@ enum ReferenceStop: Error {
 /// What both directions have in common.
 class ReferenceTransfer {
     static let tries = 6
-    static let patience = Duration.seconds(2)
+    static let patience = Duration.seconds(4)
 
     let client: ReferenceClient
     let task: CandidateTask
@@ -61,15 +61,17 @@ class ReferenceTransfer {
 
     /// Credentials for the origin that the command was given.
     func credentials(for endpoint: Endpoint) -> [(String, String)] {
+        let leak: ClientDefect = task.direction == .upload ? .sendsCredentialsElsewhere : .leaksOnDownload
         let isOwn = endpoint.authority == target.authority
-        return isOwn || client.has(.sendsCredentialsElsewhere) ? [("Authorization", "Bearer reference")] : []
+        return isOwn || client.has(leak) ? [("Authorization", "Bearer reference")] : []
     }
 
     /// A try was in vain.
     func fail(after seconds: Int64? = nil) throws {
         failures += 1
         try checkTime()
-        guard failures < Self.tries || client.has(.retriesForEver) else { throw ReferenceStop.failed }
+        let goesOn = [.retriesForEver, .neverGivesUp, .asksForFileForEver].contains(where: client.has)
+        guard failures < Self.tries || goesOn else { throw ReferenceStop.failed }
         Deadline.pause(.milliseconds((client.has(.ignoresRetryAfter) ? nil : seconds).map { $0 * 1000 } ?? 10))
     }
 

@@ -3,11 +3,14 @@ import Testing
 @testable import ConformanceKit
 
 /// The client mode is judged itself: by a client that does everything rightly, and by the same with one defect at a time.
-@Suite("Reference client", .timeLimit(.minutes(15)))
+@Suite("Reference client", .timeLimit(.minutes(15)), .serialized)
 struct ReferenceClientTests {
-    @Test("A client without a defect passes everything that it is asked")
+    @Test("A client without a defect passes everything that it is asked, each time")
     func unbroken() async throws {
+        async let another = Self.run(nil)
         let report = try await Self.run(nil)
+        let outcomes = report.results.map { "\($0.subject.id) \($0.outcome.word)" }
+        #expect(try await another.results.map { "\($0.subject.id) \($0.outcome.word)" } == outcomes)
         #expect(report.failure == nil)
         for result in report.results {
             switch result.outcome {
@@ -18,21 +21,52 @@ struct ReferenceClientTests {
             }
         }
         #expect(report.exitStatus(strict: true) == 0)
-        #expect(report.count("pass") > 80)
+        #expect(report.count("pass") > 110)
         let cost = try #require(report.traffic["4.3/cut"])
         #expect(cost.transferred == cost.size && cost.recoveryMilliseconds != nil)
     }
 
-    @Test("Each defect is noticed", arguments: ClientDefect.allCases)
-    func broken(_ defect: ClientDefect) async throws {
-        let report = try await Self.run(defect, only: [defect.caughtBy] + defect.occasions)
-        let result = try #require(report.results.first { $0.subject.id == defect.caughtBy })
+    @Test("Each defect is noticed")
+    func broken() async throws {
+        // Some at once: most of their time is waiting. All at once would be patience that is over.
+        var rest = ClientDefect.allCases[...]
+        try await withThrowingTaskGroup(of: (ClientDefect, ClientReport).self) { group in
+            func next() {
+                guard let defect = rest.popFirst() else { return }
+                group.addTask { (defect, try await Self.run(defect, only: [defect.caughtBy] + defect.occasions)) }
+            }
+            for _ in 0..<6 { next() }
+            while let (defect, report) = try await group.next() {
+                Self.expect(defect, toShowIn: report)
+                next()
+            }
+        }
+    }
+
+    private static func expect(_ defect: ClientDefect, toShowIn report: ClientReport) {
+        guard let result = report.results.first(where: { $0.subject.id == defect.caughtBy }) else {
+            Issue.record("\(defect): \(defect.caughtBy) was not asked")
+            return
+        }
         switch result.outcome {
-        case .fail: #expect(result.subject.level == .must && report.exitStatus(strict: false) == 1)
-        case .warn: #expect(result.subject.level != .must && report.exitStatus(strict: true) == 1)
+        case .fail: #expect(result.subject.level == .must && report.exitStatus(strict: false) == 1, "\(defect)")
+        case .warn: #expect(result.subject.level != .must && report.exitStatus(strict: true) == 1, "\(defect)")
         default: Issue.record("\(defect): \(result.outcome)")
         }
-        #expect(!result.transcript.isEmpty)
+        #expect(!result.transcript.isEmpty, "\(defect)")
+    }
+
+    @Test("A client that asks for ever is not waited for, but judged")
+    func endless() async throws {
+        let report = try await Self.run(.neverGivesUp, only: ["4.3/error-for-ever", "9110/gives-up"])
+        let result = try #require(report.results.first)
+        guard case .warn(let finding) = result.outcome else {
+            Issue.record("\(result.outcome)")
+            return
+        }
+        #expect(finding.seen.contains("it keeps asking"))
+        let cost = try #require(report.traffic["4.3/error-for-ever"])
+        #expect(cost.requests > Play.mostInVain && cost.requests < 2 * Play.mostInVain && cost.runs == 1)
     }
 
     @Test("A client that does nothing cannot be judged")
@@ -50,7 +84,8 @@ struct ReferenceClientTests {
         try await onThread {
             var settings = ClientSettings()
             settings.only = only
-            if defect == .retriesForEver { settings.timeout = .seconds(10) }
+            settings.jobs = 8
+            settings.timeout = .seconds(300)
             return ClientRun(settings, candidate: ReferenceClient(defect)).run()
         }
     }

@@ -1,12 +1,14 @@
 import Foundation
 import HTTPSemantics
+import SystemCalls
 
 @testable import ConformanceKit
 
 /// A download of the reference client.
 final class ReferenceDownloading: ReferenceTransfer {
     private var content: [UInt8] = []
-    private var tag: String?
+    /// The entity tag, or where there is none the date of the last change.
+    private var validator: String?
     private var total: Int64?
 
     private var partial: String { task.state + "/part" }
@@ -20,7 +22,7 @@ final class ReferenceDownloading: ReferenceTransfer {
             var fields = credentials(for: place)
             if !content.isEmpty {
                 fields.append(("Range", "bytes=\(content.count)-"))
-                if let tag { fields.append(("If-Range", tag)) }
+                if let validator, !client.has(.mixesDates) { fields.append(("If-Range", validator)) }
             }
             do {
                 let response = try read(connection, Request("GET", place.target, fields))
@@ -44,20 +46,18 @@ final class ReferenceDownloading: ReferenceTransfer {
         try connection.send(request)
         while try connection.readInterim() != nil {}
         guard let head = connection.finalHead else { throw WireFailure.malformed("no head") }
-        let deadline = Deadline(in: Self.patience)
         var isWhole = false
         var bytes: [UInt8] = []
         if let length = head.fields["Content-Length"].flatMap({ Int($0) }) {
             while connection.input.count - connection.position < length, connection.ending == nil {
-                try connection.receive(until: deadline)
-                if task.isDoomed() { break }
+                guard receives(on: connection), !task.isDoomed() else { break }
             }
             bytes = Array(connection.input[connection.position...].prefix(length))
             isWhole = bytes.count == length
         } else {
             let marker = Array("\r\n0\r\n\r\n".utf8)
             while connection.ending == nil, !connection.input.suffix(marker.count).elementsEqual(marker) {
-                try connection.receive(until: deadline)
+                guard receives(on: connection) else { break }
             }
             // One chunk, as the played server sends them.
             let raw = connection.input[connection.position...]
@@ -70,9 +70,24 @@ final class ReferenceDownloading: ReferenceTransfer {
         return Partial(status: head.status, fields: head.fields, bytes: bytes, isWhole: isWhole)
     }
 
+    /// Waits for more.
+    private func receives(on connection: RawConnection) -> Bool {
+        let deadline = Deadline(in: Self.patience)
+        while !deadline.isOver, !task.isDoomed() {
+            do throws(Errno) {
+                try connection.receive(until: Deadline(in: .milliseconds(50)))
+                return true
+            } catch {
+                if error != .timedOut { return false }
+            }
+        }
+        return false
+    }
+
     /// - Returns: whether everything is there.
     private func take(_ response: Partial) throws -> Bool {
-        let told = response.single("ETag")
+        let date = client.has(.ignoresDates) ? nil : response.single("Last-Modified")
+        let told = response.single("ETag") ?? date
         switch response.status {
         case 200:
             if client.has(.appendsWholeToPart), !content.isEmpty {
@@ -80,15 +95,21 @@ final class ReferenceDownloading: ReferenceTransfer {
             } else {
                 content = response.bytes
             }
-            tag = told
+            validator = told
             total = response.single("Content-Length").flatMap { Int64($0) }
         case 206:
-            guard let range = response.single("Content-Range").flatMap({ ContentRange(parsing: $0) }),
-                let start = range.range?.lowerBound
-            else { throw ReferenceStop.failed }
-            let isFit = start == Int64(content.count) && (total == nil || range.size == total)
-            let isSame = told == tag
-            if !(isFit || client.has(.takesShiftedPart)) || !(isSame || client.has(.mixesRepresentations)) {
+            let range = response.single("Content-Range").flatMap { ContentRange(parsing: $0) }
+            if content.isEmpty {
+                // Nobody asked for a part.
+                guard client.has(.takesPartForWhole) else { throw ReferenceStop.failed }
+                content = response.bytes
+                return true
+            }
+            let isPlaced = range?.range?.lowerBound == Int64(content.count) || client.has(.takesShiftedPart)
+            let isTotal = total == nil || range?.size == total || client.has(.ignoresTotal)
+            let isFit = range == nil ? client.has(.appendsPartWithoutRange) : isPlaced && isTotal
+            let isSame = told == validator || client.has(.mixesRepresentations) || client.has(.mixesDates)
+            if !isFit || !isSame {
                 forget()
                 try fail()
                 return false
@@ -97,7 +118,8 @@ final class ReferenceDownloading: ReferenceTransfer {
             progress()
         case 416:
             let size = response.single("Content-Range").flatMap { ContentRange(parsing: $0) }?.size
-            if size == Int64(content.count), told == tag { return true }
+            if size == Int64(content.count), told == validator { return true }
+            if client.has(.takesAny416ForEnd) { return true }
             forget()
             try fail()
             return false
@@ -108,31 +130,31 @@ final class ReferenceDownloading: ReferenceTransfer {
             guard client.has(.countsFailureAsSuccess) else { throw ReferenceStop.failed }
             return true
         }
-        if response.isWhole { return true }
+        if response.isWhole || client.has(.takesCutForWhole) { return true }
         keepWhatCanBeResumed()
         try fail()
         return false
     }
 
     private func keepWhatCanBeResumed() {
-        let isWeak = tag?.hasPrefix("W/") == true
+        let isWeak = validator?.hasPrefix("W/") == true
         let mayCombine = client.has(.combinesUnderWeakTag) || client.has(.sendsIfRangeWithWeakTag)
-        if tag == nil || isWeak && !mayCombine { return forget() }
-        let state = (tag ?? "") + "\n"
+        if validator == nil && !client.has(.combinesWithoutValidator) || isWeak && !mayCombine { return forget() }
+        let state = (validator ?? "") + "\n"
         try? (Data(state.utf8) + Data(content)).write(to: URL(fileURLWithPath: partial))
     }
 
     private func restore() {
-        guard let data = try? Data(contentsOf: URL(fileURLWithPath: partial)),
+        guard !client.has(.forgetsDownload), let data = try? Data(contentsOf: URL(fileURLWithPath: partial)),
             let end = data.firstIndex(of: 0x0A)
         else { return }
-        tag = String(decoding: data[..<end], as: UTF8.self)
+        validator = String(decoding: data[..<end], as: UTF8.self)
         content = [UInt8](data[(end + 1)...])
     }
 
     private func forget() {
         content = []
-        tag = nil
+        validator = nil
         total = nil
         try? FileManager.default.removeItem(atPath: partial)
     }

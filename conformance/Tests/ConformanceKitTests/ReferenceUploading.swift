@@ -7,32 +7,31 @@ import SystemCalls
 
 /// An upload of the reference client, in version 8.
 final class ReferenceUploading: ReferenceTransfer {
-    private enum Phase {
+    enum Phase {
         case create
         case retrieve
         case append
         case discover
     }
 
-    private let content: [UInt8]
-    private let profile = Profile.interop(8)
-    private var phase = Phase.create
-    private var place: Endpoint
-    private var upload: Endpoint?
-    private var acknowledged: Int64 = 0
-    private var most: Int64?
-    private var least: Int64 = 0
-    private var maxSize: Int64?
-    private var expires: Int64?
-    private var hasDiscovered = false
-    private var redirections = 0
-    private var locations: Set<String> = []
+    let content: [UInt8]
+    let profile = Profile.interop(8)
+    var phase = Phase.create
+    var place: Endpoint
+    var upload: Endpoint?
+    var acknowledged: Int64 = 0
+    var most: Int64?
+    var least: Int64 = 0
+    var maxSize: Int64?
+    var expires: Int64?
+    var hasDiscovered = false
+    var redirections = 0
+    var locations: Set<String> = []
 
-    private var size: Int64 { Int64(content.count) }
+    var size: Int64 { Int64(content.count) }
     private var memory: String { task.state + "/upload" }
-    private var source: String {
-        SecureHash.sha256(content).map { String($0, radix: 16) }.joined(separator: ".")
-    }
+    /// Tells one file from another.
+    private var source: String { Data(content.prefix(64)).base64EncodedString() }
 
     override init(_ client: ReferenceClient, _ task: CandidateTask, _ target: Endpoint) {
         content = (try? Data(contentsOf: URL(fileURLWithPath: task.file))).map { [UInt8]($0) } ?? []
@@ -47,7 +46,10 @@ final class ReferenceUploading: ReferenceTransfer {
                 if try step() { return }
             } catch let failure as WireFailure {
                 // The upload was announced, or there is nothing to go on with: a creation is not repeated.
-                if upload == nil, phase == .create, failure != .cannotConnect(.timedOut) { throw ReferenceStop.failed }
+                if upload == nil, phase == .create, failure != .cannotConnect(.timedOut) {
+                    guard client.has(.inventsUploads) else { throw ReferenceStop.failed }
+                    upload = target.resolving("/uploads/1")
+                }
                 if client.has(.ignoresLostAnswer), acknowledged == 0 { phase = .create } else { phase = .retrieve }
                 try fail()
             }
@@ -56,7 +58,9 @@ final class ReferenceUploading: ReferenceTransfer {
 
     /// - Returns: whether the upload is done.
     private func step() throws -> Bool {
-        if let expires, SystemClock.monotonicNanoseconds() > expires { throw ReferenceStop.failed }
+        if let expires, SystemClock.monotonicNanoseconds() > expires, !client.has(.outstaysLifetime) {
+            throw ReferenceStop.failed
+        }
         switch phase {
         case .create: return try create()
         case .retrieve: return try retrieve()
@@ -71,20 +75,25 @@ final class ReferenceUploading: ReferenceTransfer {
 
     // MARK: - Requests
 
-    private func fields(for endpoint: Endpoint) -> [(String, String)] {
+    func fields(for endpoint: Endpoint) -> [(String, String)] {
         credentials(for: endpoint) + profile.versionFields
     }
 
-    private func exchange(_ request: ConformanceKit.Request, at endpoint: Endpoint) throws -> Response {
+    func exchange(_ request: ConformanceKit.Request, at endpoint: Endpoint) throws -> Response {
         let connection = try connect(endpoint)
         defer { connection.close() }
         return try connection.exchange(request)
     }
 
     private func create() throws -> Bool {
-        let isWhole = most.map { size <= $0 } ?? true
-        var fields = fields(for: place) + [profile.completeness(isWhole)]
-        fields.append(("Upload-Length", "\(client.has(.statesOtherLength) ? size + 1 : size)"))
+        let isWhole = !client.has(.hidesLength) && most.map { size <= $0 } ?? true
+        let isEmptyPart = size == 0 && client.has(.leavesEmptyIncomplete)
+        var fields = fields(for: place) + [profile.completeness(isWhole && !isEmptyPart)]
+        if !client.has(.hidesLength) {
+            fields.append(("Upload-Length", "\(client.has(.statesOtherLength) ? size + 1 : size)"))
+        }
+        if client.has(.attaches) { fields.append(("Content-Disposition", "attachment; filename=\"a\"")) }
+        if client.has(.breaksFields) { fields.append(("Not a token", "1")) }
         locations = []
         let connection = try connect(place)
         defer { connection.close() }
@@ -94,37 +103,63 @@ final class ReferenceUploading: ReferenceTransfer {
             announced.content = .declared(size)
             try connection.send(announced)
             // The content waits for the 104, for a while.
-            if try connection.awaitHead(within: .milliseconds(50)) { try takeInterims(connection) }
+            let asksMeanwhile = client.has(.asksMeanwhile) || client.has(.appendsMeanwhile)
+            let patience = asksMeanwhile ? Self.patience : .milliseconds(50)
+            if try connection.awaitHead(within: patience) { try takeInterims(connection) }
             try stopIfUnwanted()
-            if connection.finalHead == nil { try send(content, from: 0, on: connection) }
+            if asksMeanwhile { return try create(amid: connection) }
         } else {
             var empty = request
             empty.content = .bytes([])
             try connection.send(empty)
         }
         let response: Response
-        do { response = try connection.readResponse() } catch {
+        do {
+            if isWhole && size > 0 && connection.finalHead == nil { try send(content, from: 0, on: connection) }
+            response = try connection.readResponse()
+        } catch let failure as WireFailure {
             try takeInterims(connection)
             try stopIfUnwanted()
-            throw error
+            throw failure
         }
         try takeInterims(connection, response.interim)
+        if isEmptyPart, response.isSuccessful { return true }
         return try takeAnswer(response, isLast: isWhole, count: isWhole ? size : 0, isCreation: true)
+    }
+
+    /// Sends the content, and another request in between.
+    private func create(amid connection: RawConnection) throws -> Bool {
+        guard let upload else { throw ReferenceStop.failed }
+        try connection.send(Array(content.prefix(100_000)))
+        if client.has(.asksMeanwhile) {
+            _ = try exchange(Request("HEAD", upload.target, fields(for: upload)), at: upload)
+        } else {
+            let fields =
+                fields(for: upload) + [
+                    ("Content-Type", "application/partial-upload"), ("Upload-Offset", "0"), profile.completeness(false),
+                ]
+            _ = try exchange(Request("PATCH", upload.target, fields, .bytes([])), at: upload)
+        }
+        try connection.send(Array(content.dropFirst(100_000)))
+        return try connection.readResponse().isSuccessful
     }
 
     private func append() throws -> Bool {
         guard let upload else { throw ReferenceStop.failed }
-        let start = client.has(.resendsFromZero) ? 0 : acknowledged
+        let behind: Int64 = client.has(.appendsBehindOffset) ? 10 : 0
+        let start = client.has(.resendsFromZero) ? 0 : max(0, acknowledged - behind)
         let limit = client.has(.ignoresAppendLimit) ? nil : most
         let count = min(size - start, limit ?? .max)
         let isLast = start + count == size
         var fields = fields(for: upload)
         if client.has(.dropsVersionOnAppend) { fields.removeAll { $0.0.hasPrefix("Upload-Draft") } }
+        if client.has(.repeatsCoding) { fields.append(("Content-Encoding", "gzip")) }
         if !client.has(.appendsWithoutMediaType) { fields.append(("Content-Type", "application/partial-upload")) }
         fields += [("Upload-Offset", "\(start)"), profile.completeness(isLast), ("Upload-Length", "\(size)")]
         let connection = try connect(upload)
         defer { connection.close() }
-        var request = Request("PATCH", upload.target, fields)
+        let method = client.has(.changesMethod) && redirections > 0 ? "POST" : "PATCH"
+        var request = Request(method, upload.target, fields)
         request.content = .declared(count)
         try connection.send(request)
         let shift = client.has(.sendsShiftedBytes) ? -1 : 0
@@ -138,11 +173,11 @@ final class ReferenceUploading: ReferenceTransfer {
         var sent = 0
         while sent < bytes.count {
             let piece = Array(bytes[sent..<min(bytes.count, sent + 20_000)])
-            let count = try connection.send(piece, stoppingAtResponse: true)
+            let count = try connection.send(piece, stoppingAtResponse: !client.has(.sendsOnAfterAnswer))
             try takeInterims(connection)
             try stopIfUnwanted()
             sent += count
-            if count < piece.count || connection.finalHead != nil { return }
+            if !client.has(.sendsOnAfterAnswer), count < piece.count || connection.finalHead != nil { return }
         }
     }
 
@@ -163,8 +198,17 @@ final class ReferenceUploading: ReferenceTransfer {
             return false
         }
         note(response.fields)
-        if profile.isComplete(response) == true { return true }
         var offset = response.integer("Upload-Offset")
+        if profile.isComplete(response) == true {
+            // Its answer is lost; it cannot have been good if something is missing.
+            guard offset == size || client.has(.takesEarlyEndForSuccess) else { throw ReferenceStop.failed }
+            return true
+        }
+        if client.has(.takesOneForTrue), response.fields["Upload-Complete"] == "1" { return true }
+        if client.has(.takesEndForCompletion), offset == size { return true }
+        let text = response.fields["Upload-Length"]?.filter { $0 != "\"" }
+        let length = client.has(.readsStringLength) ? text.flatMap { Int64($0) } : response.integer("Upload-Length")
+        if let length, length != size { throw ReferenceStop.failed }
         if client.has(.readsDecimalOffsets), offset == nil {
             offset = response.fields["Upload-Offset"].flatMap { Double($0) }.map { Int64($0) }
         }
@@ -173,149 +217,9 @@ final class ReferenceUploading: ReferenceTransfer {
         return false
     }
 
-    // MARK: - Answers
-
-    private func adopt(_ offset: Int64?) throws {
-        guard let offset else { throw ReferenceStop.failed }
-        if offset < acknowledged && !client.has(.acceptsLowerOffset) { throw ReferenceStop.failed }
-        if offset > size {
-            guard client.has(.acceptsImpossibleOffset) else { throw ReferenceStop.failed }
-            acknowledged = size
-            return
-        }
-        if offset > acknowledged { progress() }
-        acknowledged = offset
-        remember()
-    }
-
-    private func redirection(_ response: Response, from endpoint: Endpoint) -> Endpoint? {
-        guard [307, 308].contains(response.status), redirections < 5 else { return nil }
-        redirections += 1
-        return response.location.flatMap(endpoint.resolving)
-    }
-
-    private func takeAnswer(_ response: Response, isLast: Bool, count: Int64, isCreation: Bool) throws -> Bool {
-        if isCreation, let moved = redirection(response, from: place) {
-            place = moved
-            upload = nil
-            return false
-        }
-        if !isCreation, let moved = upload.flatMap({ redirection(response, from: $0) }) {
-            upload = moved
-            return false
-        }
-        let isComplete = profile.isComplete(response)
-        if let location = response.location, isCreation,
-            isComplete == false || client.has(.takesApplicationLocationForError)
-        {
-            try locate(location)
-        }
-        if isComplete == true {
-            if response.isSuccessful { return true }
-            guard client.has(.resumesFinalAnswers) else { throw ReferenceStop.failed }
-            phase = .retrieve
-            return false
-        }
-        if response.isSuccessful {
-            if isLast && isComplete == nil { return true }
-            guard upload != nil else { throw ReferenceStop.failed }
-            note(response.fields)
-            progress()
-            if isLast {
-                phase = .retrieve
-            } else {
-                acknowledged = count
-                phase = .append
-            }
-            return false
-        }
-        try takeRefusal(response, isCreation: isCreation, size: isCreation ? size : count - acknowledged)
-        return false
-    }
-
-    private func takeRefusal(_ response: Response, isCreation: Bool, size count: Int64) throws {
-        switch response.status {
-        case 409:
-            let told = client.has(.ignoresOffsetOf409) ? nil : response.integer("Upload-Offset")
-            if let told, told != acknowledged { try adopt(told) } else { phase = .retrieve }
-            if client.has(.ignoresOffsetOf409) { phase = .append }
-            try fail()
-        case 413:
-            let known = most
-            note(response.fields)
-            try stopIfUnwanted()
-            if most == known { most = max(1, min(count, most ?? .max) / 2) }
-            phase = upload == nil ? .create : .retrieve
-            if known == nil, response.limits == nil, !hasDiscovered {
-                hasDiscovered = true
-                phase = .discover
-            }
-        case 429, 503:
-            try fail(after: response.single("Retry-After").flatMap { Int64($0) })
-            phase = upload == nil ? .create : .retrieve
-        default:
-            guard isCreation, client.has(.repeatsRefusals) else { throw ReferenceStop.failed }
-            try fail()
-        }
-    }
-
-    /// Takes the interim responses that have come.
-    private func takeInterims(_ connection: RawConnection, _ given: [InterimResponse]? = nil) throws {
-        for interim in given ?? connection.interim {
-            if client.has(.misreadsInterims), interim.status != 104, interim.status != 100 {
-                throw ReferenceStop.failed
-            }
-            let version = interim.integer("Upload-Draft-Interop-Version")
-            guard interim.status == 104, version == 8 || client.has(.believesOtherVersions) else { continue }
-            if let location = interim.location { try locate(location) }
-            note(interim.fields)
-            if let offset = interim.integer("Upload-Offset"), offset > acknowledged { acknowledged = offset }
-        }
-    }
-
-    private func locate(_ location: String) throws {
-        locations.insert(location)
-        if locations.count > 1 {
-            cancel()
-            throw ReferenceStop.failed
-        }
-        if upload == nil { upload = place.resolving(location) }
-        remember()
-    }
-
-    private func stopIfUnwanted() throws {
-        guard let maxSize, maxSize < size else { return }
-        if !client.has(.doesNotCancelTooLarge) { cancel() }
-        throw ReferenceStop.failed
-    }
-
-    private func cancel() {
-        guard let upload else { return }
-        _ = try? exchange(Request("DELETE", upload.target, fields(for: upload)), at: upload)
-    }
-
-    private func note(_ fields: Fields) {
-        guard fields.contains("Upload-Limit"),
-            let members = try? OrderedDictionary(parsing: fields.values("Upload-Limit"))
-        else { return }
-        let known = ["max-size", "max-append-size", "min-append-size", "max-age"]
-        var limits: [String: Int64] = [:]
-        for (key, member) in members where known.contains(key) {
-            guard case .item(let item) = member, case .integer(let value) = item.value else { return }
-            limits[key] = Int64(value)
-        }
-        if client.has(.takesFirstLimit), let text = fields["Upload-Limit"], text.hasPrefix("max-size=1,") {
-            limits["max-size"] = 1
-        }
-        maxSize = limits["max-size"]
-        if let told = limits["max-append-size"] { most = min(most ?? .max, told) }
-        least = limits["min-append-size"] ?? 0
-        expires = limits["max-age"].map { SystemClock.monotonicNanoseconds() + $0 * 1_000_000_000 }
-    }
-
     // MARK: - Memory
 
-    private func remember() {
+    func remember() {
         guard let upload, !client.has(.forgetsState) else { return }
         try? "\(upload.url)\n\(source)".write(toFile: memory, atomically: true, encoding: .utf8)
     }

@@ -1,0 +1,171 @@
+/// What a server tells of an upload that was interrupted, and what cannot be.
+enum OffsetScenarios {
+    static let all: [Scenario] =
+        [
+            .upload(
+                "4.1.1/lower", .must, "4.1.1", "An offset lower than one that was told before is a failure.",
+                covers: "CLI-33",
+                script: { request, stage, reaction in
+                    if [.creation, .append].contains(request.kind), request.reaches(80_000) {
+                        let fields = request.profile.versionFields + [("Upload-Offset", "80000")]
+                        reaction.interim.append(.init(status: 104, fields: fields, at: 80_000 - request.start))
+                    }
+                    stage.cut(request, &reaction, at: 100_000)
+                    if request.kind == .retrieval {
+                        stage.pretend(40_000)
+                        reaction.set("Upload-Offset", "40000")
+                    }
+                },
+                judge: { record in
+                    guard record.of(.creation, .append).contains(where: { $0.reaches(80_000) }) else {
+                        throw record.skip("the client was told no offset")
+                    }
+                    let resumed = record.of(.append).filter { $0.start == 40_000 && $0.received > 0 }
+                    try record.expectNone(resumed, "nothing sent to an upload that lost acknowledged bytes")
+                    try record.expectFailure("the server lost what it had acknowledged")
+                }),
+            .upload(
+                "4.3/higher", .should, "4.3.1", "An offset beyond what was sent is accepted, as the file has the data.",
+                covers: "CLI-10",
+                script: { request, stage, reaction in
+                    stage.cut(request, &reaction, at: 10_000)
+                    if request.isFirst(.retrieval) {
+                        stage.pretend(200_000)
+                        reaction.set("Upload-Offset", "200000")
+                    }
+                },
+                judge: { record in
+                    try record.expectSuccess()
+                    try record.expect(
+                        record.of(.append).contains { $0.start == 200_000 }, "an append at 200000",
+                        record.of(.append).last?.summary ?? "no append")
+                }),
+            .upload(
+                "4.3/impossible", .must, "4.3.1", "An offset beyond the end of the file ends the upload.",
+                covers: "CLI-09",
+                script: { request, stage, reaction in
+                    stage.cut(request, &reaction, at: 100_000)
+                    if request.kind == .retrieval { reaction.set("Upload-Offset", "\(stage.size + 1000)") }
+                },
+                judge: { record in
+                    if let told = record.of(.retrieval).first {
+                        let more = record.after(told, .append).filter { $0.upload == told.upload }
+                        try record.expectNone(more, "no append after an offset that cannot be")
+                    }
+                    try record.expectFailure("the offset is beyond the end of the file")
+                }),
+            .upload(
+                "4.4/conflict-lower", .must, "4.1.1",
+                "409 with an offset lower than one that was told before is a failure.", covers: "CLI-33",
+                script: { request, stage, reaction in
+                    stage.cut(request, &reaction, at: 100_000)
+                    guard request.kind == .append, request.start >= 100_000 else { return }
+                    stage.pretend(40_000)
+                    reaction.refuse(409, [request.profile.completeness(false), ("Upload-Offset", "40000")])
+                },
+                judge: { record in
+                    let isTold = record.of(.retrieval, .append).contains { request in
+                        let isTaken = (200..<300).contains(request.status ?? 0)
+                        return request.toldOffset == 100_000 || isTaken && request.start + request.received == 100_000
+                    }
+                    if !isTold { throw record.skip("the client was told no offset") }
+                    let resumed = record.of(.append).filter { $0.start == 40_000 && $0.received > 0 }
+                    try record.expectNone(resumed, "nothing sent to an upload that lost acknowledged bytes")
+                    try record.expectFailure("the server lost what it had acknowledged")
+                }),
+            .upload(
+                "4.4/conflict-beyond", .must, "4.3.1", "409 with an offset beyond the end of the file ends the upload.",
+                covers: "CLI-09",
+                script: { request, stage, reaction in
+                    stage.cut(request, &reaction, at: 100_000)
+                    guard request.kind == .append, request.start > 0 else { return }
+                    let beyond = ("Upload-Offset", "\(stage.size + 1000)")
+                    reaction.refuse(409, [request.profile.completeness(false), beyond])
+                },
+                judge: { record in
+                    try record.expectNone(
+                        record.of(.append).filter { $0.start > record.size }, "no append at an offset that cannot be")
+                    try record.expectFailure("the offset is beyond the end of the file")
+                }),
+            .upload(
+                "4.1.2/complete-early", .should, "4.1.2",
+                "An upload that the target has refused before everything had arrived gets nothing more, and is no success.",
+                covers: "CLI-11",
+                script: { request, stage, reaction in
+                    stage.cut(request, &reaction, at: 100_000)
+                    let complete = request.profile.completeness(true)
+                    if request.kind == .retrieval {
+                        stage.uploads.completeFirst()
+                        reaction.set(complete.0, complete.1)
+                    }
+                    // Who asks for the answer gets it.
+                    if request.kind == .append, request.start > 0, !request.bearsContent {
+                        reaction.refuse(422, [complete])
+                    }
+                },
+                judge: { record in
+                    try record.expectFailure("the target has answered without having got everything")
+                    if let told = record.of(.retrieval).first {
+                        let more = record.after(told, .append).filter { $0.upload == told.upload && $0.bearsContent }
+                        try record.expectNone(more, "no content to an upload that is complete")
+                    }
+                }),
+            .upload(
+                "4.1.3/other-length", .must, "4.1.3",
+                "An upload whose length is not that of the file is not finished as if it were.", covers: "CLI-05",
+                script: { request, stage, reaction in
+                    stage.cut(request, &reaction, at: 100_000)
+                    if request.kind == .retrieval { reaction.set("Upload-Length", "200000") }
+                    if request.kind == .append, request.start > 0 {
+                        reaction.refuse(400, [request.profile.completeness(false)])
+                    }
+                },
+                judge: { record in
+                    try record.expectHonesty()
+                    let first = record.of(.append).first { $0.status == 400 }
+                    if let first {
+                        let more = record.after(first, .append).filter { $0.upload == first.upload }
+                        try record.expectNone(more, "no append after 400")
+                    }
+                }),
+            .upload(
+                "9651/length", .must, "4.1", "Upload-Length of another type than Integer is as good as absent.",
+                covers: "STF-13",
+                script: { request, stage, reaction in
+                    stage.cut(request, &reaction, at: 100_000)
+                    if request.kind == .retrieval { reaction.set("Upload-Length", "\"200000\"") }
+                },
+                judge: { record in
+                    try record.expectHonesty()
+                    if !record.of(.retrieval).isEmpty { try record.expectSuccess() }
+                }),
+            .upload(
+                "4.1.2/complete-on-retrieval", .must, "4.1",
+                "Upload-Complete of another type than Boolean does not make an upload complete.", covers: "STF-13",
+                script: { request, stage, reaction in
+                    stage.cut(request, &reaction, at: 100_000)
+                    if request.kind == .retrieval { reaction.set(request.profile.completenessName, "1") }
+                },
+                judge: { try $0.expectHonesty() }),
+        ]
+        + [
+            ("decimal", "100000.0"), ("string", "\"100000\""), ("plus", "+100000"), ("negative", "-1"),
+            ("two", "100000, 100000"), ("hexadecimal", "0x186A0"),
+        ].map { name, value in
+            .upload(
+                "9651/offset-\(name)", .must, "4.1",
+                "Upload-Offset: \(value) is as good as absent: nobody goes on with it.", covers: "STF-13",
+                script: { request, stage, reaction in
+                    stage.cut(request, &reaction, at: 100_000)
+                    if request.kind == .retrieval { reaction.set("Upload-Offset", value) }
+                },
+                judge: { record in
+                    try record.expectHonesty()
+                    let first = record.of(.retrieval).first
+                    if let first {
+                        let used = record.after(first, .append).filter { $0.upload == first.upload }
+                        try record.expectNone(used, "no append after an offset that is none")
+                    }
+                })
+        }
+}

@@ -1,0 +1,163 @@
+import Foundation
+import HTTPSemantics
+import StructuredFields
+import SystemCalls
+
+@testable import ConformanceKit
+
+extension ReferenceUploading {
+    // MARK: - Answers
+
+    func adopt(_ offset: Int64?) throws {
+        guard let offset else { throw ReferenceStop.failed }
+        if offset < acknowledged && !client.has(.acceptsLowerOffset) { throw ReferenceStop.failed }
+        if offset > acknowledged, client.has(.distrustsHigherOffset) { throw ReferenceStop.failed }
+        if offset > size {
+            guard client.has(.acceptsImpossibleOffset) else { throw ReferenceStop.failed }
+            acknowledged = size
+            return
+        }
+        if offset > acknowledged { progress() }
+        acknowledged = offset
+        remember()
+    }
+
+    func redirection(_ response: Response, from endpoint: Endpoint) -> Endpoint? {
+        guard [307, 308].contains(response.status), redirections < 5 else { return nil }
+        redirections += 1
+        return response.location.flatMap(endpoint.resolving)
+    }
+
+    func takeAnswer(_ response: Response, isLast: Bool, count: Int64, isCreation: Bool) throws -> Bool {
+        if isCreation, let moved = redirection(response, from: place) {
+            place = moved
+            upload = nil
+            return false
+        }
+        if !isCreation, let moved = upload.flatMap({ redirection(response, from: $0) }) {
+            upload = moved
+            return false
+        }
+        let isComplete = profile.isComplete(response)
+        if let location = response.location, isCreation,
+            isComplete == false || client.has(.takesApplicationLocationForError)
+        {
+            if upload == nil || !client.has(.ignoresOtherLocation) { try locate(location) }
+        }
+        if response.isSuccessful, isLast, client.has(.takesIncompleteForSuccess) { return true }
+        if isComplete == nil, client.has(.takesSilenceForFailure) { throw ReferenceStop.failed }
+        if isComplete == true {
+            if response.isSuccessful { return true }
+            guard client.has(.resumesFinalAnswers) else { throw ReferenceStop.failed }
+            phase = .retrieve
+            return false
+        }
+        if response.isSuccessful {
+            if isLast && isComplete == nil { return true }
+            guard upload != nil else { throw ReferenceStop.failed }
+            note(response.fields)
+            progress()
+            if isLast {
+                phase = .retrieve
+            } else {
+                acknowledged = count
+                phase = .append
+            }
+            return false
+        }
+        try takeRefusal(response, isCreation: isCreation, size: isCreation ? size : count - acknowledged)
+        return false
+    }
+
+    private func takeRefusal(_ response: Response, isCreation: Bool, size count: Int64) throws {
+        switch response.status {
+        case 409:
+            let told = client.has(.ignoresOffsetOf409) ? nil : response.integer("Upload-Offset")
+            if let told, client.has(.acceptsLowerConflict) { acknowledged = told }
+            if let told, told != acknowledged { try adopt(told) } else { phase = .retrieve }
+            if client.has(.ignoresOffsetOf409) { phase = .append }
+            try fail()
+        case 413:
+            let known = most
+            note(response.fields)
+            try stopIfUnwanted()
+            if most == known, !client.has(.repeatsTooLarge) { most = max(1, min(count, most ?? .max) / 2) }
+            phase = upload == nil ? .create : .retrieve
+            if known == nil, response.limits == nil, !hasDiscovered, !client.has(.skipsDiscovery) {
+                hasDiscovered = true
+                phase = .discover
+            }
+        case 429, 503:
+            try fail(after: response.single("Retry-After").flatMap { Int64($0) })
+            phase = upload == nil ? .create : .retrieve
+        default:
+            guard isCreation, client.has(.repeatsRefusals) else { throw ReferenceStop.failed }
+            try fail()
+        }
+    }
+
+    /// Takes the interim responses that have come.
+    func takeInterims(_ connection: RawConnection, _ given: [InterimResponse]? = nil) throws {
+        if given == nil { _ = try connection.responseHasBegun() }
+        for interim in given ?? connection.interim {
+            if client.has(.misreadsInterims), interim.status != 104, interim.status != 100 {
+                throw ReferenceStop.failed
+            }
+            let version = interim.integer("Upload-Draft-Interop-Version")
+            let isBelieved = version == nil ? client.has(.believesVersionless) : client.has(.believesOtherVersions)
+            guard interim.status == 104, version == 8 || isBelieved else { continue }
+            if let location = interim.location { try locate(location) }
+            note(interim.fields)
+            if let offset = interim.integer("Upload-Offset"), offset > acknowledged { acknowledged = offset }
+        }
+    }
+
+    private func locate(_ location: String) throws {
+        locations.insert(location)
+        if locations.count > 1, !client.has(.ignoresSecondLocation) {
+            cancel()
+            throw ReferenceStop.failed
+        }
+        if upload == nil {
+            let isNaive = client.has(.ignoresDotSegments) && location.hasPrefix("..")
+            upload = place.resolving(isNaive ? "/target/" + location.dropFirst(3) : location)
+            if client.has(.printsUploads), let upload {
+                try upload.url.write(toFile: task.output, atomically: true, encoding: .utf8)
+            }
+        }
+        remember()
+    }
+
+    func stopIfUnwanted() throws {
+        guard let maxSize, maxSize < size else { return }
+        if !client.has(.doesNotCancelTooLarge) { cancel() }
+        throw ReferenceStop.failed
+    }
+
+    private func cancel() {
+        guard let upload else { return }
+        _ = try? exchange(Request("DELETE", upload.target, fields(for: upload)), at: upload)
+    }
+
+    func note(_ fields: Fields) {
+        guard fields.contains("Upload-Limit"),
+            let members = try? OrderedDictionary(parsing: fields.values("Upload-Limit"))
+        else { return }
+        let known = ["max-size", "max-append-size", "min-append-size", "max-age"]
+        var limits: [String: Int64] = [:]
+        for (key, member) in members where known.contains(key) {
+            guard case .item(let item) = member, case .integer(let value) = item.value else {
+                if client.has(.readsLimitsPiecewise) { continue }
+                return
+            }
+            limits[key] = Int64(value)
+        }
+        if client.has(.takesFirstLimit), let text = fields["Upload-Limit"], text.hasPrefix("max-size=1,") {
+            limits["max-size"] = 1
+        }
+        maxSize = limits["max-size"]
+        if let told = limits["max-append-size"] { most = min(most ?? .max, told) }
+        least = limits["min-append-size"] ?? 0
+        expires = limits["max-age"].map { SystemClock.monotonicNanoseconds() + $0 * 1_000_000_000 }
+    }
+}
