@@ -2,8 +2,9 @@
 
 SWIFT ?= swift
 TESTFLAGS ?=
+CLIENTFLAGS = --quiet --retries 2 --stall-timeout 2s --header 'Authorization: Bearer judged'
 
-.PHONY: run test demo conformance build build-packages test-packages format lint requirements \
+.PHONY: run test demo conformance conformance-client build build-packages test-packages format lint requirements \
         test-thread test-address soak test-power-loss fuzz bench-upload bench-takeover bench-commits \
         bench-client bench-memory doc help clean
 
@@ -72,6 +73,13 @@ conformance: build-packages ## judge the server by the cases of the draft, from 
 	$(SWIFT) build --product onward-conformance
 	.build/debug/onward-conformance server \
 	  --start "exec .build/debug/onward serve --root {root} --listen 127.0.0.1:{port} --min-free 0"
+
+conformance-client: build-packages ## judge our own client by the servers that the harness plays
+	$(SWIFT) build --product onward
+	$(SWIFT) build --product onward-conformance
+	.build/debug/onward-conformance client --strict --jobs 8 \
+	  --command "XDG_STATE_HOME={state} exec .build/debug/onward put $(CLIENTFLAGS) {file} {url}" \
+	  --get-command "XDG_STATE_HOME={state} exec .build/debug/onward get $(CLIENTFLAGS) {url} -o {file}"
 
 requirements: ## which test covers which requirement
 	@scripts/requirements all
