@@ -92,7 +92,7 @@ struct CompletionTests {
     func retention() throws {
         try withServer("--keep-completed", "1s") { server in
             let (location, _) = try completed(server)
-            let gone = try Deadline.poll(within: .seconds(10)) { () -> Response? in
+            let gone = try Deadline.poll(within: .seconds(60)) { () -> Response? in
                 let state = try server.retrieve(location)
                 return state.isSuccessful ? nil : state
             }

@@ -22,7 +22,7 @@ struct ConcurrencyTests {
             let state = try server.exchange(.retrieval(.v8, location, method))
             #expect(ContinuousClock.now - begun < .seconds(1))
             #expect(state.isSuccessful)
-            stalled.expectClosed(within: .seconds(2))
+            stalled.expectClosed(within: .seconds(60))
         }
     }
 
@@ -34,7 +34,7 @@ struct ConcurrencyTests {
             let location = try #require(stalled.interim.first?.location)
             try stalled.send(Payload.bytes(50))
             #expect(try server.retrieve(location).complete == false)
-            stalled.expectClosed(within: .seconds(2))
+            stalled.expectClosed(within: .seconds(60))
         }
     }
 
@@ -47,7 +47,7 @@ struct ConcurrencyTests {
                 .append(.v8, location, at: 100, complete: false, .bytes(Payload.bytes(50, seed: 2))))
             #expect(winner.status == 204)
             _ = stalled.sendWhatGoes(Payload.bytes(1000, seed: 3))
-            stalled.expectClosed(within: .seconds(2))
+            stalled.expectClosed(within: .seconds(60))
             #expect(try server.retrieve(location).offset == 150)
             #expect(try server.exchange(.append(.v8, location, at: 150, complete: true, .bytes([]))).status == 201)
             #expect(server.published("f") == Payload.bytes(100) + Payload.bytes(50, seed: 2))
@@ -167,7 +167,7 @@ struct ConcurrencyTests {
                 let content = Payload.bytes(4 << 20)
                 try connection.send(
                     Request.append(.v8, location, at: 1, complete: true, .declared(Int64(content.count))))
-                try connection.send(content[..<(content.count - 1)], within: .seconds(10))
+                try connection.send(content[..<(content.count - 1)], within: .seconds(60))
                 try connection.awaitAcknowledgement()
                 try connection.send(content[(content.count - 1)...])
                 let state = try asker.exchange(.retrieval(.v8, location))
@@ -195,7 +195,7 @@ struct ConcurrencyTests {
                     Request.creation(.v8, "PUT", "/files/f\(round)", complete: true, .declared(Int64(content.count)))
                         .with("Content-Digest", content.digestField(.sha512)))
                 let location = try #require(try connection.readInterim().location)
-                try connection.send(content, within: .seconds(10))
+                try connection.send(content, within: .seconds(60))
                 try connection.awaitAcknowledgement()
                 let state = try asker.exchange(.retrieval(.v8, location))
                 #expect(state.isSuccessful)

@@ -196,7 +196,7 @@ struct LimitTests {
     func expires() throws {
         try withServer("--max-age", "1s") { server in
             let location = try server.begin(.v8, "/files/f", Payload.bytes(100_000))
-            let gone = try Deadline.poll(within: .seconds(10)) { () -> Response? in
+            let gone = try Deadline.poll(within: .seconds(60)) { () -> Response? in
                 let state = try server.retrieve(location)
                 return state.isSuccessful ? nil : state
             }
@@ -204,7 +204,7 @@ struct LimitTests {
             #expect(
                 [404, 410].contains(
                     try server.exchange(.append(.v8, location, at: 100_000, complete: true, .bytes([]))).status))
-            let removed: Bool? = try Deadline.poll(within: .seconds(10)) {
+            let removed: Bool? = try Deadline.poll(within: .seconds(60)) {
                 let sizes = try FileManager.default.subpathsOfDirectory(atPath: server.root + "/uploads").map {
                     FileManager.default.contents(atPath: server.root + "/uploads/" + $0)?.count ?? 0
                 }
@@ -219,7 +219,7 @@ struct LimitTests {
         try withServer("--max-age", "2s") { server in
             let location = try server.begin(.v8, "/files/f", [1])
             let begun = ContinuousClock.now
-            let gone = try Deadline.poll(within: .seconds(10)) { () -> Response? in
+            let gone = try Deadline.poll(within: .seconds(60)) { () -> Response? in
                 let response = try server.exchange(.append(.v8, location, at: 1, complete: false, .bytes([])))
                 return response.isSuccessful ? nil : response
             }

@@ -165,9 +165,9 @@ struct RobustnessTests {
             try uploading.send(Request.creation(.v8, complete: true, .declared(100)))
             let location = try #require(try uploading.readInterim().location)
             try uploading.send(Payload.bytes(40))
-            silent.expectClosed(within: .seconds(6))
-            half.expectClosed(within: .seconds(6))
-            _ = try uploading.awaitClosing(within: .seconds(6))
+            silent.expectClosed(within: .seconds(60))
+            half.expectClosed(within: .seconds(60))
+            _ = try uploading.awaitClosing(within: .seconds(60))
             #expect(try server.retrieve(location).offset == 40)
         }
     }

@@ -11,7 +11,7 @@ struct ServeTests {
             let idle = try server.connect()
             #expect(try idle.exchange(.get("/readyz")).status == 200)
             server.process.kill(signal)
-            #expect(try server.process.awaitEnding(within: .seconds(5)) == .exited(0))
+            #expect(try server.process.awaitEnding(within: .seconds(60)) == .exited(0))
             idle.expectClosed()
         }
     }
@@ -171,7 +171,7 @@ struct ServeTests {
             #expect(throws: WireFailure.self) { try further.readResponse(within: .milliseconds(300)) }
             for connection in kept { #expect(try connection.exchange(.get("/healthz")).status == 200) }
             kept[0].close()
-            let served = Deadline.poll(within: .seconds(5)) { try? server.exchange(.get("/healthz")) }
+            let served = Deadline.poll(within: .seconds(60)) { try? server.exchange(.get("/healthz")) }
             #expect(served?.status == 200)
         }
     }

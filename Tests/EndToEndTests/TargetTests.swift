@@ -46,7 +46,7 @@ private final class GatedTarget: TargetHandler {
     }
 
     func awaitBegin() throws {
-        guard standing.wait(until: Deadline(.seconds(10)).nanoseconds, { $0.begun > 0 ? true : nil }) == true else {
+        guard standing.wait(until: Deadline(.seconds(60)).nanoseconds, { $0.begun > 0 ? true : nil }) == true else {
             throw WireFailure.timedOut("the target was not asked")
         }
     }
@@ -72,7 +72,7 @@ struct TargetTests {
     }
 
     private func exchange(_ port: UInt16, _ request: Request) throws -> Response {
-        try RawConnection(port: port).exchange(request, within: .seconds(15))
+        try RawConnection(port: port).exchange(request, within: .seconds(60))
     }
 
     private func begin(_ port: UInt16, _ content: [UInt8], _ fields: [(String, String)] = []) throws -> String {

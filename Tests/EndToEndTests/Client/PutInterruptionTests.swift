@@ -12,7 +12,7 @@ struct PutInterruptionTests {
     ) throws -> CommandRun {
         let run = try home.start(["put", "--json", "--limit-rate", "1M"] + options + [file, url])
         _ = try run.awaitEvent("progress") { ($0.number("sent") ?? 0) > 400_000 }
-        _ = try #require(Deadline.poll(within: .seconds(10)) { home.stateNames.first })
+        _ = try #require(Deadline.poll(within: .seconds(60)) { home.stateNames.first })
         return run
     }
 
@@ -79,7 +79,7 @@ struct PutInterruptionTests {
         #expect(server.awaitRequests(1))
         run.process.kill(SIGINT)
         run.process.kill(SIGINT)
-        #expect(try run.process.awaitEnding(within: .seconds(3)) == .exited(75))
+        #expect(try run.process.awaitEnding(within: .seconds(60)) == .exited(75))
     }
 
     @Test("The source was touched in between: 65, nothing is sent, until --restart")

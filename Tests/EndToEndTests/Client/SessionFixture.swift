@@ -101,7 +101,7 @@ final class SessionRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloa
     /// Waits until an event of the task satisfies `condition`.
     @discardableResult
     func wait<Found>(
-        for task: URLSessionTask?, within limit: Duration = .seconds(20), _ condition: (Event) -> Found?
+        for task: URLSessionTask?, within limit: Duration = .seconds(60), _ condition: (Event) -> Found?
     ) -> Found? {
         let number = task?.taskIdentifier ?? 0
         return entries.wait(until: Deadline(limit).nanoseconds) { entries in
@@ -236,7 +236,7 @@ final class SessionAnswer<Content: Sendable>: Sendable {
 
 /// Whether `condition` becomes true within ten seconds.
 func eventually(_ condition: () -> Bool) -> Bool {
-    Deadline.poll(within: .seconds(10)) { condition() ? () : nil } != nil
+    Deadline.poll(within: .seconds(60)) { condition() ? () : nil } != nil
 }
 
 /// Runs `body` with a server, and ends the server.

@@ -103,7 +103,7 @@ struct SessionLifecycleTests {
         let picky = PickyDelegate()
         let session = fixture.session(picky)
         session.uploadTask(with: try SessionFixture.request(server.url + "/a", "POST"), from: Data([1])).resume()
-        let code = picky.ending.wait(until: Deadline(.seconds(10)).nanoseconds) { $0 }
+        let code = picky.ending.wait(until: Deadline(.seconds(60)).nanoseconds) { $0 }
         #expect(code == .cancelled)
     }
 
@@ -166,7 +166,7 @@ struct SessionLifecycleTests {
         let other = ResumableURLSession(configuration: .default, delegate: streaming, delegateQueue: nil)
         let task = other.uploadTask(withStreamedRequest: try SessionFixture.request(server.url + "/s", "POST"))
         task.resume()
-        #expect(streaming.isComplete.wait(until: Deadline(.seconds(10)).nanoseconds) { $0 ? () : nil } != nil)
+        #expect(streaming.isComplete.wait(until: Deadline(.seconds(60)).nanoseconds) { $0 ? () : nil } != nil)
         let streamed = try #require(server.requests.first { $0.target == "/s" })
         #expect(streamed.content == Array("from a stream".utf8))
         #expect(!streamed.fields.contains("Upload-Complete"))

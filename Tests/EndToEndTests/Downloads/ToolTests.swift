@@ -193,7 +193,7 @@ struct ToolTests {
             let first = try RawConnection(port: server.port, authority: server.authority, receiveBuffer: 64 << 10)
             let fields = [("Accept", "*/*"), ("Accept-Encoding", "identity;q=1, *;q=0"), ("Sec-Fetch-Dest", "video")]
             try first.send(Request("GET", "/files/film.mp4", fields + [("Range", "bytes=0-")]))
-            while first.received.count < 300_000 { _ = try first.receiveMore(until: Deadline(.seconds(10))) }
+            while first.received.count < 300_000 { _ = try first.receiveMore(until: Deadline(.seconds(60))) }
             let text = String(decoding: first.received.prefix(2000), as: UTF8.self)
             #expect(text.hasPrefix("HTTP/1.1 206 "))
             #expect(text.contains("Content-Range: bytes 0-\(Self.content.count - 1)/\(Self.content.count)\r\n"))
@@ -207,7 +207,7 @@ struct ToolTests {
                 let range = [("Range", "bytes=\(start)-"), ("If-Range", String(tag))]
                 try connection.send(Request("GET", "/files/film.mp4", fields + range))
                 while connection.received.count < wanted + 2000,
-                    try connection.receiveMore(until: Deadline(.seconds(10))) == nil
+                    try connection.receiveMore(until: Deadline(.seconds(60))) == nil
                 {
                     guard let head = connection.received.firstRange(of: Array("\r\n\r\n".utf8)) else { continue }
                     if connection.received.count >= head.upperBound + wanted { break }
@@ -221,7 +221,7 @@ struct ToolTests {
             // The server is none the worse.
             let whole = try server.download("film.mp4", [("Range", "bytes=0-")])
             #expect(areEqual(whole.body, Self.content))
-            let gone: Bool? = Deadline.poll(within: .seconds(10)) { server.connectionThreads <= 1 ? true : nil }
+            let gone: Bool? = Deadline.poll(within: .seconds(60)) { server.connectionThreads <= 1 ? true : nil }
             #expect(gone == true, "no thread serves a client that went away")
         }
     }

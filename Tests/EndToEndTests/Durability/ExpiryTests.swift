@@ -10,7 +10,7 @@ struct ExpiryTests {
 
     /// Asks until the upload is gone.
     private func awaitGone(_ server: ServerProcess, _ location: String) throws -> ContinuousClock.Instant? {
-        try Deadline.poll(within: .seconds(15)) {
+        try Deadline.poll(within: .seconds(60)) {
             let response = try server.exchange(.retrieval(.v8, location))
             guard [404, 410].contains(response.status) else { return nil }
             #expect(response.offset == nil)
@@ -29,9 +29,9 @@ struct ExpiryTests {
             #expect([404, 410].contains(append.status))
             #expect(append.offset == nil)
             #expect(append.complete == false)
-            let isFree: Bool? = Deadline.poll(within: .seconds(10)) { server.unfinished.isEmpty ? true : nil }
+            let isFree: Bool? = Deadline.poll(within: .seconds(60)) { server.unfinished.isEmpty ? true : nil }
             #expect(isFree == true)
-            let next = try Deadline.poll(within: .seconds(10)) {
+            let next = try Deadline.poll(within: .seconds(60)) {
                 let response = try server.exchange(
                     .creation(complete: false, length: 1500, .bytes(BytePool.repeated(0..<1000))))
                 return response.status == 201 ? response : nil
@@ -50,7 +50,7 @@ struct ExpiryTests {
             _ = Deadline.poll(within: .milliseconds(3100)) { nil as Bool? }
             try server.restart()
             #expect(try [404, 410].contains(server.exchange(.retrieval(.v8, location)).status))
-            let isFree: Bool? = Deadline.poll(within: .seconds(10)) { server.unfinished.isEmpty ? true : nil }
+            let isFree: Bool? = Deadline.poll(within: .seconds(60)) { server.unfinished.isEmpty ? true : nil }
             #expect(isFree == true)
         }
     }
@@ -63,7 +63,7 @@ struct ExpiryTests {
             let running = try server.connect()
             try running.send(.append(.v8, other, at: 1000, complete: true, .declared(1000)))
             try running.send(BytePool.repeated(1000..<1100))
-            let gone = try Deadline.poll(within: .seconds(15)) {
+            let gone = try Deadline.poll(within: .seconds(60)) {
                 let response = try server.exchange(.append(.v8, location, at: 1000, complete: false, .bytes([])))
                 if response.isSuccessful { return nil as Response? }
                 #expect([404, 410].contains(response.status))
@@ -71,7 +71,7 @@ struct ExpiryTests {
             }
             #expect(try #require(gone).arrivedAt - created.arrivedAt < .seconds(6))
             // The request that still sends is ended, too.
-            _ = try running.awaitClosing(within: .seconds(10))
+            _ = try running.awaitClosing(within: .seconds(60))
             #expect(try [404, 410].contains(server.exchange(.retrieval(.v8, other)).status))
         }
     }

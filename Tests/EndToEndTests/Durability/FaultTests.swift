@@ -210,7 +210,7 @@ struct FaultTests {
 
     /// The answer of a probe is kept for a second.
     private func expectReady(_ server: ServerProcess) throws {
-        let isReady = try Deadline.poll(within: .seconds(10)) {
+        let isReady = try Deadline.poll(within: .seconds(60)) {
             try server.exchange(.get("/readyz")).status == 200 ? true : nil
         }
         #expect(isReady == true)

@@ -138,7 +138,7 @@ struct FullDiskTests {
             #expect(try server.exchange(.get("/files/a")).body == bytes)
             #expect(try server.exchange(.get("/readyz")).status == 503)
             #expect(try server.exchange(Request("DELETE", "/files/a")).status == 204)
-            let isReady = try Deadline.poll(within: .seconds(10)) {
+            let isReady = try Deadline.poll(within: .seconds(60)) {
                 try server.exchange(.get("/readyz")).status == 200 ? true : nil
             }
             #expect(isReady == true)
@@ -172,12 +172,12 @@ struct FullDiskTests {
         try withSmallDisk { server in
             #expect(try server.exchange(.get("/readyz")).status == 200)
             let path = try fill(server)
-            let isUnready = try Deadline.poll(within: .seconds(10)) {
+            let isUnready = try Deadline.poll(within: .seconds(60)) {
                 try server.exchange(.get("/readyz")).status == 503 ? true : nil
             }
             #expect(isUnready == true)
             #expect(unlink(path) == 0)
-            let isReady = try Deadline.poll(within: .seconds(10)) {
+            let isReady = try Deadline.poll(within: .seconds(60)) {
                 try server.exchange(.get("/readyz")).status == 200 ? true : nil
             }
             #expect(isReady == true)
@@ -195,7 +195,7 @@ struct FullDiskTests {
                 sent += 100_000
             }
             #expect(try connection.readResponse(to: "PUT").status == 507)
-            let isEmpty: Bool? = Deadline.poll(within: .seconds(10)) { server.unfinished.isEmpty ? true : nil }
+            let isEmpty: Bool? = Deadline.poll(within: .seconds(60)) { server.unfinished.isEmpty ? true : nil }
             #expect(isEmpty == true)
             #expect(server.published("plain") == nil)
             #expect(unlink(path) == 0)

@@ -67,7 +67,7 @@ struct ManyUploadsTests {
                 connection.close()
             }
             #expect(server.published("slow198") == BytePool.repeated(0..<100_000))
-            let after: Usage? = try Deadline.poll(within: .seconds(15)) {
+            let after: Usage? = try Deadline.poll(within: .seconds(60)) {
                 let usage = try Usage(server.process.identifier)
                 return usage.threads <= before.threads + 4 && usage.descriptors <= before.descriptors + 8 ? usage : nil
             }
@@ -96,7 +96,7 @@ struct ManyUploadsTests {
             #expect(refused.complete != true)
             #expect(refused.location == nil)
             try limitDescriptors(process, to: "1000:")
-            let recovered: Bool? = Deadline.poll(within: .seconds(10)) {
+            let recovered: Bool? = Deadline.poll(within: .seconds(60)) {
                 (try? server.exchange(.retrieval(.v8, location)))?.offset == 1000 ? true : nil
             }
             #expect(recovered == true)

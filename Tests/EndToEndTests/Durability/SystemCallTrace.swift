@@ -19,7 +19,7 @@ struct SystemCallTrace {
     /// Whether this process may trace others.
     static let isPossible: Bool = {
         guard let probe = try? ChildProcess("/usr/bin/strace", ["-o", "/dev/null", "true"]) else { return false }
-        return (try? probe.awaitEnding(within: .seconds(10))) == .exited(0)
+        return (try? probe.awaitEnding(within: .seconds(60))) == .exited(0)
     }()
 
     static let options = [

@@ -56,7 +56,7 @@ final class ChildProcess: Sendable {
     }
 
     /// Waits until the process has ended.
-    func awaitEnding(within limit: Duration = .seconds(15)) throws -> Ending {
+    func awaitEnding(within limit: Duration = .seconds(60)) throws -> Ending {
         guard let ending = standing.wait(until: Deadline(limit).nanoseconds, { $0.ending }) else {
             throw WireFailure.timedOut("the process goes on; standard error: \(errorOutput)")
         }
@@ -65,7 +65,7 @@ final class ChildProcess: Sendable {
 
     /// Waits until `search` finds something in standard error. An ended process writes no more.
     func awaitErrorOutput<Found>(
-        within limit: Duration = .seconds(15), _ search: (String) -> Found?
+        within limit: Duration = .seconds(60), _ search: (String) -> Found?
     ) throws -> Found {
         let result: Found?? = standing.wait(until: Deadline(limit).nanoseconds) { state in
             if let found = search(String(decoding: state.errorOutput, as: UTF8.self)) { return .some(found) }

@@ -3,14 +3,14 @@ import Testing
 
 extension RawConnection {
     /// Sends a request and reads its final response.
-    func exchange(_ request: Request, within limit: Duration = .seconds(10)) throws -> Response {
+    func exchange(_ request: Request, within limit: Duration = .seconds(60)) throws -> Response {
         try send(request, within: limit)
         return try readResponse(to: request.method, within: limit)
     }
 
     /// Reads the next final response and the interim ones before it.
     /// - Parameter method: of the request: a response to `HEAD` has no content.
-    func readResponse(to method: String = "GET", within limit: Duration = .seconds(10)) throws -> Response {
+    func readResponse(to method: String = "GET", within limit: Duration = .seconds(60)) throws -> Response {
         let deadline = Deadline(limit)
         while true {
             let head = try readHead(until: deadline)
@@ -29,7 +29,7 @@ extension RawConnection {
     /// Reads the next interim response.
     /// - Throws: `WireFailure.unexpectedFinal` where a final one comes instead.
     @discardableResult
-    func readInterim(within limit: Duration = .seconds(10)) throws -> InterimResponse {
+    func readInterim(within limit: Duration = .seconds(60)) throws -> InterimResponse {
         let deadline = Deadline(limit)
         let head = try readHead(until: deadline)
         guard head.isInterim else {
@@ -43,14 +43,14 @@ extension RawConnection {
     }
 
     /// Sends the head of a request that asks for 100, and waits for it: from then on the server is serving the request.
-    func open(_ request: Request, within limit: Duration = .seconds(10)) throws {
+    func open(_ request: Request, within limit: Duration = .seconds(60)) throws {
         try send(request.with("Expect", "100-continue").head(authority: authority), within: limit)
         while try readInterim(within: limit).status != 100 {}
     }
 
     /// Records an issue unless the server closes the connection without another byte.
     func expectClosed(
-        within limit: Duration = .seconds(12), sourceLocation: SourceLocation = #_sourceLocation
+        within limit: Duration = .seconds(60), sourceLocation: SourceLocation = #_sourceLocation
     ) {
         do {
             let (_, leftover) = try awaitClosing(within: limit)

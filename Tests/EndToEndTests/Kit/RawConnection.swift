@@ -62,7 +62,7 @@ final class RawConnection {
 
     /// Sends all of `bytes`.
     /// - Throws: `WireFailure.reset` where the server has closed, `.timedOut` where it does not read.
-    func send(_ bytes: some Collection<UInt8>, within limit: Duration = .seconds(10)) throws {
+    func send(_ bytes: some Collection<UInt8>, within limit: Duration = .seconds(60)) throws {
         let deadline = Deadline(limit)
         let bytes = Array(bytes)
         var sent = 0
@@ -89,7 +89,7 @@ final class RawConnection {
     func send(_ text: String) throws { try send(text.utf8) }
 
     /// Sends the request's head, and its content where it has one.
-    func send(_ request: Request, within limit: Duration = .seconds(10)) throws {
+    func send(_ request: Request, within limit: Duration = .seconds(60)) throws {
         try send(request.serialized(authority: authority), within: limit)
     }
 
@@ -134,7 +134,7 @@ final class RawConnection {
     /// Waits until the server's kernel has acknowledged everything that was sent.
     ///
     /// The server itself may not have read it yet.
-    func awaitAcknowledgement(within limit: Duration = .seconds(5)) throws {
+    func awaitAcknowledgement(within limit: Duration = .seconds(60)) throws {
         let done: Bool? = Deadline.poll(within: limit) {
             var unsent: Int32 = 0
             return ioctl(descriptor, UInt(TIOCOUTQ), &unsent) == 0 && unsent == 0 ? true : nil
@@ -171,7 +171,7 @@ final class RawConnection {
 
     /// Reads until the server closes the connection.
     /// - Returns: how it did, and the bytes that no response accounts for.
-    func awaitClosing(within limit: Duration = .seconds(10)) throws -> (closing: Closing, leftover: String) {
+    func awaitClosing(within limit: Duration = .seconds(60)) throws -> (closing: Closing, leftover: String) {
         let deadline = Deadline(limit)
         while true {
             if let closing = try receiveMore(until: deadline) {

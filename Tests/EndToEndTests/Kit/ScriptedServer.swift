@@ -41,7 +41,7 @@ final class ScriptedServer: Sendable {
     var connections: Int { state.withLock { $0.connections } }
 
     /// Waits until so many requests have arrived.
-    func awaitRequests(_ count: Int, within limit: Duration = .seconds(10)) -> Bool {
+    func awaitRequests(_ count: Int, within limit: Duration = .seconds(60)) -> Bool {
         state.wait(until: Deadline(limit).nanoseconds) { $0.requests.count >= count ? () : nil } != nil
     }
 

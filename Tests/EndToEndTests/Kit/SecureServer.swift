@@ -19,7 +19,7 @@ final class SecureServer: Sendable {
             "/usr/bin/openssl",
             ["s_server", "-accept", "127.0.0.1:\(port)", "-cert", certificate, "-key", identity.key, "-www", "-quiet"])
         url = "https://127.0.0.1:\(port)"
-        let isReady = Deadline.poll(within: .seconds(10)) { try? LoopbackListener.connect(to: port) } != nil
+        let isReady = Deadline.poll(within: .seconds(60)) { try? LoopbackListener.connect(to: port) } != nil
         guard isReady else { throw WireFailure.server(process.errorOutput) }
     }
 }

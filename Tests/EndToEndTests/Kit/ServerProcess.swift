@@ -38,7 +38,7 @@ final class ServerProcess {
     }
 
     /// Asks it to end and waits until it has.
-    func stop(within limit: Duration = .seconds(15)) throws -> ChildProcess.Ending {
+    func stop(within limit: Duration = .seconds(60)) throws -> ChildProcess.Ending {
         process.kill(SIGTERM)
         return try process.awaitEnding(within: limit)
     }
@@ -111,7 +111,7 @@ final class ServerProcess {
     }
 
     /// One request on a connection of its own.
-    func exchange(_ request: Request, within limit: Duration = .seconds(10)) throws -> Response {
+    func exchange(_ request: Request, within limit: Duration = .seconds(60)) throws -> Response {
         let connection = try connect()
         return try connection.exchange(request, within: limit)
     }

@@ -37,7 +37,7 @@ final class EmbeddedServer {
     func connect() throws -> RawConnection { try RawConnection(port: port) }
 
     /// One request on a connection of its own.
-    func exchange(_ request: Request, within limit: Duration = .seconds(10)) throws -> Response {
+    func exchange(_ request: Request, within limit: Duration = .seconds(60)) throws -> Response {
         let connection = try connect()
         return try connection.exchange(request, within: limit)
     }

@@ -131,10 +131,10 @@ struct ListenerTests {
             try? third.send(.get("/healthz"))
             // It is let in, or sent away; it must not be served beside the two, nor disturb them.
             for connection in [first, second] { #expect(try connection.exchange(.get("/healthz")).status == 200) }
-            let isBack: Bool? = Deadline.poll(within: .seconds(10)) { server.connectionThreads <= 2 ? true : nil }
+            let isBack: Bool? = Deadline.poll(within: .seconds(60)) { server.connectionThreads <= 2 ? true : nil }
             #expect(isBack == true)
             first.close()
-            let served: Bool? = Deadline.poll(within: .seconds(10)) {
+            let served: Bool? = Deadline.poll(within: .seconds(60)) {
                 (try? server.exchange(.get("/healthz"), within: .seconds(1)).status) == 200 ? true : nil
             }
             third.close()

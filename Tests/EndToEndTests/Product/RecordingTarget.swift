@@ -62,7 +62,7 @@ final class RecordingTarget: TargetHandler {
 
     /// Waits until it has been called so often.
     func awaitCalls(_ count: Int) throws {
-        let reached: Bool? = standing.wait(until: Deadline(.seconds(10)).nanoseconds) {
+        let reached: Bool? = standing.wait(until: Deadline(.seconds(60)).nanoseconds) {
             $0.calls.count >= count ? true : nil
         }
         if reached == nil { throw WireFailure.timedOut("the target was called \(calls.count) times") }

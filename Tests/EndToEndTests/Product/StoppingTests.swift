@@ -27,7 +27,7 @@ struct StoppingTests {
             let location = try #require(try connection.readInterim().location)
             try connection.send(Self.content[..<1_500_000])
             // It has been read once the upload's file has it.
-            let arrived: Bool? = Deadline.poll(within: .seconds(10)) {
+            let arrived: Bool? = Deadline.poll(within: .seconds(60)) {
                 let names = (try? FileManager.default.contentsOfDirectory(atPath: server.root + "/uploads")) ?? []
                 return names.contains { fileSize(server.root + "/uploads/" + $0) == 1_500_000 } ? true : nil
             }
@@ -60,12 +60,12 @@ struct StoppingTests {
             let slow = try server.connect()
             try slow.send(Request.get("/files/large"))
             // Its first bytes are here.
-            #expect(try slow.receiveMore(until: Deadline(.seconds(10))) == nil)
+            #expect(try slow.receiveMore(until: Deadline(.seconds(60))) == nil)
             server.process.kill(SIGINT)
             _ = try server.process.awaitErrorOutput { $0.contains("stopping; 1 connections are open") ? true : nil }
             #expect(server.process.ending == nil)
             server.process.kill(SIGINT)
-            #expect(try server.process.awaitEnding(within: .seconds(5)) == .exited(0))
+            #expect(try server.process.awaitEnding(within: .seconds(60)) == .exited(0))
             withExtendedLifetime(slow) {}
         }
     }
@@ -105,14 +105,14 @@ struct StoppingTests {
             let connection = try RawConnection(
                 port: server.port, authority: server.authority, receiveBuffer: 128 << 10)
             try connection.send(.get("/files/f.bin"))
-            _ = try connection.receiveMore(until: Deadline(.seconds(10)))
+            _ = try connection.receiveMore(until: Deadline(.seconds(60)))
             server.process.kill(SIGTERM)
-            let refused: Bool? = Deadline.poll(within: .seconds(5)) { (try? server.connect()) == nil ? true : nil }
+            let refused: Bool? = Deadline.poll(within: .seconds(60)) { (try? server.connect()) == nil ? true : nil }
             #expect(refused == true)
             #expect(server.process.ending == nil)
             let response = try connection.readResponse(within: .seconds(20))
             #expect(areEqual(response.body, large))
-            #expect(try server.process.awaitEnding(within: .seconds(5)) == .exited(0))
+            #expect(try server.process.awaitEnding(within: .seconds(60)) == .exited(0))
         }
     }
 
@@ -126,7 +126,7 @@ struct StoppingTests {
             server.process.kill(SIGTERM)
             server.process.kill(SIGINT)
             server.process.kill(SIGTERM)
-            let ending = try server.process.awaitEnding(within: .seconds(5))
+            let ending = try server.process.awaitEnding(within: .seconds(60))
             #expect(ending == .exited(0))
         }
     }
@@ -137,7 +137,7 @@ struct StoppingTests {
         for _ in 0..<10 {
             let process = try ServerProcess.run(["--root", directory.path + "/data", "--listen", "127.0.0.1:0"])
             process.kill(SIGTERM)
-            let ending = try process.awaitEnding(within: .seconds(10))
+            let ending = try process.awaitEnding(within: .seconds(60))
             // Before the program has begun the signal still has its default action.
             #expect(ending == .exited(0) || ending == .signalled(SIGTERM))
         }
