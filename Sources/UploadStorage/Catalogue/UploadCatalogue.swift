@@ -10,6 +10,8 @@ package protocol UploadCatalogue: Sendable {
     func processing() throws(StoreError) -> [UploadID]
     /// Uploads of any phase whose time has passed, at most `limit`, the oldest first.
     func expired(at now: Int64, limit: Int) throws(StoreError) -> [UploadID]
+    /// Uploads in phase complete and in phase invalid. May look at each of them.
+    func finishedCounts() throws(StoreError) -> (complete: Int, invalid: Int)
     /// Whether an unfinished upload has its bytes under this name.
     func needsBlob(_ name: String) throws(StoreError) -> Bool
 
@@ -18,6 +20,9 @@ package protocol UploadCatalogue: Sendable {
     func files(after name: String, limit: Int) throws(StoreError) -> [FileRecord]
     /// Bytes of the published files of each principal.
     func publishedBytes() throws(StoreError) -> [String: Int64]
+
+    /// What it takes of the disk, as far as it knows.
+    func sizeInBytes() throws(StoreError) -> Int64
 
     var statistics: CatalogueStatistics { get }
     /// Ends what was begun and takes nothing more: later changes fail with ``StoreError/superseded``.

@@ -117,6 +117,20 @@ package final class MemoryCatalogue: UploadCatalogue {
         }
     }
 
+    package func finishedCounts() throws(StoreError) -> (complete: Int, invalid: Int) {
+        state.withLock { state in
+            state.rows.values.reduce(into: (complete: 0, invalid: 0)) { counts, row in
+                switch row.phase {
+                case .complete: counts.complete += 1
+                case .invalid: counts.invalid += 1
+                case .receiving, .processing: break
+                }
+            }
+        }
+    }
+
+    package func sizeInBytes() throws(StoreError) -> Int64 { 0 }
+
     package func needsBlob(_ name: String) throws(StoreError) -> Bool {
         state.withLock { $0.rows.values.contains { $0.blob == name && $0.isUnfinished } }
     }

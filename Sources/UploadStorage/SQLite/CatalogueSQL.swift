@@ -49,6 +49,7 @@ enum CatalogueSQL {
 
     static let readApplicationID = "PRAGMA application_id"
     static let readUserVersion = "PRAGMA user_version"
+    static let readSize = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
     static let countTables = "SELECT count(*) FROM sqlite_schema"
     static let quickCheck = "PRAGMA quick_check(1)"
     static let integrityCheck = "PRAGMA integrity_check(100)"
@@ -85,6 +86,7 @@ enum CatalogueSQL {
     static let selectUploads = "SELECT \(columns) FROM uploads WHERE id > ? ORDER BY id LIMIT 500"
     static let selectUnfinished = "SELECT \(columns) FROM uploads WHERE phase < 2"
     static let selectProcessing = "SELECT id FROM uploads WHERE phase = 1 AND phase < 2"
+    static let countFinished = "SELECT phase, count(*) FROM uploads WHERE phase >= 2 GROUP BY phase"
     static let selectExpired = "SELECT id FROM uploads WHERE expires_at <= ? ORDER BY expires_at LIMIT ?"
     static let selectBlob = "SELECT 1 FROM uploads WHERE blob = ? AND phase < 2"
 

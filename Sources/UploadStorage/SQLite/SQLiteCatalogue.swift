@@ -62,6 +62,18 @@ final class SQLiteCatalogue: UploadCatalogue {
         }
     }
 
+    func finishedCounts() throws(StoreError) -> (complete: Int, invalid: Int) {
+        var counts: [Int64: Int64] = [:]
+        for columns in try read(CatalogueSQL.countFinished) {
+            if let phase = columns[0].integer, let count = columns[1].integer { counts[phase] = count }
+        }
+        return (
+            Int(counts[CatalogueSQL.Phase.complete] ?? 0), Int(counts[CatalogueSQL.Phase.invalid] ?? 0)
+        )
+    }
+
+    func sizeInBytes() throws(StoreError) -> Int64 { try read(CatalogueSQL.readSize).first?[0].integer ?? 0 }
+
     func needsBlob(_ name: String) throws(StoreError) -> Bool {
         try !read(CatalogueSQL.selectBlob, [.text(name)]).isEmpty
     }

@@ -91,7 +91,9 @@ extension OpenUpload {
     private func run(_ snapshot: Snapshot, askedBy asker: Int64?) throws(StoreError) {
         if snapshot.hasNewBytes && store.writesBack {
             do throws(Errno) {
-                try snapshot.blob.synchronize(includingName: !isTransient)
+                try store.observing(.content) { () throws(Errno) in
+                    try snapshot.blob.synchronize(includingName: !isTransient)
+                }
             } catch {
                 synchronizationFailed(askedBy: asker)
                 throw .failure(error, during: "synchronize")
@@ -99,11 +101,10 @@ extension OpenUpload {
         }
         do throws(StoreError) {
             if !isTransient {
-                try store.catalogue.commit(
-                    .advance(
-                        CatalogueChange.Advance(
-                            id: id, epoch: snapshot.epoch, offset: snapshot.offset, length: snapshot.length,
-                            digestStates: snapshot.digestStates)))
+                let advance = CatalogueChange.Advance(
+                    id: id, epoch: snapshot.epoch, offset: snapshot.offset, length: snapshot.length,
+                    digestStates: snapshot.digestStates)
+                try store.observing(.offset) { () throws(StoreError) in try store.catalogue.commit(.advance(advance)) }
             }
         } catch {
             // The bytes are safe, only the row may or may not know. Asking again is harmless, as its offset never

@@ -110,6 +110,8 @@ extension OpenUpload {
         if taken.row.isUnfinished {
             store.ledger.end(taken.row.upload.principal, releasing: taken.reserved, counts: true)
             store.discard(taken.row.blob)
+        } else {
+            store.finished.remove(taken.row.phase)
         }
         return true
     }

@@ -111,6 +111,7 @@ extension OpenUpload {
         }
         if let decided { store.pathLocks.clearUnsettled(decided, id) }
         guard let row else { return }
+        if !isTransient { store.finished.add(phase) }
         store.ledger.end(row.upload.principal, releasing: reserved, counts: !isTransient)
         if !keepsBytes { store.discard(row.blob) }
     }

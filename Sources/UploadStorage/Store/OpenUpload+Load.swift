@@ -44,6 +44,8 @@ extension OpenUpload {
         let reserved = monitor.withLock { max($0.reserved, row.reservedBytes) }
         store.ledger.end(row.upload.principal, releasing: reserved, counts: true)
         row.phase = .invalid(reason: reason)
+        store.finished.add(row.phase)
+        store.finished.addLost()
         row.expiresAt = expiresAt
         store.discard(row.blob)
     }

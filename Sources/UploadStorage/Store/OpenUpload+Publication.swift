@@ -33,10 +33,14 @@ extension OpenUpload {
         try translating("cut off what does not count") { () throws(Errno) in
             if try blob.size() != received {
                 try blob.truncate(to: received)
-                if store.writesBack { try blob.synchronize(includingName: false) }
+                if store.writesBack {
+                    try store.observing(.content) { () throws(Errno) in try blob.synchronize(includingName: false) }
+                }
             }
             // Nothing was acknowledged of an empty upload, but recovery has to find its bytes.
-            if received == 0 && !isTransient && store.writesBack { try blob.synchronize(includingName: true) }
+            if received == 0 && !isTransient && store.writesBack {
+                try store.observing(.content) { () throws(Errno) in try blob.synchronize(includingName: true) }
+            }
         }
     }
 

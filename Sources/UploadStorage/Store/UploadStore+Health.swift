@@ -9,7 +9,8 @@ struct HealthProbe {
 extension UploadStore {
     private static let validity: Int64 = 1_000_000_000
 
-    /// Whether bytes and rows can be written now, by trying, once a second at most.
+    /// Whether something new can be begun now: whether bytes and rows can be written, by trying, and whether there is more
+    /// free space than has to be kept. Looked at once a second at most.
     public func health() -> Health {
         if registry.isClosed { return Health(ready: false, reasons: ["store-closed"]) }
         // Whoever asks while somebody tries waits for that answer.
@@ -26,6 +27,9 @@ extension UploadStore {
         var reasons: [String] = []
         do throws(Errno) { try area.probe() } catch { reasons.append("bytes-cannot-be-written") }
         do throws(StoreError) { try catalogue.commit(.probe) } catch { reasons.append("catalogue-cannot-be-written") }
+        if let space = try? area.space(), space.free < configuration.effectiveMinFree(total: space.total) {
+            reasons.append(StoreError.insufficientSpace.code)
+        }
         return Health(ready: reasons.isEmpty, reasons: reasons)
     }
 }

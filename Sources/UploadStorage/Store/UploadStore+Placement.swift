@@ -57,7 +57,7 @@ extension UploadStore {
             if let current, current.identity == intent.identity {
                 // Renamed before the interruption; a second name is what a file system without exclusive rename leaves.
                 try translating("remove a second name") { () throws(Errno) in try area.remove(name) }
-                if writesBack { try area.synchronizePublication(intent.name) }
+                if writesBack { try synchronizePublication(intent.name) }
                 return try lookUp(intent.name).map { .published($0.file.attributes) } ?? .lost
             }
             guard let blob = try existing(blob, name) else { return .lost }
@@ -68,7 +68,7 @@ extension UploadStore {
             // Before the bytes leave their place, or a crash could take the new one away from under them.
             try area.makeDirectories(for: intent.name, durably: writesBack)
             try area.publish(name, as: intent.name, replacing: current != nil)
-            if writesBack { try area.synchronizePublication(intent.name) }
+            if writesBack { try synchronizePublication(intent.name) }
             let attributes = try translating("read attributes") { () throws(Errno) in try blob.attributes() }
             return .published(attributes)
         } catch {
@@ -77,6 +77,10 @@ extension UploadStore {
             default: throw error
             }
         }
+    }
+
+    private func synchronizePublication(_ name: PublishedName) throws(StoreError) {
+        try observing(.publication) { () throws(StoreError) in try area.synchronizePublication(name) }
     }
 
     private func existing(_ blob: (any Blob)?, _ name: String) throws(StoreError) -> (any Blob)? {

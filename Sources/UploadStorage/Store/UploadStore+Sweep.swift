@@ -54,8 +54,9 @@ extension UploadStore {
                 if due.isEmpty { return }
                 for id in due {
                     do throws(StoreError) {
-                        if try remove(id, expiredAt: now) {
+                        if let wasUnfinished = try remove(id, expiredAt: now) {
                             report.expired += 1
+                            report.unfinished += wasUnfinished ? 1 : 0
                         } else {
                             failed.insert(id)
                         }
@@ -70,14 +71,16 @@ extension UploadStore {
         }
     }
 
-    /// False where a target is at work, or the upload has just got a later time.
-    private func remove(_ id: UploadID, expiredAt now: Int64) throws(StoreError) -> Bool {
+    /// - Returns: whether nobody had finished it; nil where a target is at work, or it has just got a later time.
+    private func remove(_ id: UploadID, expiredAt now: Int64) throws(StoreError) -> Bool? {
         let upload = try registry.retain(id) { OpenUpload(id, store: self) }
         defer { registry.drop(upload) }
+        var wasUnfinished = false
         let removed = try upload.remove(principal: nil, until: deadline(in: .zero)) { record in
-            record.expiresAt.map { $0 <= now } ?? false
+            wasUnfinished = record.phase == .receiving || record.phase == .processing
+            return record.expiresAt.map { $0 <= now } ?? false
         }
-        return removed ?? false
+        return removed == true ? wasUnfinished : nil
     }
 
     func sweepOrphans(_ report: inout SweepReport) {

@@ -12,12 +12,14 @@ public final class UploadStore: Sendable {
     let registry = UploadRegistry()
     let pathLocks = PathLocks()
     let ledger: UsageLedger
+    let finished: FinishedUploads
     let acknowledging: WorkQueue
     let digesting: WorkQueue
     let writeBack: WorkQueue
     let lastModification = Monitor<Int64>(0)
     /// The name of the published file that the sweep looked at last.
     let sweptFile = Monitor("")
+    let observer = Monitor<(any StoreObserver)?>(nil)
     let healthProbe = Monitor<HealthProbe>(HealthProbe())
 
     /// Starts over a catalogue and a blob area, and brings both into agreement: publications that were decided are carried
@@ -32,6 +34,8 @@ public final class UploadStore: Sendable {
         let rows = try catalogue.unfinishedRows()
         ledger = UsageLedger(
             Self.usage(of: rows, publishedBytes: try catalogue.publishedBytes()), configuration: configuration)
+        let (complete, invalid) = try catalogue.finishedCounts()
+        finished = FinishedUploads(complete: complete, invalid: invalid)
         (acknowledging, digesting, writeBack) = try translating("start threads") { () throws(Errno) in
             (
                 try WorkQueue(name: "acknowledge", threads: 4), try WorkQueue(name: "digest", threads: 2),

@@ -14,6 +14,17 @@ final class UsageLedger: Sendable {
 
     func usage(of principal: String) -> Usage { usage.withLock { $0[principal] ?? Usage() } }
 
+    /// What all of them use together.
+    var total: Usage {
+        usage.withLock { usage in
+            usage.values.reduce(into: Usage()) { total, entry in
+                total.uploads += entry.uploads
+                total.reservedBytes = total.reservedBytes.addingReportingOverflow(entry.reservedBytes).partialValue
+                total.publishedBytes = total.publishedBytes.addingReportingOverflow(entry.publishedBytes).partialValue
+            }
+        }
+    }
+
     /// Admits one more upload, or, where `counts` is false, bytes alone.
     func begin(_ principal: String, reserving bytes: Int64, counts: Bool) throws(StoreError) {
         try usage.withLock { (usage) throws(StoreError) in

@@ -2,6 +2,8 @@
 public struct SweepReport: Sendable, Hashable {
     /// Uploads that had expired, complete and invalid ones included.
     public var expired = 0
+    /// Those of them that nobody had finished.
+    public var unfinished = 0
     /// Pieces of bytes that no upload knows.
     public var orphans = 0
     /// Entries of the quota whose file has vanished.

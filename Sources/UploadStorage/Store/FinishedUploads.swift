@@ -1,0 +1,34 @@
+import Synchronization
+
+/// How many uploads are remembered after their end, in memory: to count them in the catalogue takes longer the more
+/// there are.
+final class FinishedUploads: Sendable {
+    private let completeCount: Atomic<Int>
+    private let invalidCount: Atomic<Int>
+    private let lostCount = Atomic(0)
+
+    init(complete: Int, invalid: Int) {
+        completeCount = Atomic(complete)
+        invalidCount = Atomic(invalid)
+    }
+
+    var complete: Int { completeCount.load(ordering: .relaxed) }
+    var invalid: Int { invalidCount.load(ordering: .relaxed) }
+
+    /// Uploads that became invalid because acknowledged bytes were missing, since the store was opened.
+    var lost: Int { lostCount.load(ordering: .relaxed) }
+
+    func addLost() { lostCount.add(1, ordering: .relaxed) }
+
+    func add(_ phase: UploadRecord.Phase) { count(phase, 1) }
+
+    func remove(_ phase: UploadRecord.Phase) { count(phase, -1) }
+
+    private func count(_ phase: UploadRecord.Phase, _ change: Int) {
+        switch phase {
+        case .complete: completeCount.add(change, ordering: .relaxed)
+        case .invalid: invalidCount.add(change, ordering: .relaxed)
+        case .receiving, .processing: break
+        }
+    }
+}

@@ -1,0 +1,151 @@
+import SystemCalls
+import Testing
+
+@testable import UploadStorage
+
+/// Remembers what it was told.
+private final class Recorder: StoreObserver {
+    private let steps = Monitor<[(step: DurableStep, isDone: Bool)]>([])
+
+    func observe(_ step: DurableStep, nanoseconds: Int64, isDone: Bool) {
+        #expect(nanoseconds >= 0)
+        steps.withLock { $0.append((step, isDone)) }
+    }
+
+    func count(_ step: DurableStep, isDone: Bool = true) -> Int {
+        steps.withLock { $0.count { $0.step == step && $0.isDone == isDone } }
+    }
+}
+
+@Suite("What a store tells of itself", .timeLimit(.minutes(15)))
+struct ObservationTests {
+    @Test("Each step to durability is told once, with its end", arguments: StoreKind.allCases)
+    func steps(kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind)
+        let recorder = Recorder()
+        fixture.store.observe(by: recorder)
+        let lease = try fixture.store.create(.testing())
+        try lease.append("hello")
+        #expect(recorder.count(.content) == 0)
+        _ = try lease.acknowledge()
+        #expect(recorder.count(.content) == 1)
+        #expect(recorder.count(.offset) == 1)
+        // Nothing new has come.
+        _ = try lease.acknowledge()
+        #expect(recorder.count(.content) == 1)
+        try lease.setLength(5)
+        _ = try lease.publish(.testing(try name("a")))
+        #expect(recorder.count(.publication) == 1)
+        #expect(recorder.count(.content) == 1, "no bytes had come since")
+        #expect(recorder.count(.offset) == 2, "the length is new")
+        for step in DurableStep.allCases { #expect(recorder.count(step, isDone: false) == 0) }
+    }
+
+    @Test("A step that fails is told as such")
+    func failure() throws {
+        let fixture = try StoreFixture(.memory)
+        let recorder = Recorder()
+        fixture.store.observe(by: recorder)
+        let lease = try fixture.store.create(.testing())
+        try lease.append("hello")
+        fixture.plan.fail(.synchronize, with: .inputOutput)
+        #expect(throws: StoreError.self) { try lease.acknowledge() }
+        #expect(recorder.count(.content, isDone: false) == 1)
+        #expect(recorder.count(.content) == 0)
+        #expect(recorder.count(.offset) == 0)
+    }
+
+    @Test("That an upload was removed in between is no failure of the storage")
+    func superseded() throws {
+        let fixture = try StoreFixture(.memory)
+        let recorder = Recorder()
+        fixture.store.observe(by: recorder)
+        #expect(throws: StoreError.superseded) {
+            try fixture.store.observing(.offset) { () throws(StoreError) in throw .superseded }
+        }
+        #expect(throws: StoreError.insufficientSpace) {
+            try fixture.store.observing(.offset) { () throws(StoreError) in throw .insufficientSpace }
+        }
+        #expect(recorder.count(.offset) == 1)
+        #expect(recorder.count(.offset, isDone: false) == 1)
+    }
+
+    @Test("Uploads are counted by state, after a restart as before it", arguments: StoreKind.allCases)
+    func states(kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind)
+        let complete = try fixture.store.create(.testing(length: 3))
+        try complete.append("abc")
+        _ = try complete.publish(.testing(try name("file")))
+        let invalid = try fixture.store.create(.testing())
+        try invalid.invalidate(reason: "no good")
+        let receiving = try fixture.store.create(.testing(length: 100))
+        try receiving.append("12345")
+        let bytes = try fixture.store.createTransient(principal: "alice", length: 7)
+        var statistics = try fixture.store.statistics()
+        #expect(statistics.complete == 1)
+        #expect(statistics.invalid == 1)
+        #expect(statistics.receiving == 1)
+        #expect(statistics.processing == 0)
+        #expect(statistics.publishedBytes == 3)
+        #expect(statistics.reservedBytes == 107)
+        #expect(statistics.minFreeBytes == 0)
+        #expect((statistics.freeBytes ?? -1) >= 0)
+        #expect((statistics.catalogueBytes > 0) == (kind == .files))
+        #expect(statistics.catalogueTransactions > 0)
+        for lease in [complete, invalid, receiving, bytes] { lease.release() }
+        try fixture.reopen()
+        statistics = try fixture.store.statistics()
+        #expect(statistics.complete == 1)
+        #expect(statistics.invalid == 1)
+        #expect(statistics.receiving == 1)
+        #expect(statistics.reservedBytes == 100)
+        // What is forgotten counts no more.
+        fixture.advance(1_000_000)
+        let report = fixture.store.sweepPart()
+        #expect(report.expired == 2)
+        #expect(report.unfinished == 0)
+        statistics = try fixture.store.statistics()
+        #expect(statistics.complete == 0)
+        #expect(statistics.invalid == 0)
+        #expect(statistics.receiving == 1)
+    }
+
+    @Test("The sweep tells uploads that nobody finished from remembered answers", arguments: StoreKind.allCases)
+    func expired(kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind)
+        try fixture.store.create(.testing(expiresAt: 1_000_010)).release()
+        let invalid = try fixture.store.create(.testing())
+        try invalid.invalidate(reason: "no good")
+        invalid.release()
+        fixture.advance(1_000_000)
+        let report = fixture.store.sweepPart()
+        #expect(report.expired == 2)
+        #expect(report.unfinished == 1)
+        let statistics = try fixture.store.statistics()
+        #expect(statistics.receiving == 0)
+        #expect(statistics.invalid == 0)
+    }
+
+    @Test("An upload whose acknowledged bytes are gone is told as lost")
+    func lost() throws {
+        let fixture = try StoreFixture(.files)
+        let lease = try fixture.store.create(.testing())
+        let id = try #require(lease.id)
+        try lease.append("hello")
+        _ = try lease.acknowledge()
+        lease.release()
+        #expect(try fixture.store.statistics().lost == 0)
+        for name in try fixture.store.area.sizes().keys { try fixture.store.area.remove(name) }
+        #expect(throws: StoreError.self) { _ = try fixture.store.lease(id) }
+        let statistics = try fixture.store.statistics()
+        #expect(statistics.lost == 1)
+        #expect(statistics.invalid == 1)
+        #expect(statistics.receiving == 0)
+    }
+
+    @Test("A store with less free space than is to be kept is not ready, and says so")
+    func space() throws {
+        let fixture = try StoreFixture(.files) { $0.minFree = .max / 2 }
+        #expect(fixture.store.health() == Health(ready: false, reasons: ["insufficient-space"]))
+    }
+}
