@@ -52,7 +52,8 @@ let package = Package(
         .target(
             name: "TransferServer",
             dependencies: [
-                "UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls", "Digests", "TLS", "CMicroHTTPD",
+                "UploadStorage", "ResumableUpload", "HTTPSemantics", "StructuredFields", "SystemCalls", "Digests",
+                "TLS", "CMicroHTTPD",
             ],
             swiftSettings: strict),
         .target(

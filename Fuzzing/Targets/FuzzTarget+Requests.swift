@@ -55,7 +55,7 @@ extension FuzzTarget {
             let creation = Creation(dialect: dialect, isComplete: isComplete, framing: framing, fields: head.fields)
             switch creation.decide(limits: limits, announces: responses.allowsInterimResponses) {
             case .refuse(let error): try checkRefusal(error, responses, limits)
-            case .plain(let plan), .create(let plan):
+            case .plain(let plan, _), .create(let plan):
                 try checkPlan(plan, framing, limits, start: 0)
                 try require(
                     creation.declaredLength == nil || plan.length == creation.declaredLength, "\(plan) of \(creation)")

@@ -5,6 +5,7 @@ public struct ProblemDetails: Sendable {
         case integer(Int64)
         case string(String)
         case boolean(Bool)
+        case strings([String])
     }
 
     /// A URI reference; `about:blank` says no more than the status.
@@ -53,6 +54,13 @@ public struct ProblemDetails: Sendable {
             case .integer(let number): bytes += String(number).utf8
             case .string(let text): ProblemDetails.append(string: text, to: &bytes)
             case .boolean(let flag): bytes += (flag ? "true" : "false").utf8
+            case .strings(let texts):
+                bytes.append(0x5B)
+                for (index, text) in texts.enumerated() {
+                    if index > 0 { bytes.append(0x2C) }
+                    ProblemDetails.append(string: text, to: &bytes)
+                }
+                bytes.append(0x5D)
             }
         }
         bytes.append(0x7D)

@@ -8,6 +8,8 @@ public struct Creation: Sendable {
     public var framing: MessageFraming
     /// A valid `Upload-Length`, in a dialect that has it.
     public var declaredLength: Int64?
+    /// Whether the completeness field is there and void, so that it counts as absent.
+    public var hasVoidCompleteness: Bool
 
     /// - Parameter isComplete: as ``Dialect/completeness(of:)`` reads it from the same fields.
     public init(dialect: Dialect, isComplete: Bool?, framing: MessageFraming, fields: Fields) {
@@ -15,6 +17,7 @@ public struct Creation: Sendable {
         self.isComplete = isComplete
         self.framing = framing
         let readsLength = isComplete == nil || dialect.readsUploadLength
+        hasVoidCompleteness = isComplete == nil && fields.contains(dialect.completenessField(true).name)
         declaredLength = readsLength ? fields.uploadInteger(UploadFieldName.length) : nil
     }
 
@@ -22,9 +25,21 @@ public struct Creation: Sendable {
         case refuse(UploadError)
         /// Handle it as an ordinary request: no upload resource, no interim response of the upload protocol. Where the
         /// request had a completeness field, the response states that it is complete all the same.
-        case plain(ContentPlan)
+        case plain(ContentPlan, PlainReason)
         /// Create an upload resource, then take the content in.
         case create(ContentPlan)
+    }
+
+    /// Why a request gets no upload resource and cannot be resumed.
+    public enum PlainReason: String, Sendable, Hashable, CaseIterable {
+        /// It does not say whether its content is the whole representation.
+        case noCompleteness = "no-completeness"
+        /// It says so in a way that counts as nothing: no Boolean, or not on one line.
+        case voidCompleteness = "void-completeness"
+        /// The representation is smaller than those that are made resumable.
+        case belowMinSize = "below-min-size"
+        /// No response before the last one would tell the client where its upload is.
+        case unannounced
     }
 
     /// - Parameter announces: whether an interim response will tell the client where the upload resource is
@@ -43,8 +58,10 @@ public struct Creation: Sendable {
         if let refusal = limits.refusal(ofSize: max(length ?? 0, contentLength ?? 0)) { return .refuse(refusal) }
         var plan = ContentPlan(
             completes: completes, length: length, maxSize: limits.effectiveMaxSize, learnsLength: length != nil)
-        if isComplete && !isWorthResource(size: length ?? contentLength, limits: limits, announces: announces) {
-            return .plain(plan)
+        if isComplete,
+            let reason = reasonForNoResource(size: length ?? contentLength, limits: limits, announces: announces)
+        {
+            return .plain(plan, reason)
         }
         plan.maxContent = limits.maxAppendSize
         if let refusal = limits.refusal(ofContent: contentLength, completes: completes, isEmptyAllowed: true) {
@@ -53,13 +70,13 @@ public struct Creation: Sendable {
         return .create(plan)
     }
 
-    /// Whether an upload resource is of use for content that is the whole representation.
+    /// Why an upload resource is of no use for content that is the whole representation; `nil`: it is.
     ///
     /// It is not where the representation is too small to be resumed, nor where no response would tell its location: it
     /// would only occupy the store until it expires. An unknown size counts as large.
-    private func isWorthResource(size: Int64?, limits: UploadLimits, announces: Bool) -> Bool {
-        if let size, let minSize = limits.minSize, size < minSize { return false }
-        return announces || dialect.finalLocationIsUploadResource
+    private func reasonForNoResource(size: Int64?, limits: UploadLimits, announces: Bool) -> PlainReason? {
+        if let size, let minSize = limits.minSize, size < minSize { return .belowMinSize }
+        return announces || dialect.finalLocationIsUploadResource ? nil : .unannounced
     }
 
     private func decidePlain(limits: UploadLimits) -> Decision {
@@ -71,7 +88,8 @@ public struct Creation: Sendable {
         if let refusal = limits.refusal(ofSize: length ?? 0) { return .refuse(refusal) }
         return .plain(
             ContentPlan(
-                completes: true, length: length, maxSize: limits.effectiveMaxSize, learnsLength: length != nil))
+                completes: true, length: length, maxSize: limits.effectiveMaxSize, learnsLength: length != nil),
+            hasVoidCompleteness ? .voidCompleteness : .noCompleteness)
     }
 
     private var contentLength: Int64? { framing.contentLength }

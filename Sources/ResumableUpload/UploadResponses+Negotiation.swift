@@ -8,16 +8,30 @@ extension UploadResponses {
     /// - Parameters:
     ///   - version: of the request's message; HTTP/1.0 knows no interim responses.
     ///   - storedDialect: that of the creation, where the request addresses an upload resource.
+    ///   - withholding: why nothing else than final responses is to be sent, where whoever serves the request knows such
+    ///     a reason.
     ///   - announcesWithoutVersion: whether the published protocol is spoken to requests without a version. Before it
     ///     is published they must not get 104.
     public init(
         answering fields: Fields, version: ProtocolVersion = .http11, storedDialect: Dialect? = nil,
-        announcesWithoutVersion: Bool = false
+        announcesWithoutVersion: Bool = false, withholding: InterimObstacle? = nil
     ) {
         let named = Dialect(announcedBy: fields)
         let isUnversioned = !fields.contains(UploadFieldName.interopVersion)
         self.init(
             dialect: named ?? (announcesWithoutVersion ? .rfc : storedDialect ?? .rfc), echoesVersion: named != nil,
-            allowsInterimResponses: version >= .http11 && (named != nil || (announcesWithoutVersion && isUnversioned)))
+            interim: Self.permission(
+                version: version, isNamed: named != nil, isUnversioned: isUnversioned,
+                announcesWithoutVersion: announcesWithoutVersion, withholding: withholding))
+    }
+
+    private static func permission(
+        version: ProtocolVersion, isNamed: Bool, isUnversioned: Bool, announcesWithoutVersion: Bool,
+        withholding: InterimObstacle?
+    ) -> InterimPermission {
+        if version < .http11 { return .withheld(.oldHTTP) }
+        if let withholding { return .withheld(withholding) }
+        if isNamed || (announcesWithoutVersion && isUnversioned) { return .allowed }
+        return .withheld(isUnversioned ? .noVersion : .unusableVersion)
     }
 }

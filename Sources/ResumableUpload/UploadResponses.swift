@@ -8,14 +8,17 @@ public struct UploadResponses: Sendable {
     /// Whether the request named the dialect; only then is the version echoed.
     public let echoesVersion: Bool
 
-    /// Whether 104 may be sent to the client at all.
-    public let allowsInterimResponses: Bool
+    /// Whether 104 may be sent to the client at all, and why not.
+    public let interim: InterimPermission
 
-    public init(dialect: Dialect, echoesVersion: Bool, allowsInterimResponses: Bool = true) {
+    public init(dialect: Dialect, echoesVersion: Bool, interim: InterimPermission = .allowed) {
         self.dialect = dialect
         self.echoesVersion = echoesVersion
-        self.allowsInterimResponses = allowsInterimResponses
+        self.interim = interim
     }
+
+    /// Whether 104 may be sent to the client at all.
+    public var allowsInterimResponses: Bool { interim == .allowed }
 
     // MARK: Interim
 

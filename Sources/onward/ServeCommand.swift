@@ -56,8 +56,10 @@ enum ServeCommand {
             return report(error, root: settings.root)
         }
         defer { store.close() }
+        var serverConfiguration = files.applied(to: settings.server)
+        serverConfiguration.version = Onward.version
         let server = Server(
-            configuration: files.applied(to: settings.server), store: store,
+            configuration: serverConfiguration, store: store,
             handlers: [("files", FilesHandler(store: store))])
         do { try server.start() } catch { return report(error) }
         explain(server, settings)

@@ -58,6 +58,18 @@ struct ServeSettings {
             "refuse chunked content that would complete an upload of\nunknown length (411): some proxies make a cut look like the end"
         ) { $0.server.requiresLength = true },
 
+        // Behind a proxy
+        CommandOption(
+            "interim", "on|off", group: "Behind a proxy",
+            "off: send no interim response (104), for proxies that break on\nit; a request with Onward-Interim: off gets none either way (on)"
+        ) { settings, value throws(OptionError) in
+            switch value {
+            case "on": settings.server.sendsInterimResponses = true
+            case "off": settings.server.sendsInterimResponses = false
+            default: throw OptionError("'\(value)' is neither on nor off")
+            }
+        },
+
         // Limits
         size("max-size", "largest representation", \.server.limits.maxSize),
         size("min-size", "smallest representation that is made resumable", \.server.limits.minSize),
@@ -168,6 +180,10 @@ struct ServeSettings {
             }
             settings.server.logLevel = level
         },
+        CommandOption(
+            flag: "explain", group: "Logging",
+            "log for each request with content why it got no 104, or could\nnot be resumed; clients ask by Onward-Explain: ?1"
+        ) { $0.server.explains = true },
     ]
 
     /// Refuses limits that nothing could keep.

@@ -63,13 +63,13 @@ extension Fields {
 extension Creation.Decision {
     var plan: ContentPlan? {
         switch self {
-        case .create(let plan), .plain(let plan): plan
+        case .create(let plan), .plain(let plan, _): plan
         case .refuse: nil
         }
     }
 
     var createdPlan: ContentPlan? { if case .create(let plan) = self { plan } else { nil } }
-    var plainPlan: ContentPlan? { if case .plain(let plan) = self { plan } else { nil } }
+    var plainPlan: ContentPlan? { if case .plain(let plan, _) = self { plan } else { nil } }
     var refusal: UploadError? { if case .refuse(let error) = self { error } else { nil } }
 }
 

@@ -11,12 +11,12 @@ struct CrossOrigin: Sendable {
         UploadFieldName.requestFields + [
             "Authorization", "Content-Type", "Content-Encoding", "Content-Disposition", "Content-Digest", "Repr-Digest",
             "Want-Repr-Digest", "Range", "If-Range", "If-Match", "If-None-Match",
-        ]
+        ] + ServerFieldName.requestFields
     /// Response fields that pages may read. Browsers hide interim responses; these come with final ones.
     static let responseFields =
         UploadFieldName.responseFields + [
             "Location", "Content-Location", "Content-Range", "Accept-Ranges", "ETag", "Repr-Digest", "Retry-After",
-            "Accept-Patch", "Content-Disposition",
+            "Accept-Patch", "Content-Disposition", ServerFieldName.explain,
         ]
 
     /// Fields for every response to a request.

@@ -23,7 +23,7 @@ final class ConnectionEntry: Sendable {
     }
 
     /// Who ended the connection, if it was not the client.
-    enum Ending: String, Sendable {
+    enum Ending: String, Sendable, CaseIterable {
         /// Another request has the upload now, or took it away.
         case takenOver = "taken-over"
         /// Its client let it wait for too long.

@@ -164,6 +164,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             method: Method(rawValue: line.method), target: state.rawTarget,
             version: line.version == "HTTP/1.0" ? .http10 : .http11, fields: requestFields)
         state.head = head
+        state.account.begin(head)
         if ConnectionThread.fault(ofRequest: state.number) != nil {
             return refuseFraming(state, on: connection, amidContent: false)
         }
@@ -188,7 +189,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         }
         let request = IncomingRequest(
             id: state.id, head: head, framing: framing, target: target, connection: connection.entry,
-            interim: connection.interimChannel(version: head.version))
+            interim: connection.interimChannel(version: head.version), account: state.account)
         let standing = service.begin(request)
         let served = standing.served
         state.responseFields = standing.fields
@@ -276,6 +277,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         let reply = state.complete(reply)
         state.stage = .queued
         guard let response = OutgoingResponse(reply, isSecure: connection.entry.credentials != nil) else { return .NO }
+        state.takenBefore = connection.entry.output.acknowledgedBytes()
         guard connection.queue(response, status: reply.status) else { return .NO }
         connection.entry.enter(.response, at: SystemClock.monotonicNanoseconds())
         state.isAnswered = true

@@ -1,5 +1,7 @@
 import HTTPSemantics
+import StructuredFields
 import SystemCalls
+import UploadStorage
 
 /// What the daemon remembers of one request between libmicrohttpd's callbacks; used by the connection's thread alone.
 final class RequestState {
@@ -28,6 +30,7 @@ final class RequestState {
     var responseFields = Fields()
     /// Who asks, where the server knows.
     var principal: String?
+    let account = RequestAccount()
     var framing = MessageFraming.chunked
     var isAnswered = false
     /// Whether the connection ends after the answer, with content perhaps still on its way.
@@ -36,6 +39,9 @@ final class RequestState {
     private var status: Status?
     private var code: String?
     private var sent: Int64 = 0
+    /// Bytes that the client's system had taken on this connection when the response began; `nil` where that cannot be
+    /// told.
+    var takenBefore: Int64?
 
     init(rawTarget: String, size: Int) {
         self.rawTarget = rawTarget
@@ -56,7 +62,15 @@ final class RequestState {
         status = reply.status
         code = reply.code
         sent = head?.method == .head ? 0 : reply.contentLength
+        if reply.status.isClientError || reply.status.isServerError {
+            account.explanation?.refusal = reply.code ?? "status \(reply.status)"
+        }
         var reply = reply
+        if account.wantsExplanation, let explanation = account.explanation,
+            let value = try? Item(.string(explanation.sentence)).serialized()
+        {
+            reply.fields.set(ServerFieldName.explain, value)
+        }
         for field in responseFields { reply.fields.append(field.name, field.value) }
         // By our clock, which libmicrohttpd's may be behind: a Last-Modified of now must not be later (RFC 9110 section
         // 8.8.2.1).
@@ -67,14 +81,23 @@ final class RequestState {
     func summary(_ end: RequestEnd, of connection: ConnectionEntry) -> RequestSummary {
         RequestSummary(
             id: id, method: head?.method.rawValue ?? "-", target: rawTarget, status: isAnswered ? status : nil,
-            code: code, received: received, sent: isAnswered ? sent : 0,
+            code: code, received: received, sent: sent(end, on: connection),
             nanoseconds: SystemClock.monotonicNanoseconds() - startedAt,
             interruption: end == .interrupted ? connection.ending?.rawValue ?? "client" : nil, peer: connection.peer,
-            principal: principal)
+            principal: principal, route: account.route, upload: account.upload?.description, offset: account.offset,
+            progress: account.progress, explanation: account.explanation, countedReceived: account.countedReceived)
+    }
+
+    /// Bytes of content that went out. Of a response that was interrupted it is what the client's system took.
+    private func sent(_ end: RequestEnd, on connection: ConnectionEntry) -> Int64 {
+        guard isAnswered else { return 0 }
+        guard end == .interrupted, sent > 0 else { return sent }
+        guard let takenBefore, let taken = connection.output.acknowledgedBytes() else { return 0 }
+        return min(sent, max(0, taken - takenBefore))
     }
 }
 
-/// What is logged of a request that ended.
+/// What is logged and counted of a request that ended.
 struct RequestSummary: Sendable {
     let id: RequestID
     let method: String
@@ -90,4 +113,13 @@ struct RequestSummary: Sendable {
     let interruption: String?
     let peer: String?
     let principal: String?
+    let route: String
+    /// A hash of the upload's name.
+    let upload: String?
+    /// Bytes of the upload that are known to be durable.
+    let offset: Int64?
+    let progress: UploadProgress
+    let explanation: UploadExplanation?
+    /// Bytes of `received` that were counted before the end.
+    let countedReceived: Int64
 }

@@ -19,6 +19,13 @@ final class ServerLog: Sendable {
     func warning(_ message: String, request: RequestID? = nil) { write(.warning, message, request: request) }
     func info(_ message: String) { write(.info, message, request: nil) }
 
+    /// Says why a request with content got no interim response.
+    func explain(_ summary: RequestSummary) {
+        guard let explanation = summary.explanation else { return }
+        let request = "\(LoggedMethod(summary.method).text) \(LoggedTarget(summary.target).text)"
+        write(.info, "explain \(request): \(explanation.sentence)", request: summary.id)
+    }
+
     /// The access log's line for one request.
     func record(_ summary: RequestSummary) {
         guard level >= .info else { return }
@@ -28,7 +35,8 @@ final class ServerLog: Sendable {
             target: LoggedTarget(summary.target).text, status: summary.status?.rawValue, code: summary.code,
             received: summary.received, sent: summary.sent, milliseconds: Double(summary.nanoseconds / 1000) / 1000,
             end: summary.interruption == nil ? "answered" : "interrupted", by: summary.interruption,
-            peer: summary.peer, principal: summary.principal)
+            peer: summary.peer, principal: summary.principal, upload: summary.upload, offset: summary.offset,
+            interim: summary.explanation.map { $0.announcements + $0.offsets }, no104: summary.explanation?.skip?.word)
         switch format {
         case .json: write(json: line)
         case .text:
@@ -36,10 +44,15 @@ final class ServerLog: Sendable {
             let code = line.code.map { " " + $0 } ?? ""
             write(
                 text: "\(line.time) \(line.request) \(line.method) \(line.target) \(status)\(code) in=\(line.received)"
-                    + " out=\(line.sent) ms=\(line.milliseconds)\(line.peer.map { " peer=" + $0 } ?? "")"
+                    + " out=\(line.sent) ms=\(line.milliseconds)\(Self.uploadText(line))\(line.peer.map { " peer=" + $0 } ?? "")"
                     + (line.principal.map { $0 == Identity.anonymous.principal ? "" : " principal=" + $0 } ?? "")
                     + (line.by.map { " by=\($0) interrupted" } ?? ""))
         }
+    }
+
+    private static func uploadText(_ line: RequestLine) -> String {
+        (line.upload.map { " " + $0 } ?? "") + (line.offset.map { " offset=\($0)" } ?? "")
+            + (line.no104.map { " no104=" + $0 } ?? line.interim.map { " 104=\($0)" } ?? "")
     }
 
     private func write(_ severity: LogLevel, _ message: String, request: RequestID?) {
@@ -78,6 +91,12 @@ private struct RequestLine: Encodable {
     let milliseconds: Double
     let end: String
     let by, peer, principal: String?
+    /// A hash of the upload's name, and what of it is durable.
+    let upload: String?
+    let offset: Int64?
+    /// Interim responses of the upload protocol that were sent, and the reason where there were none.
+    let interim: Int?
+    let no104: String?
 }
 
 private struct MessageLine: Encodable {

@@ -1,13 +1,14 @@
 import HTTPSemantics
 
 /// A request whose head is complete and whose framing can be believed.
-struct IncomingRequest: Sendable {
+struct IncomingRequest {
     let id: RequestID
     let head: RequestHead
     let framing: MessageFraming
     let target: RequestTarget
     let connection: ConnectionEntry
     let interim: InterimChannel
+    let account: RequestAccount
 
     var method: Method { head.method }
     var fields: Fields { head.fields }

@@ -34,6 +34,13 @@ extension ProblemDetails {
         status: 503, detail: "The upload is complete, but its target is still at work. Ask again.",
         code: "upload-processing")
 
+    /// The server should get nothing new: each reason is a stable word.
+    static func notReady(_ reasons: [String]) -> ProblemDetails {
+        ProblemDetails(
+            status: 503, detail: "The server is not ready: \(reasons.joined(separator: ", ")).", code: "not-ready",
+            members: [("reasons", .strings(reasons))])
+    }
+
     init(_ refusal: FramingRefusal) {
         self.init(status: refusal.status, detail: refusal.detail, code: refusal.code)
     }

@@ -7,8 +7,8 @@ import UploadStorage
 
 /// A server for resumable uploads and Range downloads.
 ///
-/// It serves the handlers that it is given below their prefixes, upload resources below `/uploads/`, and `/healthz` and
-/// `/readyz`. It neither installs signal handlers nor ends the process.
+/// It serves the handlers that it is given below their prefixes, upload resources below `/uploads/`, and `/healthz`,
+/// `/readyz` and `/metrics`. It neither installs signal handlers nor ends the process.
 public final class Server: Sendable {
     /// Why a server cannot start.
     public enum StartError: Error, Sendable {
@@ -34,7 +34,7 @@ public final class Server: Sendable {
     private let running = Monitor(Running())
 
     /// - Parameters:
-    ///   - store: where uploads and files live. The server does not close it.
+    ///   - store: where uploads and files live. The server does not close it, and observes it.
     ///   - handlers: target resources by the first segments of their URLs, such as `("files", FilesHandler(store:))`.
     public init(
         configuration: ServerConfiguration, store: UploadStore,
@@ -44,14 +44,15 @@ public final class Server: Sendable {
         self.store = store
         log = ServerLog(format: configuration.logFormat, level: configuration.logLevel)
         credentials = configuration.credentials.map { CurrentCredentials($0) }
-        service = TransferService(
-            configuration: configuration, store: store, routes: Routes(handlers), log: log)
         registry = ConnectionRegistry(
             timeouts: ConnectionTimeouts(
                 header: Int64(configuration.headerTimeout) * 1_000_000_000,
                 idle: Int64(configuration.idleTimeout) * 1_000_000_000,
                 minimumRate: configuration.minimumRate),
             capacity: configuration.maximumConnections)
+        service = TransferService(
+            configuration: configuration, store: store, routes: Routes(handlers), log: log, connections: registry)
+        store.observe(by: service.metrics)
     }
 
     /// Where the server listens; ports that the system chose are filled in. Empty before `start()`.
@@ -141,6 +142,7 @@ public final class Server: Sendable {
         while registry.waitUnlessStopped(nanoseconds: 1_000_000_000) {
             seconds += 1
             let report = seconds % 900 == 0 ? store.sweep() : store.sweepPart()
+            service.metrics.count(expired: report.unfinished)
             // What lasts is told once in a quarter of an hour.
             for failure in Set(report.failures.map { "\($0)" }).sorted() where told[failure, default: 0] <= seconds {
                 log.warning("sweeping: \(failure)")

@@ -14,6 +14,8 @@ public struct ServerConfiguration: Sendable {
     public var limits: UploadLimits
     /// Announce upload resources to clients that name no version, as the published protocol will have it.
     public var announcesWithoutVersion: Bool
+    /// Send interim responses (104) of the upload protocol at all.
+    public var sendsInterimResponses = true
     /// Refuse chunked content that would complete a representation of unknown length: some proxies end a body that was cut
     /// as if it were whole.
     public var requiresLength: Bool
@@ -36,6 +38,10 @@ public struct ServerConfiguration: Sendable {
     public var corsOrigins: [String]
     public var logFormat: LogFormat
     public var logLevel: LogLevel
+    /// Log for each request with content why it got no interim response, or could not be resumed.
+    public var explains = false
+    /// Of the program, for `/metrics`.
+    public var version: String?
 
     public init(
         listeners: [SocketAddress] = [.tcp(host: "127.0.0.1", port: 8080)], credentials: ServerCredentials? = nil,

@@ -10,6 +10,8 @@ final class TransferService: RequestService {
     let store: UploadStore
     let routes: Routes
     let log: ServerLog
+    let connections: ConnectionRegistry
+    let metrics = ServerMetrics()
     private let authorizer: any Authorizer
     let crossOrigin: CrossOrigin
     let digests = FileDigests()
@@ -17,11 +19,15 @@ final class TransferService: RequestService {
     /// Connections that were refused since that was last logged, in monotonic nanoseconds.
     private let refusals = Monitor((count: 0, nextReport: Int64(0)))
 
-    init(configuration: ServerConfiguration, store: UploadStore, routes: Routes, log: ServerLog) {
+    init(
+        configuration: ServerConfiguration, store: UploadStore, routes: Routes, log: ServerLog,
+        connections: ConnectionRegistry
+    ) {
         self.configuration = configuration
         self.store = store
         self.routes = routes
         self.log = log
+        self.connections = connections
         authorizer =
             configuration.authorizer
             ?? AnonymousAuthorizer(
@@ -31,9 +37,14 @@ final class TransferService: RequestService {
 
     func beginDraining() { draining.store(true, ordering: .relaxed) }
 
-    func record(_ summary: RequestSummary) { log.record(summary) }
+    func record(_ summary: RequestSummary) {
+        metrics.record(summary)
+        log.record(summary)
+        if configuration.explains { log.explain(summary) }
+    }
 
     func refusedConnection(from peer: String?) {
+        metrics.countRefusedConnection()
         let now = SystemClock.monotonicNanoseconds()
         let isDue = refusals.withLock { refusals in
             refusals.count += 1
@@ -55,20 +66,21 @@ final class TransferService: RequestService {
 
     func begin(_ request: IncomingRequest) -> RequestStanding {
         let fields = crossOrigin.responseFields(for: request.fields)
+        let place = RequestPlace(request, routes: routes)
+        request.account.route = place.label
+        if !place.takesContent { request.account.explanation = nil }
         if Expectation(fields: request.fields, version: request.head.version) == .unsupported {
             return RequestStanding(Served(ProblemDetails.unsupportedExpectation), fields: fields)
         }
         // Whoever watches the server need not know a token.
-        if request.path == "/healthz" || request.path == "/readyz" {
-            return RequestStanding(serveHealth(request), fields: fields)
-        }
+        if case .health = place { return RequestStanding(serveHealth(request), fields: fields) }
         let identity: Identity
         do throws(AuthorizationRefusal) {
             identity = try authorizer.identify(request.head, target: request.target)
         } catch {
             return RequestStanding(serveStranger(request, refusal: error), fields: fields)
         }
-        return RequestStanding(route(request, identity), fields: fields, principal: identity.principal)
+        return RequestStanding(serve(request, at: place, identity), fields: fields, principal: identity.principal)
     }
 
     /// Browsers ask without credentials whether a page may send a request with some. They learn that, and nothing of what
@@ -83,45 +95,49 @@ final class TransferService: RequestService {
 
     /// Why this identity may not do something with a target; without one, with the server.
     func refusal(of identity: Identity, _ operation: Operation, on target: Target?) -> AuthorizationRefusal? {
-        authorizer.refusal(of: identity, operation, at: target?.location)
+        refusal(of: identity, operation, at: target?.location)
     }
 
-    private func route(_ request: IncomingRequest, _ identity: Identity) -> Served {
-        if case .asterisk = request.target.form { return serveAsterisk(request, identity) }
-        let path: PathSegments
-        do {
-            path = try PathSegments(decoding: request.path)
-        } catch {
+    func refusal(of identity: Identity, _ operation: Operation, at path: PathSegments?) -> AuthorizationRefusal? {
+        authorizer.refusal(of: identity, operation, at: path)
+    }
+
+    private func serve(_ request: IncomingRequest, at place: RequestPlace, _ identity: Identity) -> Served {
+        switch place {
+        case .health: serveHealth(request)
+        case .metrics: MetricsEndpoint(service: self, request: request, identity: identity).serve()
+        case .asterisk: serveAsterisk(request, identity)
+        case .upload(let path): UploadEndpoint(service: self, request: request, identity: identity).serve(path)
+        case .target(let handler, let target):
+            TargetEndpoint(service: self, request: request, identity: identity, handler: handler, target: target)
+                .serve()
+        case .unreadable(let refusal):
             // No spelling of an upload's URL tells more than that there is no such upload.
-            let isUpload = request.path.hasPrefix("/uploads/")
-            return Served(isUpload ? UploadError.notFound.problem(in: .rfc) : ProblemDetails(error))
+            Served(
+                request.path.hasPrefix("/uploads/")
+                    ? UploadError.notFound.problem(in: .rfc) : ProblemDetails(refusal))
+        case .nowhere: Served(ProblemDetails.notFound)
         }
-        if path.segments.first == "uploads" && path.segments.count <= 2 {
-            return UploadEndpoint(service: self, request: request, identity: identity).serve(path)
-        }
-        guard let (handler, target) = routes.match(path, query: request.target.query) else {
-            return Served(ProblemDetails.notFound)
-        }
-        return TargetEndpoint(
-            service: self, request: request, identity: identity, handler: handler, target: target
-        ).serve()
     }
 
     private func serveHealth(_ request: IncomingRequest) -> Served {
         guard request.method == .get || request.method == .head else {
             return Served(Reply(ProblemDetails.methodNotAllowed, fields: ["Allow": "GET, HEAD"]))
         }
-        var fields: Fields = ["Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"]
-        if request.path == "/healthz" {
-            return Served(Reply(status: 200, fields: fields, content: .bytes(Array("ok\n".utf8))))
+        let fields: Fields = ["Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"]
+        let reasons = request.path == "/healthz" ? [] : unreadiness
+        guard reasons.isEmpty else {
+            return Served(
+                Reply(
+                    ProblemDetails.notReady(reasons), fields: ["Cache-Control": "no-store", "Retry-After": "5"]))
         }
-        var reasons = draining.load(ordering: .relaxed) ? ["draining"] : []
-        let health = store.health()
-        if !health.ready { reasons += health.reasons }
-        if !reasons.isEmpty { fields.append("Retry-After", "5") }
-        let text = reasons.isEmpty ? "ready\n" : reasons.map { $0 + "\n" }.joined()
-        return Served(
-            Reply(status: reasons.isEmpty ? 200 : 503, fields: fields, content: .bytes(Array(text.utf8))))
+        let text = request.path == "/healthz" ? "ok\n" : "ready\n"
+        return Served(Reply(status: 200, fields: fields, content: .bytes(Array(text.utf8))))
+    }
+
+    /// Why nothing new should be sent to this server now, in stable words; empty: it is ready.
+    var unreadiness: [String] {
+        (draining.load(ordering: .relaxed) ? ["draining"] : []) + store.health().reasons
     }
 
     /// `OPTIONS *`: the limits that all resources share.
@@ -148,6 +164,11 @@ final class TransferService: RequestService {
     func responses(for request: IncomingRequest, stored: Dialect?) -> UploadResponses {
         UploadResponses(
             answering: request.fields, version: request.head.version, storedDialect: stored,
-            announcesWithoutVersion: configuration.announcesWithoutVersion)
+            announcesWithoutVersion: configuration.announcesWithoutVersion, withholding: withholding(request.fields))
+    }
+
+    private func withholding(_ request: Fields) -> InterimObstacle? {
+        if !configuration.sendsInterimResponses { return .turnedOff }
+        return request.values(ServerFieldName.interim).contains { $0.lowercased() == "off" } ? .declined : nil
     }
 }

@@ -70,12 +70,15 @@ struct TargetEndpoint {
             return Served(Reply(isComplete == nil ? FinalResponse(problem) : responses.failed(problem, offset: nil)))
         }
         let limits = service.configuration.limits
+        if request.account.explanation == nil { request.account.explanation = UploadExplanation() }
+        request.account.explanation?.permission = responses.interim
         let creation = Creation(
             dialect: responses.dialect, isComplete: isComplete, framing: request.framing, fields: request.fields)
         switch creation.decide(limits: limits, announces: responses.allowsInterimResponses) {
         case .refuse(let error):
             return Served(Reply(responses.refused(error, limits: limits), code: error.code))
-        case .plain(let plan):
+        case .plain(let plan, let reason):
+            request.account.explanation?.course = .plain(reason)
             return begin(plan, isComplete: isComplete, responses: responses, isUpload: false)
         case .create(let plan):
             return begin(plan, isComplete: isComplete, responses: responses, isUpload: true)
@@ -114,11 +117,19 @@ struct TargetEndpoint {
                 : try service.store.createTransient(
                     principal: upload.principal, length: upload.length, digests: upload.digests)
             let location = lease.id.map { UploadEndpoint.path(of: $0) }
+            if let id = lease.id {
+                request.account.upload = id
+                request.account.progress.hasCreated = true
+                request.account.explanation?.course = .creation(isPart: !plan.completes)
+            }
             let connection = request.connection
             lease.onRevocation { connection.abandon(.takenOver) }
             if let location, responses.allowsInterimResponses {
                 let head = responses.announcement(location: location, limits: limits)
-                if request.interim.send(head, patience: 1000) == .broken {
+                switch request.interim.send(head, patience: 1000) {
+                case .sent: request.account.explanation?.announcements += 1
+                case .notWritable: request.account.explanation?.unwritable += 1
+                case .broken:
                     // Nobody can know of it.
                     lease.release()
                     if let id = lease.id { _ = try? service.store.cancel(id, principal: principal) }
@@ -150,7 +161,7 @@ struct TargetEndpoint {
     }
 
     private static let unsavedFields = Set(
-        (UploadFieldName.requestFields + [
+        (UploadFieldName.requestFields + ServerFieldName.requestFields + [
             "Connection", "Keep-Alive", "Proxy-Connection", "TE", "Trailer", "Transfer-Encoding", "Upgrade",
             "Content-Length", "Content-Digest", "Expect", "Host", "Authorization", "Proxy-Authorization", "Cookie",
         ]).map { $0.lowercased() })

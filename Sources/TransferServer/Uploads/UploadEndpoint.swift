@@ -31,6 +31,7 @@ struct UploadEndpoint {
         do {
             let record = try store.record(id)
             guard record.upload.principal == principal else { return Served(refused(.notFound, unknown)) }
+            request.account.upload = id
             let responses = service.responses(for: request, stored: record.upload.dialect)
             if let refusal = refusal(of: record) { return Served(refusal) }
             if case .invalid(let reason) = record.phase, request.method != .options {
@@ -94,8 +95,10 @@ struct UploadEndpoint {
         case .lease(let lease):
             defer { lease.release() }
             let offset = try lease.acknowledgeTaken()
+            request.account.offset = offset
             return Reply(responses.retrieved(state: state(of: lease.record, offset: offset)))
         case .processing(let record), .complete(let record):
+            request.account.offset = record.offset
             return Reply(responses.retrieved(state: state(of: record, offset: record.offset)))
         }
     }
@@ -103,6 +106,8 @@ struct UploadEndpoint {
     // MARK: Append
 
     private func append(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> Served {
+        request.account.explanation?.course = .append
+        request.account.explanation?.permission = responses.interim
         let append: Append
         do {
             append = try Append(dialect: responses.dialect, fields: request.fields, framing: request.framing)
@@ -127,6 +132,7 @@ struct UploadEndpoint {
 
     /// An append to an upload that takes no more content.
     private func answer(_ append: Append, _ record: UploadRecord, _ responses: UploadResponses) -> Served {
+        request.account.offset = record.offset
         let state = state(of: record, offset: record.offset)
         guard append.contentLength != nil else {
             // Whether it is a repeat of the completing append shows when its content ends.
@@ -176,6 +182,7 @@ struct UploadEndpoint {
         var isHandedOn = false
         defer { if !isHandedOn { lease.release() } }
         let offset = try lease.acknowledge()
+        request.account.offset = offset
         let record = lease.record
         let state = state(of: record, offset: offset)
         switch append.decide(state: state) {
@@ -193,6 +200,7 @@ struct UploadEndpoint {
                 let connection = request.connection
                 lease.onRevocation { connection.abandon(.takenOver) }
             }
+            request.account.progress.hasResumed = plan.start > 0
             isHandedOn = true
             let context = UploadExchange.Context(
                 service: service, request: request, identity: identity, responses: responses, upload: record.upload,

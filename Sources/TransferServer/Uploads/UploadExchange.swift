@@ -49,6 +49,7 @@ final class UploadExchange: Exchange {
         _ context: Context, lease: UploadLease, plan: ContentPlan, origin: Origin
     ) throws(StoreError) -> Served {
         let exchange = UploadExchange(context, lease: lease, plan: plan, origin: origin)
+        context.request.account.explanation?.progressObstacle = exchange.progressObstacle
         do throws(StoreError) {
             if plan.learnsLength, let length = plan.length { try lease.setLength(length) }
             // Bytes whose digest is still to be compared count for nothing until it has been.
@@ -64,6 +65,14 @@ final class UploadExchange: Exchange {
             return Served(exchange.failed(error))
         }
     }
+
+    private var progressObstacle: UploadExplanation.ProgressObstacle? {
+        let dialect = context.responses.dialect
+        if !dialect.hasProgressResponses, let version = dialect.interopVersion { return .version(version) }
+        return contentDigest == nil ? nil : .contentDigest
+    }
+
+    private var account: RequestAccount { context.request.account }
 
     // MARK: Content
 
@@ -98,14 +107,21 @@ final class UploadExchange: Exchange {
     ///
     /// - Returns: false where the connection must not be written to any more.
     private func pursueAcknowledgement() -> Bool {
-        guard lease.id != nil else { return true }
         let now = SystemClock.monotonicNanoseconds()
-        if pace.shouldAcknowledge(received: lease.received, now: now) { lease.startAcknowledging() }
+        if pace.shouldAcknowledge(received: lease.received, now: now) {
+            lease.startAcknowledging()
+            context.service.metrics.count(received: counter.received, of: account)
+        }
+        guard lease.id != nil else { return true }
         guard context.responses.allowsInterimResponses else { return true }
         let durable = lease.acknowledged
         if pace.shouldTell(durable: durable, now: now), let head = context.responses.progress(offset: durable) {
             // A client that does not read misses it.
-            return context.request.interim.send(head, patience: 0) != .broken
+            switch context.request.interim.send(head, patience: 0) {
+            case .sent: account.explanation?.offsets += 1
+            case .notWritable: account.explanation?.unwritable += 1
+            case .broken: return false
+            }
         }
         return true
     }
@@ -158,7 +174,9 @@ final class UploadExchange: Exchange {
                 }
                 try beginProcessing()
                 completion = UploadCompletion(context, lease: lease, length: length)
-                return .reply(finished(try completion?.run() ?? FinalResponse(status: 500), length: length))
+                let answer = try completion?.run() ?? FinalResponse(status: 500)
+                account.progress.hasCompleted = lease.id != nil
+                return .reply(finished(answer, length: length))
             }
         } catch {
             // A target that must not run twice and has run: the release stores that it was interrupted.
@@ -168,7 +186,10 @@ final class UploadExchange: Exchange {
         }
     }
 
-    func end(_ end: RequestEnd) { lease.release() }
+    func end(_ end: RequestEnd) {
+        lease.release()
+        if lease.id != nil { account.offset = lease.acknowledged }
+    }
 
     /// - Returns: the refusal where the content is not what its digest says; it is dropped then.
     private func verifyContentDigest() throws(StoreError) -> Reply? {

@@ -94,9 +94,10 @@ struct Problem: Decodable, Sendable {
     let detail: String?
     let expectedOffset: Int64?
     let providedOffset: Int64?
+    let reasons: [String]?
 
     enum CodingKeys: String, CodingKey {
-        case type, title, status, code, detail
+        case type, title, status, code, detail, reasons
         case expectedOffset = "expected-offset"
         case providedOffset = "provided-offset"
     }

@@ -16,6 +16,12 @@ struct AccessLogTests {
         let received: Int?
         let sent: Int?
         let milliseconds: Double?
+        let peer: String?
+        let principal: String?
+        let upload: String?
+        let offset: Int?
+        let interim: Int?
+        let no104: String?
         let message: String?
     }
 
@@ -60,12 +66,35 @@ struct AccessLogTests {
             #expect(line.received != nil && line.sent != nil && (line.milliseconds ?? -1) >= 0)
         }
         #expect(requests.count == 9)
+        try checkUploadLines(server, decoder)
         let mismatch = try lines(server, 1, containing: "\"status\":409")
         #expect(mismatch[0].contains("\"code\":\"mismatching-upload-offset\""))
         let secret = try #require(location.split(separator: "/").last)
         #expect(!server.log.contains(secret))
         #expect(!server.log.contains(secret.prefix(12)))
         #expect(!server.log.contains("secret=1"), "queries are not logged")
+    }
+
+    /// Every line of one upload has the same hash, the offset that was durable, and whether 104 was sent.
+    private func checkUploadLines(_ server: ServerProcess, _ decoder: JSONDecoder) throws {
+        let all = try server.log.split(separator: "\n").map { try decoder.decode(Line.self, from: Data($0.utf8)) }
+        let lines = all.filter { $0.upload != nil }
+        #expect(Set(lines.compactMap(\.upload)).count == 1)
+        #expect(lines.allSatisfy { $0.upload?.hasPrefix("upload:") == true && $0.principal == "anonymous" })
+        // Those of different connections may come in another order than the requests did.
+        let told = lines.map { line in
+            [
+                line.method, line.status.map { "\($0)" }, line.offset.map { "\($0)" }, line.interim.map { "\($0)" },
+                line.no104,
+            ]
+            .map { $0 ?? "-" }.joined(separator: " ")
+        }
+        #expect(
+            Set(told) == [
+                "PUT 201 2 1 -", "PATCH 409 2 0 refused", "HEAD 204 2 - -", "GET 204 2 - -", "PATCH 201 3 0 not-due",
+                "DELETE 204 - - -",
+            ])
+        #expect(all.first { $0.method == "PUT" }?.no104 == "no-completeness")
     }
 
     @Test("SEC-15: text: time, id, method, target, status and bytes on one line, whatever the request says")
@@ -91,6 +120,8 @@ struct AccessLogTests {
             #expect(!server.log.contains("\u{1B}"))
             #expect(!server.log.split(separator: "\n").contains { $0.hasPrefix("2026-01-01") })
             let location = try #require(try server.exchange(.creation(complete: false, .bytes([1, 2]))).location)
+            let creation = try lines(server, 1, containing: " PUT /files/file.bin 201 in=2 ")[0]
+            #expect(creation.contains(" upload:") && creation.contains(" offset=2 104=1 peer="))
             _ = try server.exchange(.retrieval(.v8, location))
             _ = try server.exchange(.get("http://\(server.authority)\(location)"))
             for spelling in ["%75ploads", "uploads/", "uploads"] {

@@ -12,6 +12,7 @@ struct HealthTests {
                 let response = try connection.exchange(.get(path))
                 #expect(response.status == 200)
                 #expect(response.value("Cache-Control") == "no-store")
+                #expect(response.text == (path == "/healthz" ? "ok\n" : "ready\n"))
                 #expect(try connection.exchange(Request("HEAD", path)).status == 200)
                 // A probe names the machine as it likes.
                 let probe = Request("GET", path, [("Host", "10.0.0.7:8080"), ("X-Forwarded-For", "10.0.0.1")])
@@ -45,7 +46,9 @@ struct HealthTests {
                 return response.status == 503 ? response : nil
             }
             let response = try #require(unready)
-            #expect(!response.text.isEmpty)
+            #expect(response.problem?.code == "not-ready")
+            #expect(response.problem?.reasons == ["bytes-cannot-be-written"])
+            #expect(response.value("Cache-Control") == "no-store")
             #expect(!response.text.contains(server.root), "no internal path")
             #expect(response.fields.contains("Retry-After"))
             #expect(try server.exchange(.get("/healthz")).status == 200)
@@ -66,6 +69,9 @@ struct HealthTests {
             #expect(creation.status == 507)
             #expect(creation.complete == false)
             #expect(try server.download("f.bin").body == [1, 2, 3])
+            let unready = try server.exchange(.get("/readyz"))
+            #expect(unready.status == 503)
+            #expect(unready.problem?.reasons == ["insufficient-space"])
             #expect(try server.exchange(.get("/healthz")).status == 200)
         }
     }

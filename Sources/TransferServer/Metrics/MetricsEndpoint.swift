@@ -1,0 +1,34 @@
+import HTTPSemantics
+import SystemCalls
+
+/// Serves `/metrics`. Whoever may read everything may read it, and tokens with the prefix `/metrics/`.
+struct MetricsEndpoint {
+    let service: TransferService
+    let request: IncomingRequest
+    let identity: Identity
+
+    private static let processStart = ProcessControl.startSeconds()
+
+    func serve() -> Served {
+        if let refusal = service.refusal(of: identity, .read, at: PathSegments.metrics) { return Served(refusal) }
+        guard request.method == .get || request.method == .head else {
+            return Served(Reply(ProblemDetails.methodNotAllowed, fields: ["Allow": "GET, HEAD"]))
+        }
+        let fields: Fields = ["Content-Type": Exposition.mediaType, "Cache-Control": "no-store"]
+        return Served(Reply(status: 200, fields: fields, content: .bytes(Array(report.text.utf8))))
+    }
+
+    private var report: MetricsReport {
+        MetricsReport(
+            counts: service.metrics.snapshot, store: try? service.store.statistics(),
+            openConnections: service.connections.count,
+            maximumConnections: service.configuration.maximumConnections,
+            isReady: service.unreadiness.isEmpty, processStart: Self.processStart,
+            version: service.configuration.version)
+    }
+}
+
+extension PathSegments {
+    /// As that of a directory, so that a token's prefix can name it.
+    fileprivate static let metrics = try? PathSegments(decoding: "/metrics/")
+}

@@ -1,0 +1,145 @@
+import UploadStorage
+
+/// Everything that `/metrics` tells at one moment.
+struct MetricsReport: Sendable {
+    var counts: ServerCounts
+    /// `nil` where the store cannot tell.
+    var store: StoreStatistics?
+    var openConnections: Int
+    var maximumConnections: Int
+    var isReady: Bool
+    /// Seconds since 1970; `nil` where the system does not tell.
+    var processStart: Double?
+    var version: String?
+
+    var text: String {
+        var exposition = Exposition()
+        addRequests(to: &exposition)
+        addUploads(to: &exposition)
+        addInterimResponses(to: &exposition)
+        addStorage(to: &exposition)
+        addServer(to: &exposition)
+        return exposition.text
+    }
+
+    private func addRequests(to exposition: inout Exposition) {
+        exposition.add(
+            "onward_http_requests_total", .counter,
+            "Requests that ended, by first path segment, method and status; status none: no response went out.",
+            counts.requests.sorted.map { series, count in
+                .init([("route", series.route), ("method", series.method), ("status", series.status)], count)
+            })
+        exposition.add(
+            "onward_http_requests_interrupted_total", .counter,
+            "Requests that did not come to their end, by who ended them.",
+            counts.interruptions.sorted.map { .init([("by", $0.key)], $0.count) })
+        exposition.add(
+            "onward_errors_total", .counter, "Responses with a problem document, by its code.",
+            counts.errors.sorted.map { .init([("code", $0.key)], $0.count) })
+        exposition.add(
+            "onward_http_received_bytes_total", .counter, "Bytes of content received.", counts.received)
+        exposition.add("onward_http_sent_bytes_total", .counter, "Bytes of content sent.", counts.sent)
+    }
+
+    private func addUploads(to exposition: inout Exposition) {
+        if let store {
+            exposition.add(
+                "onward_uploads", .gauge,
+                "Upload resources by state; complete and invalid ones are remembered answers.",
+                [
+                    .init([("state", "receiving")], store.receiving),
+                    .init([("state", "processing")], store.processing),
+                    .init([("state", "complete")], store.complete), .init([("state", "invalid")], store.invalid),
+                ])
+        }
+        if let store {
+            exposition.add(
+                "onward_uploads_lost_total", .counter,
+                "Uploads that became invalid because bytes that had been acknowledged were missing.", store.lost)
+        }
+        exposition.add("onward_uploads_created_total", .counter, "Upload resources created.", counts.created)
+        exposition.add(
+            "onward_uploads_completed_total", .counter, "Upload resources whose target has answered.", counts.completed)
+        exposition.add(
+            "onward_uploads_expired_total", .counter, "Unfinished uploads removed because their time was over.",
+            counts.expired)
+        exposition.add(
+            "onward_uploads_resumed_total", .counter, "Appends that were accepted at an offset above 0.", counts.resumed
+        )
+        exposition.add(
+            "onward_uploads_taken_over_total", .counter,
+            "Requests that were ended because another one took their upload over or cancelled it.", counts.takenOver)
+    }
+
+    private func addInterimResponses(to exposition: inout Exposition) {
+        exposition.add(
+            "onward_interim_responses_sent_total", .counter,
+            "Interim responses (104) sent: with the URL of the upload, or with an offset.",
+            [
+                .init([("tells", "location")], counts.announcements), .init([("tells", "offset")], counts.offsets),
+            ])
+        exposition.add(
+            "onward_interim_responses_skipped_total", .counter,
+            "Requests with content for an upload or a target that got no interim response, by the reason.",
+            counts.skips.sorted.map { .init([("reason", $0.key)], $0.count) })
+    }
+
+    private func addStorage(to exposition: inout Exposition) {
+        func steps(_ step: DurableStep) -> ServerCounts.Steps { counts.steps[step] ?? .init() }
+        exposition.add(
+            histogram: "onward_offset_commit_duration_seconds",
+            "Time until an offset was durable in the catalogue, from handing it over.",
+            [([], steps(.offset).seconds)])
+        exposition.add(
+            "onward_offset_commit_failures_total", .counter, "Offsets that could not be made durable.",
+            steps(.offset).failures)
+        let synchronised = [DurableStep.content, .publication]
+        exposition.add(
+            histogram: "onward_fsync_duration_seconds",
+            "Time to move the content of an upload (fdatasync) or a publication (fsync) to stable storage.",
+            synchronised.map { ([("of", $0.rawValue)], steps($0).seconds) })
+        exposition.add(
+            "onward_fsync_failures_total", .counter, "Synchronisations that failed.",
+            synchronised.map { .init([("of", $0.rawValue)], steps($0).failures) })
+        guard let store else { return }
+        exposition.add(
+            "onward_catalogue_changes_total", .counter, "Changes of the catalogue.", store.catalogueChanges)
+        exposition.add(
+            "onward_catalogue_transactions_total", .counter, "Transactions that those changes shared.",
+            store.catalogueTransactions)
+        exposition.add(
+            "onward_store_size_bytes", .gauge,
+            "Bytes in the data directory: published files, what unfinished uploads will have (have, where their length is unknown), and the catalogue.",
+            [
+                .init([("part", "files")], store.publishedBytes), .init([("part", "uploads")], store.reservedBytes),
+                .init([("part", "catalogue")], store.catalogueBytes),
+            ])
+        guard let free = store.freeBytes, let capacity = store.capacityBytes, let minFree = store.minFreeBytes else {
+            return
+        }
+        exposition.add(
+            "onward_store_free_bytes", .gauge, "Free bytes of the data directory's file system.", free)
+        exposition.add(
+            "onward_store_capacity_bytes", .gauge, "Bytes of the data directory's file system.", capacity)
+        exposition.add(
+            "onward_store_min_free_bytes", .gauge, "Free bytes below which nothing new is begun.", minFree)
+    }
+
+    private func addServer(to exposition: inout Exposition) {
+        exposition.add("onward_connections", .gauge, "Open connections.", openConnections)
+        exposition.add(
+            "onward_connections_limit", .gauge, "Connections beyond which new ones are closed.", maximumConnections)
+        exposition.add(
+            "onward_connections_refused_total", .counter, "Connections closed because there were too many.",
+            counts.refusedConnections)
+        exposition.add("onward_ready", .gauge, "Whether /readyz answers 200.", isReady ? 1 : 0)
+        exposition.add(
+            "onward_build_info", .gauge, "1, with the version of the program.",
+            [.init([("version", version ?? "unknown")], 1)])
+        if let processStart {
+            exposition.add(
+                "process_start_time_seconds", .gauge, "Start of the process in seconds since 1970.",
+                [.init([], processStart)])
+        }
+    }
+}

@@ -1,0 +1,86 @@
+import HTTPSemantics
+import UploadStorage
+
+/// What a server has counted since it started: a value without locks or clocks.
+struct ServerCounts: Sendable {
+    /// One time series of requests.
+    struct RequestSeries: Sendable, Hashable, Comparable {
+        var route: String
+        /// A method of HTTP that is in use here, or `other`.
+        var method: String
+        /// The status code, or `none` where no response went out.
+        var status: String
+
+        static func < (left: RequestSeries, right: RequestSeries) -> Bool {
+            (left.route, left.method, left.status) < (right.route, right.method, right.status)
+        }
+
+        static let others = RequestSeries(route: "other", method: "other", status: "other")
+    }
+
+    /// What became of steps to stable storage.
+    struct Steps: Sendable {
+        var seconds = Histogram(bounds: Histogram.storageSeconds)
+        var failures = 0
+    }
+
+    private(set) var requests = BoundedCounts<RequestSeries>(capacity: 1000, others: .others)
+    private(set) var errors = BoundedCounts<String>(capacity: 200, others: "other")
+    private(set) var interruptions = BoundedCounts<String>(
+        capacity: 20, others: "other",
+        known: ["client"] + ConnectionEntry.Ending.allCases.filter { $0 != .tooMany }.map(\.rawValue))
+    private(set) var skips = BoundedCounts<String>(capacity: 50, others: "other", known: InterimSkip.words)
+    private(set) var announcements = 0
+    private(set) var offsets = 0
+    private(set) var created = 0
+    private(set) var completed = 0
+    private(set) var resumed = 0
+    private(set) var takenOver = 0
+    private(set) var received: Int64 = 0
+    private(set) var sent: Int64 = 0
+    private(set) var expired = 0
+    private(set) var refusedConnections = 0
+    private(set) var steps: [DurableStep: Steps] = Dictionary(
+        uniqueKeysWithValues: DurableStep.allCases.map { ($0, Steps()) })
+
+    private static let methods: Set<Method> = [.get, .head, .put, .post, .patch, .delete, .options]
+
+    /// A request ended.
+    mutating func record(_ request: RequestSummary) {
+        let method = Method(rawValue: request.method)
+        requests.add(
+            to: RequestSeries(
+                route: request.route, method: Self.methods.contains(method) ? method.rawValue : "other",
+                status: request.status.map { "\($0)" } ?? "none"))
+        if let code = request.code, request.status != nil { errors.add(to: Self.isWord(code) ? code : "other") }
+        if let interruption = request.interruption { interruptions.add(to: interruption) }
+        if request.interruption == ConnectionEntry.Ending.takenOver.rawValue { takenOver += 1 }
+        created += request.progress.hasCreated ? 1 : 0
+        resumed += request.progress.hasResumed ? 1 : 0
+        completed += request.progress.hasCompleted ? 1 : 0
+        received += request.received - request.countedReceived
+        sent += request.sent
+        guard let explanation = request.explanation else { return }
+        announcements += explanation.announcements
+        offsets += explanation.offsets
+        if let skip = explanation.skip { skips.add(to: skip.word) }
+    }
+
+    /// Content that arrived, while its request goes on.
+    mutating func add(received bytes: Int64) { received += bytes }
+
+    mutating func add(expired uploads: Int) { expired += uploads }
+
+    mutating func addRefusedConnection() { refusedConnections += 1 }
+
+    mutating func record(_ step: DurableStep, nanoseconds: Int64, isDone: Bool) {
+        steps[step]?.seconds.observe(Double(nanoseconds) / 1e9)
+        if !isDone { steps[step]?.failures += 1 }
+    }
+
+    /// Whether it may be a label: a target may answer with any text as code.
+    private static func isWord(_ code: String) -> Bool {
+        (1...64).contains(code.utf8.count)
+            && code.utf8.allSatisfy { $0 == 0x2D || (0x30...0x39).contains($0) || (0x61...0x7A).contains($0) }
+    }
+}

@@ -1,0 +1,68 @@
+import ResumableUpload
+
+/// Why a request with content got no interim response.
+enum InterimSkip: Sendable, Hashable {
+    case withheld(InterimObstacle)
+    case plain(Creation.PlainReason)
+    /// The final response came first: an error of this code.
+    case refused(String)
+    case noProgressInVersion(Int)
+    case contentDigest
+    /// The peer did not read.
+    case notWritable
+    /// The content was over before an offset was due.
+    case notDue
+    /// The request ended before anything was decided.
+    case undecided
+
+    /// The stable word for metrics and log.
+    var word: String {
+        switch self {
+        case .withheld(let obstacle): obstacle.rawValue
+        case .plain(let reason): reason.rawValue
+        case .refused: "refused"
+        case .noProgressInVersion: "no-progress-in-version"
+        case .contentDigest: "content-digest"
+        case .notWritable: "not-writable"
+        case .notDue: "not-due"
+        case .undecided: "undecided"
+        }
+    }
+
+    /// All that there are.
+    static let words: [String] =
+        InterimObstacle.allCases.map(\.rawValue) + Creation.PlainReason.allCases.map(\.rawValue)
+        + [.refused(""), .noProgressInVersion(0), .contentDigest, .notWritable, .notDue, .undecided].map(
+            \InterimSkip.word)
+
+    /// For the person who asks; printable ASCII.
+    var sentence: String {
+        switch self {
+        case .withheld(.oldHTTP):
+            "the request is HTTP/1.0, which knows no interim responses (a proxy may speak it to the server)"
+        case .withheld(.turnedOff): "the server runs with --interim off"
+        case .withheld(.declined): "the request says Onward-Interim: off"
+        case .withheld(.noVersion):
+            "the request names no Upload-Draft-Interop-Version, without which the draft forbids it"
+        case .withheld(.unusableVersion): "Upload-Draft-Interop-Version is not a number from 3 to 8"
+        case .plain(.noCompleteness): "the request has no Upload-Complete (version 3: Upload-Incomplete)"
+        case .plain(.voidCompleteness):
+            "Upload-Complete (version 3: Upload-Incomplete) is not ?0 or ?1 on one line, so that it counts as absent"
+        case .plain(.belowMinSize): "the representation is smaller than those that are made resumable (--min-size)"
+        case .plain(.unannounced): "there would be no way to tell the upload's URL"
+        case .refused(let code): "the request was refused (\(code.printableASCII))"
+        case .noProgressInVersion(let version): "interop version \(version) knows no 104 for offsets"
+        case .contentDigest: "nothing is acknowledged before Content-Digest was compared"
+        case .notWritable: "the connection had no room: the client, or a proxy, does not read while it sends"
+        case .notDue: "the content was over before an offset was due (every 8 MiB or second)"
+        case .undecided: "the request ended before anything was decided"
+        }
+    }
+}
+
+extension String {
+    /// At most 64 characters that may stand in a String of structured fields.
+    fileprivate var printableASCII: String {
+        String(String.UnicodeScalarView(unicodeScalars.prefix(64).map { (0x20..<0x7F).contains($0.value) ? $0 : "?" }))
+    }
+}

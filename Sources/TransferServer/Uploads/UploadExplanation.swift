@@ -1,0 +1,77 @@
+import ResumableUpload
+
+/// Why a request with content got no interim response (104), or could not be resumed: the decisions as they were made.
+struct UploadExplanation: Sendable, Hashable {
+    enum Course: Sendable, Hashable {
+        /// Nothing was decided about the content.
+        case undecided
+        case plain(Creation.PlainReason)
+        /// An upload resource was made, for a part of the representation or for all of it.
+        case creation(isPart: Bool)
+        /// The content goes on with an upload.
+        case append
+    }
+
+    /// Why no offsets are told while the content of an upload comes.
+    enum ProgressObstacle: Sendable, Hashable {
+        /// That interop version knows no such response.
+        case version(Int)
+        /// Nothing counts before the digest was compared.
+        case contentDigest
+    }
+
+    var course = Course.undecided
+    /// Whether 104 may be sent, once that was asked.
+    var permission: InterimPermission?
+    var progressObstacle: ProgressObstacle?
+    /// Interim responses that told the upload's URL, and those that told an offset.
+    var announcements = 0
+    var offsets = 0
+    /// Interim responses for which the connection had no room.
+    var unwritable = 0
+    /// The code of the final response, where it is an error.
+    var refusal: String?
+
+    /// Why there was no interim response; `nil`: there was one.
+    var skip: InterimSkip? {
+        guard announcements + offsets == 0 else { return nil }
+        switch course {
+        case .undecided: return refusal.map { .refused($0) } ?? .undecided
+        case .plain(.unannounced): return withheld ?? .plain(.unannounced)
+        case .plain(let reason): return .plain(reason)
+        case .creation, .append:
+            if unwritable > 0 { return .notWritable }
+            if let withheld { return withheld }
+            if let refusal { return .refused(refusal) }
+            switch progressObstacle {
+            case .version(let version): return .noProgressInVersion(version)
+            case .contentDigest: return .contentDigest
+            case nil: return .notDue
+            }
+        }
+    }
+
+    private var withheld: InterimSkip? {
+        if case .withheld(let obstacle) = permission { .withheld(obstacle) } else { nil }
+    }
+
+    /// All of it in one line of printable ASCII.
+    var sentence: String {
+        guard let skip else {
+            let told = offsets == 1 ? "an offset" : "\(offsets) offsets"
+            let parts = [announcements > 0 ? "the upload's URL" : nil, offsets > 0 ? told : nil]
+            return "104 sent: " + parts.compactMap { $0 }.joined(separator: " and ")
+        }
+        return "no 104: \(skip.sentence)\(resumability)"
+    }
+
+    private var resumability: String {
+        switch course {
+        case .undecided, .append: ""
+        case .plain(.unannounced), .creation(isPart: false):
+            "; not resumable: nothing tells the client in time where its upload is"
+        case .plain: "; not resumable"
+        case .creation(isPart: true): "; resumable: the final response tells where the upload is"
+        }
+    }
+}

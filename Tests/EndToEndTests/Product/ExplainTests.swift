@@ -1,0 +1,125 @@
+import Testing
+
+/// `serve --explain`, `Onward-Explain`, `--interim` and `Onward-Interim`.
+@Suite("Why there was no 104, told to operators and clients", .timeLimit(.minutes(15)), .blocking)
+struct ExplainTests {
+    private func explained(_ request: Request) -> Request { request.with("Onward-Explain", "?1") }
+
+    private func sentence(_ response: Response) -> String? {
+        response.value("Onward-Explain").map {
+            $0.hasPrefix("\"") && $0.hasSuffix("\"") ? String($0.dropFirst().dropLast()) : $0
+        }
+    }
+
+    @Test("Each reason as it comes over the wire, in the field and in the log")
+    func reasons() throws {
+        try withServer("--explain", "--min-size", "4") { server in
+            let whole = Request.creation(.v8, complete: true, .bytes([1, 2, 3, 4]))
+            var old = whole
+            old.version = "HTTP/1.0"
+            let location = try server.begin(.v4, "/files/part", [1])
+            var cases: [(Request, String)] = [
+                (whole, "104 sent: the upload's URL"),
+                (old, "no 104: the request is HTTP/1.0"),
+                (whole.with("Onward-Interim", "off"), "no 104: the request says Onward-Interim: off; not resumable"),
+                (
+                    .creation(nil, complete: true, .bytes([1, 2, 3, 4])),
+                    "no 104: the request names no Upload-Draft-Interop-Version"
+                ),
+                (
+                    Request("PUT", "/files/f", [("Upload-Draft-Interop-Version", "9"), ("Upload-Complete", "?0")]),
+                    "no 104: Upload-Draft-Interop-Version is not a number from 3 to 8; resumable"
+                ),
+                (Request("PUT", "/files/f", [], .bytes([1])), "no 104: the request has no Upload-Complete"),
+                (
+                    Request("PUT", "/files/f", [("Upload-Complete", "true")], .bytes([1])),
+                    "no 104: Upload-Complete (version 3: Upload-Incomplete) is not ?0 or ?1 on one line"
+                ),
+                (
+                    .creation(.v8, complete: true, .bytes([1])),
+                    "no 104: the representation is smaller than those that are made resumable"
+                ),
+                (
+                    .append(.v8, location, at: 9, complete: false, .bytes([1])),
+                    "no 104: the request was refused (mismatching-upload-offset)"
+                ),
+                (
+                    .append(.v4, location, at: 1, complete: false, .bytes([2])),
+                    "no 104: interop version 4 knows no 104 for offsets"
+                ),
+            ]
+            let digest = [UInt8](arrayLiteral: 3).digestField()
+            cases.append(
+                (
+                    Request.append(.v8, location, at: 2, complete: false, .bytes([3])).with("Content-Digest", digest),
+                    "no 104: nothing is acknowledged before Content-Digest was compared"
+                ))
+            for (request, text) in cases {
+                let response = try server.exchange(explained(request))
+                let told = try #require(sentence(response), "\(response)")
+                #expect(told.hasPrefix(text), "\(response)")
+                _ = try server.process.awaitErrorOutput { $0.contains(": " + told + "\n") ? true : nil }
+                #expect(response.interim.contains { $0.status == 104 } == told.hasPrefix("104 sent"), "\(response)")
+            }
+            let secret = try #require(location.split(separator: "/").last)
+            #expect(!server.log.contains(secret))
+            // Nobody gets the field who did not ask, and it says nothing where there is nothing to say.
+            #expect(try server.exchange(whole).value("Onward-Explain") == nil)
+            #expect(try server.exchange(explained(.get("/files/f"))).value("Onward-Explain") == nil)
+            #expect(try server.exchange(explained(.retrieval(.v8, location))).value("Onward-Explain") == nil)
+            #expect(try server.exchange(whole.with("Onward-Explain", "yes")).value("Onward-Explain") == nil)
+        }
+    }
+
+    @Test("Without --explain the log has the reason's word alone")
+    func quiet() throws {
+        try withServer { server in
+            _ = try server.exchange(explained(Request("PUT", "/files/f", [], .bytes([1]))))
+            let line = try server.process.awaitErrorOutput { log in
+                log.split(separator: "\n").first { $0.contains(" PUT /files/f 201 ") }.map(String.init)
+            }
+            #expect(line.contains(" no104=no-completeness "))
+            #expect(!server.log.contains("explain PUT"))
+        }
+    }
+
+    @Test("A page of another origin may ask, and may read the answer")
+    func crossOrigin() throws {
+        try withServer("--cors-origin", "https://app.example") { server in
+            let preflight = try server.exchange(
+                Request(
+                    "OPTIONS", "/files/f",
+                    [("Origin", "https://app.example"), ("Access-Control-Request-Method", "PUT")]))
+            let allowed = preflight.list("Access-Control-Allow-Headers")
+            #expect(allowed.contains("onward-explain") && allowed.contains("onward-interim"))
+            let answer = try server.exchange(
+                explained(Request("PUT", "/files/f", [("Origin", "https://app.example")], .bytes([1]))))
+            #expect(answer.list("Access-Control-Expose-Headers").contains("onward-explain"))
+            #expect(sentence(answer)?.hasPrefix("no 104: ") == true)
+        }
+    }
+
+    @Test("A refusal before anything was decided is told by its code")
+    func refused() throws {
+        let fixture = try TokenFixture("a token-all-0123456789abcdef")
+        let answer = try fixture.server.exchange(explained(.creation(.v8, complete: true, .bytes([1]))))
+        #expect(answer.status == 401)
+        #expect(sentence(answer) == "no 104: the request was refused (missing-token)")
+    }
+
+    @Test("--interim off: no 104 for anybody; parts can still be resumed")
+    func turnedOff() throws {
+        try withServer("--interim", "off") { server in
+            let whole = try server.exchange(explained(.creation(.v8, complete: true, .bytes([1, 2]))))
+            #expect(whole.status == 201)
+            #expect(whole.interim.isEmpty)
+            #expect(sentence(whole)?.hasPrefix("no 104: the server runs with --interim off") == true)
+            let location = try server.begin(.v8, "/files/g", [1])
+            let last = try server.exchange(.append(.v8, location, at: 1, complete: true, .bytes([2])))
+            #expect(last.status == 201)
+            #expect(last.interim.isEmpty)
+        }
+        let process = try ServerProcess.run(["--interim", "perhaps"])
+        #expect(try process.awaitEnding() == .exited(64))
+    }
+}

@@ -1,0 +1,190 @@
+import FoundationEssentials
+import Glibc
+import Testing
+
+/// `/metrics`.
+@Suite("Metrics", .timeLimit(.minutes(15)), .blocking)
+struct MetricsTests {
+    @Test("One upload's story moves the counters by what happened, and by nothing else")
+    func story() throws {
+        try withServer { server in
+            // Created, cut, taken over while stuck, refused at a wrong offset, and brought to its end.
+            let location = try server.begin(.v8, "/files/f", Payload.bytes(1000))
+            let cut = try server.connect()
+            try cut.open(.append(.v8, location, at: 1000, complete: true, length: 6000, .declared(5000)))
+            try cut.send(Payload.bytes(2000))
+            cut.endSending()
+            try server.awaitInterruption("PATCH")
+            #expect(try server.retrieve(location).offset == 3000)
+            let stuck = try server.connect()
+            try stuck.open(.append(.v8, location, at: 3000, complete: true, .declared(3000)))
+            #expect(try server.retrieve(location).offset == 3000)
+            stuck.expectClosed()
+            #expect(
+                try server.exchange(.append(.v8, location, at: 1, complete: true, .bytes([]))).status == 409)
+            #expect(
+                try server.exchange(
+                    .append(.v8, location, at: 3000, complete: true, .bytes(Payload.bytes(3000)))
+                ).status == 201)
+            // And some ordinary requests.
+            let declined = Request.creation(.v8, "PUT", "/files/g", complete: true, .bytes([1, 2, 3]))
+            #expect(try server.exchange(declined.with("Onward-Interim", "off")).interim.isEmpty)
+            #expect(try server.exchange(Request("PUT", "/files/h", [], .bytes([1]))).status == 201)
+            #expect(try server.exchange(Request("GET", "/files/f", [("Range", "bytes=0-99")])).body.count == 100)
+            let missing = try server.exchange(.get("/files/none"))
+            #expect(missing.status == 404)
+            #expect(try server.exchange(Request("BREW", "/nowhere")).status == 404)
+
+            let metrics = try server.metrics { $0.requests == 12 }
+            #expect(
+                metrics.nonzero("onward_http_requests_total").filter { !$0.key.contains("/metrics") } == [
+                    #"route="/files",method="PUT",status="201""#: 3,
+                    #"route="/files",method="GET",status="206""#: 1,
+                    #"route="/files",method="GET",status="404""#: 1,
+                    #"route="/uploads",method="PATCH",status="none""#: 2,
+                    #"route="/uploads",method="PATCH",status="409""#: 1,
+                    #"route="/uploads",method="PATCH",status="201""#: 1,
+                    #"route="/uploads",method="HEAD",status="204""#: 2,
+                    #"route="other",method="other",status="404""#: 1,
+                ])
+            #expect(
+                metrics.nonzero("onward_http_requests_interrupted_total") == [
+                    #"by="client""#: 1, #"by="taken-over""#: 1,
+                ])
+            #expect(
+                metrics.nonzero("onward_errors_total") == [
+                    #"code="mismatching-upload-offset""#: 1, #"code="no-such-file""#: 1, #"code="not-found""#: 1,
+                ])
+            #expect(metrics["onward_http_received_bytes_total"] == 1000 + 2000 + 3000 + 3 + 1)
+            #expect(metrics["onward_uploads_created_total"] == 1)
+            #expect(metrics["onward_uploads_resumed_total"] == 3)
+            #expect(metrics["onward_uploads_taken_over_total"] == 1)
+            #expect(metrics["onward_uploads_completed_total"] == 1)
+            #expect(metrics["onward_uploads_expired_total"] == 0)
+            #expect(metrics.nonzero("onward_uploads") == [#"state="complete""#: 1])
+            #expect(metrics[#"onward_interim_responses_sent_total{tells="location"}"#] == 1)
+            let skipped = metrics.nonzero("onward_interim_responses_skipped_total")
+            #expect(skipped[#"reason="declined""#] == 1)
+            #expect(skipped[#"reason="no-completeness""#] == 1)
+            #expect(skipped[#"reason="refused""#] == 1)
+            #expect(metrics[#"onward_store_size_bytes{part="files"}"#] == 6000 + 3 + 1)
+            #expect(metrics[#"onward_store_size_bytes{part="uploads"}"#] == 0)
+            #expect(metrics[#"onward_store_size_bytes{part="catalogue"}"#] > 0)
+            #expect(metrics["onward_store_free_bytes"] > 0)
+            #expect(metrics["onward_store_capacity_bytes"] > metrics["onward_store_free_bytes"])
+            #expect(metrics["onward_offset_commit_duration_seconds_count"] >= 3)
+            #expect(metrics[#"onward_fsync_duration_seconds_count{of="content"}"#] >= 5)
+            #expect(metrics[#"onward_fsync_duration_seconds_count{of="publication"}"#] == 3)
+            #expect(metrics["onward_offset_commit_failures_total"] == 0)
+            #expect(metrics.nonzero("onward_fsync_failures_total").isEmpty)
+            #expect(metrics["onward_connections_limit"] == 1000)
+            #expect(metrics["onward_ready"] == 1)
+            #expect(metrics.nonzero("onward_build_info").count == 1)
+            let age = Double(time(nil)) - metrics["process_start_time_seconds"]
+            #expect(age > -5 && age < 3600)
+        }
+    }
+
+    @Test("Bytes of a download that was cut are those that the client's system took")
+    func cutDownload() throws {
+        try withServer { server in
+            let size = 32 << 20
+            try server.place(Payload.bytes(size), as: "big")
+            let reader = try RawConnection(port: server.port, receiveBuffer: 16 << 10)
+            try reader.send(.get("/files/big"))
+            while reader.received.count < 1_000_000 { _ = try reader.receiveMore(until: Deadline(.seconds(10))) }
+            reader.reset()
+            let metrics = try server.metrics { $0["onward_http_requests_interrupted_total{by=\"client\"}"] == 1 }
+            // The answers about the metrics count, too.
+            #expect(metrics["onward_http_sent_bytes_total"] >= 500_000)
+            #expect(metrics["onward_http_sent_bytes_total"] < Double(size))
+        }
+    }
+
+    @Test("LIM-19: an unfinished upload whose time is over is counted once, and its state forgotten")
+    func expired() throws {
+        try withServer("--max-age", "3s") { server in
+            _ = try server.begin(.v8, "/files/f", [1, 2, 3], length: 10)
+            let metrics = try server.metrics { $0["onward_uploads_expired_total"] > 0 }
+            #expect(metrics["onward_uploads_expired_total"] == 1)
+            #expect(metrics.nonzero("onward_uploads").isEmpty)
+            #expect(metrics[#"onward_store_size_bytes{part="uploads"}"#] == 0)
+        }
+    }
+
+    @Test("Content counts while its upload goes on, and open connections are told")
+    func running() throws {
+        try withServer { server in
+            let connection = try server.connect()
+            try connection.open(.creation(.v8, complete: true, .declared(40 << 20)))
+            try connection.send(Payload.bytes(20 << 20), within: .seconds(30))
+            let metrics = try server.metrics { $0["onward_http_received_bytes_total"] >= Double(8 << 20) }
+            #expect(metrics["onward_http_received_bytes_total"] <= Double(20 << 20))
+            #expect(metrics.nonzero("onward_uploads") == [#"state="receiving""#: 1])
+            #expect(metrics["onward_store_size_bytes{part=\"uploads\"}"] == Double(40 << 20))
+            _ = try server.metrics { $0["onward_connections"] == 2 }
+            connection.endSending()
+            let last = try server.metrics { $0.requests == 1 }
+            #expect(last["onward_http_received_bytes_total"] == Double(20 << 20))
+            _ = try server.metrics { $0["onward_connections"] == 1 }
+        }
+    }
+
+    @Test("With tokens they need the scope read, and no prefix but their own")
+    func tokens() throws {
+        let fixture = try TokenFixture(
+            """
+            all token-all-0123456789abcdef
+            watch token-watch-0123456789abcdef read prefix=/metrics/
+            reader token-reader-0123456789abcdef read prefix=/files/x/
+            writer token-writer-0123456789abcdef create
+            """)
+        func status(_ token: String?) throws -> Int {
+            try fixture.server.exchange(Request.get("/metrics").with(token: token)).status
+        }
+        #expect(try status(nil) == 401)
+        #expect(try status("token-all-0123456789abcdef") == 200)
+        #expect(try status("token-watch-0123456789abcdef") == 200)
+        #expect(try status("token-reader-0123456789abcdef") == 403)
+        #expect(try status("token-writer-0123456789abcdef") == 403)
+        let file = Request.get("/files/f").with(token: "token-watch-0123456789abcdef")
+        #expect(try fixture.server.exchange(file).status == 403)
+    }
+
+    @Test("--public-read lets everybody see them")
+    func publicRead() throws {
+        let fixture = try TokenFixture("all token-all-0123456789abcdef", "--public-read")
+        #expect(try fixture.server.exchange(.get("/metrics")).status == 200)
+    }
+
+    @Test("Without tokens they are for this machine alone, as everything else; GET and HEAD only")
+    func anonymous() throws {
+        try withServer { server in
+            #expect(try server.exchange(Request("GET", "/metrics", [("Host", "evil.example")])).status == 403)
+            #expect(try server.exchange(Request("GET", "/metrics", [("X-Forwarded-For", "10.0.0.1")])).status == 403)
+            let answer = try server.exchange(.get("/metrics"))
+            #expect(answer.value("Content-Type") == "text/plain; version=0.0.4; charset=utf-8")
+            #expect(answer.value("Cache-Control") == "no-store")
+            #expect(try server.exchange(Request("HEAD", "/metrics")).status == 200)
+            let post = try server.exchange(Request("POST", "/metrics", [], .bytes([])))
+            #expect(post.status == 405)
+            #expect(Set(post.list("Allow")) == ["get", "head"])
+        }
+    }
+
+    @Test("No name, no principal and no upload's secret is among them")
+    func secrets() throws {
+        let fixture = try TokenFixture("somebody token-all-0123456789abcdef")
+        func exchange(_ request: Request) throws -> Response {
+            try fixture.server.exchange(request.with(token: "token-all-0123456789abcdef"))
+        }
+        let creation = Request.creation(.v8, "PUT", "/files/secret-name", complete: false, .bytes([1]))
+        let location = try #require(try exchange(creation).location)
+        _ = try exchange(.get("/secret-name" + location))
+        let text = try exchange(.get("/metrics")).text
+        let secret = try #require(location.split(separator: "/").last)
+        for word in ["secret-name", "somebody", "token-all", String(secret), String(secret.prefix(8))] {
+            #expect(!text.contains(word))
+        }
+    }
+}

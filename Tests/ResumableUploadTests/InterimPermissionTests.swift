@@ -1,0 +1,54 @@
+import HTTPSemantics
+import ResumableUpload
+import Testing
+
+@Suite("Whether 104 may be sent, and why not")
+struct InterimPermissionTests {
+    private func permission(
+        _ fields: Fields, version: ProtocolVersion = .http11, announcesWithoutVersion: Bool = false,
+        withholding: InterimObstacle? = nil
+    ) -> InterimPermission {
+        UploadResponses(
+            answering: fields, version: version, announcesWithoutVersion: announcesWithoutVersion,
+            withholding: withholding
+        ).interim
+    }
+
+    @Test("INT-02 VER-01 VER-02: version of HTTP, version of the draft, and what the server was told")
+    func reasons() {
+        let named: Fields = ["Upload-Draft-Interop-Version": "8"]
+        #expect(permission(named) == .allowed)
+        #expect(permission([:]) == .withheld(.noVersion))
+        #expect(permission([:], announcesWithoutVersion: true) == .allowed)
+        for void in ["2", "99", "?1", "8, 8", ""] {
+            let fields: Fields = ["Upload-Draft-Interop-Version": void]
+            #expect(permission(fields) == .withheld(.unusableVersion), "\(void)")
+            #expect(permission(fields, announcesWithoutVersion: true) == .withheld(.unusableVersion), "\(void)")
+        }
+        #expect(permission(named, version: .http10) == .withheld(.oldHTTP))
+        #expect(permission(named, withholding: .declined) == .withheld(.declined))
+        #expect(permission([:], announcesWithoutVersion: true, withholding: .turnedOff) == .withheld(.turnedOff))
+        #expect(permission(named, version: .http10, withholding: .turnedOff) == .withheld(.oldHTTP))
+    }
+
+    @Test("Why a request gets no upload resource", arguments: Dialect.allCases)
+    func plain(dialect: Dialect) {
+        func decide(
+            _ isComplete: Bool?, _ fields: Fields = [:], announces: Bool = true
+        ) -> Creation.Decision {
+            Creation(dialect: dialect, isComplete: isComplete, framing: .length(10), fields: fields)
+                .decide(limits: UploadLimits(minSize: 11), announces: announces)
+        }
+        func reason(_ decision: Creation.Decision) -> Creation.PlainReason? {
+            if case .plain(_, let reason) = decision { reason } else { nil }
+        }
+        let name = dialect.completenessField(true).name
+        #expect(reason(decide(nil)) == .noCompleteness)
+        #expect(reason(decide(nil, Fields([(name, "true")]))) == .voidCompleteness)
+        #expect(reason(decide(true)) == .belowMinSize)
+        #expect(reason(decide(false)) == nil)
+        let unannounced = Creation(dialect: dialect, isComplete: true, framing: .length(10), fields: [:])
+            .decide(limits: UploadLimits(), announces: false)
+        #expect(reason(unannounced) == (dialect.finalLocationIsUploadResource ? nil : .unannounced))
+    }
+}

@@ -1,0 +1,96 @@
+import Testing
+import UploadStorage
+
+@testable import TransferServer
+
+@Suite("What a server counts")
+struct ServerCountsTests {
+    private func series(_ route: String, _ method: String, _ status: String) -> ServerCounts.RequestSeries {
+        .init(route: route, method: method, status: status)
+    }
+
+    @Test("Requests by route, method and status; what went unanswered has none")
+    func requests() {
+        var counts = ServerCounts()
+        counts.record(.testing())
+        counts.record(.testing())
+        counts.record(.testing("PUT", status: 201, received: 10))
+        counts.record(.testing("PUT", status: nil, received: 4, interruption: "client"))
+        #expect(counts.requests[series("/files", "GET", "200")] == 2)
+        #expect(counts.requests[series("/files", "PUT", "201")] == 1)
+        #expect(counts.requests[series("/files", "PUT", "none")] == 1)
+        #expect(counts.interruptions["client"] == 1)
+        #expect(counts.received == 14)
+    }
+
+    @Test("Whatever methods and codes come, the number of series is bounded")
+    func bounded() {
+        var counts = ServerCounts()
+        for number in 0..<5000 {
+            counts.record(.testing("M\(number)", status: 400, code: "code-\(number)"))
+            counts.record(.testing("GET", route: "/\(number)"))
+        }
+        #expect(counts.requests.counts.count <= 1001)
+        #expect(counts.requests[series("/files", "other", "400")] == 5000)
+        #expect(counts.errors.counts.count <= 201)
+        #expect(counts.errors.counts.values.reduce(0, +) == 5000)
+    }
+
+    @Test("A target's code that is no word counts for the others", arguments: ["", "Has Spaces", "a\"b", "ü"])
+    func foreignCodes(code: String) {
+        var counts = ServerCounts()
+        counts.record(.testing("PUT", status: 422, code: code))
+        #expect(counts.errors.counts == ["other": 1])
+    }
+
+    @Test("Content that was counted while its request went on is not counted again")
+    func counted() {
+        var counts = ServerCounts()
+        counts.add(received: 70)
+        counts.record(.testing("PUT", received: 100, countedReceived: 70))
+        #expect(counts.received == 100)
+    }
+
+    @Test("Creations, resumptions, completions and take-overs")
+    func uploads() {
+        var counts = ServerCounts()
+        counts.record(.testing("PUT", progress: UploadProgress(hasCreated: true)))
+        counts.record(.testing("PATCH", progress: UploadProgress(hasResumed: true, hasCompleted: true)))
+        counts.record(
+            .testing("PATCH", status: nil, interruption: "taken-over", progress: UploadProgress(hasResumed: true)))
+        #expect(counts.created == 1)
+        #expect(counts.resumed == 2)
+        #expect(counts.completed == 1)
+        #expect(counts.takenOver == 1)
+        #expect(counts.interruptions["taken-over"] == 1)
+    }
+
+    @Test("A request without 104 counts once by its reason, one with it by what was told")
+    func interim() {
+        var counts = ServerCounts()
+        counts.record(.testing())
+        counts.record(
+            .testing("PUT", explanation: UploadExplanation(course: .plain(.noCompleteness), permission: .allowed)))
+        counts.record(
+            .testing(
+                "PUT",
+                explanation: UploadExplanation(
+                    course: .creation(isPart: false), permission: .allowed, announcements: 1, offsets: 3)))
+        #expect(counts.skips["no-completeness"] == 1)
+        #expect(counts.skips.counts.values.reduce(0, +) == 1)
+        #expect(counts.announcements == 1)
+        #expect(counts.offsets == 3)
+    }
+
+    @Test("Steps to stable storage, in seconds, with those that failed")
+    func steps() {
+        var counts = ServerCounts()
+        counts.record(.content, nanoseconds: 2_000_000_000, isDone: true)
+        counts.record(.content, nanoseconds: 500_000_000, isDone: false)
+        counts.record(.offset, nanoseconds: 1_000_000, isDone: true)
+        #expect(counts.steps[.content]?.seconds.sum == 2.5)
+        #expect(counts.steps[.content]?.failures == 1)
+        #expect(counts.steps[.offset]?.seconds.count == 1)
+        #expect(counts.steps[.publication]?.seconds.count == 0)
+    }
+}

@@ -1,0 +1,84 @@
+import ResumableUpload
+import Testing
+
+@testable import TransferServer
+
+@Suite("Why there was no 104")
+struct UploadExplanationTests {
+    private typealias Explanation = UploadExplanation
+
+    @Test("What was decided is what is told")
+    func reasons() {
+        let cases: [(Explanation, String?, String)] = [
+            (Explanation(), "undecided", "no 104: the request ended before anything was decided"),
+            (Explanation(refusal: "missing-token"), "refused", "no 104: the request was refused (missing-token)"),
+            (
+                Explanation(course: .plain(.noCompleteness), permission: .withheld(.noVersion)), "no-completeness",
+                "no 104: the request has no Upload-Complete (version 3: Upload-Incomplete); not resumable"
+            ),
+            (
+                Explanation(course: .plain(.unannounced), permission: .withheld(.declined)), "declined",
+                "no 104: the request says Onward-Interim: off; not resumable: "
+                    + "nothing tells the client in time where its upload is"
+            ),
+            (
+                Explanation(course: .creation(isPart: true), permission: .withheld(.turnedOff)), "turned-off",
+                "no 104: the server runs with --interim off; resumable: the final response tells where the upload is"
+            ),
+            (
+                Explanation(course: .creation(isPart: false), permission: .allowed, unwritable: 1), "not-writable",
+                "no 104: the connection had no room: the client, or a proxy, does not read while it sends; "
+                    + "not resumable: nothing tells the client in time where its upload is"
+            ),
+            (
+                Explanation(course: .append, permission: .allowed, progressObstacle: .version(4)),
+                "no-progress-in-version", "no 104: interop version 4 knows no 104 for offsets"
+            ),
+            (
+                Explanation(course: .append, permission: .allowed, progressObstacle: .contentDigest), "content-digest",
+                "no 104: nothing is acknowledged before Content-Digest was compared"
+            ),
+            (
+                Explanation(course: .append, permission: .allowed, refusal: "mismatching-upload-offset"), "refused",
+                "no 104: the request was refused (mismatching-upload-offset)"
+            ),
+            (
+                Explanation(course: .append, permission: .allowed), "not-due",
+                "no 104: the content was over before an offset was due (every 8 MiB or second)"
+            ),
+            (
+                Explanation(course: .creation(isPart: false), permission: .allowed, announcements: 1, offsets: 1), nil,
+                "104 sent: the upload's URL and an offset"
+            ),
+            (Explanation(course: .append, permission: .allowed, offsets: 7), nil, "104 sent: 7 offsets"),
+            // A later refusal changes nothing about what went before it.
+            (
+                Explanation(
+                    course: .creation(isPart: true), permission: .allowed, announcements: 1, refusal: "digest-mismatch"),
+                nil, "104 sent: the upload's URL"
+            ),
+        ]
+        for (explanation, word, sentence) in cases {
+            #expect(explanation.skip?.word == word)
+            #expect(explanation.sentence == sentence)
+        }
+    }
+
+    @Test("Each reason has a word of its own that may be a label, and a sentence that may stand in a field")
+    func words() {
+        let withheld = InterimObstacle.allCases.map { InterimSkip.withheld($0) }
+        let plain = Creation.PlainReason.allCases.map { InterimSkip.plain($0) }
+        let all =
+            withheld + plain
+            + [
+                .refused("\"\u{7F}\r\nü"), .noProgressInVersion(3), .contentDigest, .notWritable, .notDue, .undecided,
+            ]
+        #expect(Set(all.map(\.word)).count == all.count)
+        #expect(Set(all.map(\.word)) == Set(InterimSkip.words))
+        #expect(Set(all.map(\.sentence)).count == all.count)
+        for skip in all {
+            #expect(skip.word.allSatisfy { $0.isASCII && ($0.isLowercase || $0 == "-") }, "\(skip)")
+            #expect(skip.sentence.unicodeScalars.allSatisfy { (0x20..<0x7F).contains($0.value) }, "\(skip)")
+        }
+    }
+}
