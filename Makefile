@@ -6,7 +6,7 @@ CLIENTFLAGS = --quiet --retries 2 --stall-timeout 2s --header 'Authorization: Be
 
 .PHONY: run test demo conformance conformance-client build build-packages test-packages format lint requirements \
         test-thread test-address soak test-power-loss fuzz bench-upload bench-takeover bench-commits \
-        bench-client bench-memory doc help clean
+        bench-client bench-memory test-deployment doc help clean
 
 run: build-packages ## build in release mode and serve on 127.0.0.1:8080, data in ./onward-data
 	$(SWIFT) build -c release --product onward
@@ -32,6 +32,10 @@ test-address: test-packages ## the tests under AddressSanitizer
 	$(SWIFT) build --build-tests --sanitize address --scratch-path .build/address
 	ASAN_OPTIONS="detect_leaks=0" \
 	  SWIFT=$(SWIFT) scripts/run-tests --sanitize address --scratch-path .build/address $(TESTFLAGS)
+
+test-deployment: watch-packages ## metrics and alert rules, judged by Prometheus' own tool
+	$(SWIFT) build --build-tests
+	ONWARD_DEPLOYMENT=1 SWIFT=$(SWIFT) scripts/run-tests --filter PromtoolTests
 
 soak: test-packages ## ten minutes of everything at once with 200 clients
 	$(SWIFT) build --build-tests
@@ -98,6 +102,9 @@ build-packages:
 
 test-packages:
 	@scripts/system-packages test
+
+watch-packages:
+	@scripts/system-packages watch
 
 clean:
 	rm -rf .build

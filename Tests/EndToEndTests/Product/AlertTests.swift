@@ -1,0 +1,40 @@
+import FoundationEssentials
+import Testing
+
+/// The alert rules and the table of metrics in the README name what the server tells, and nothing else.
+@Suite("Alert rules", .timeLimit(.minutes(15)), .blocking)
+struct AlertTests {
+    private static let suffixes = ["_bucket", "_sum", "_count"]
+
+    /// Words that are names of our metrics, without what a histogram's samples have behind them.
+    private func names(in text: String) -> Set<String> {
+        let words = text.split { !($0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_")) }.map(String.init)
+        return Set(
+            words.filter { $0.hasPrefix("onward_") }.map { word in
+                Self.suffixes.first { word.hasSuffix($0) }.map { String(word.dropLast($0.count)) } ?? word
+            })
+    }
+
+    private func families(_ text: String) -> Set<String> {
+        Set(
+            text.split(separator: "\n").filter { $0.hasPrefix("# TYPE onward_") }
+                .map { String($0.split(separator: " ")[2]) })
+    }
+
+    private func content(_ path: String) throws -> String {
+        String(decoding: try #require(FileManager.default.contents(atPath: path)), as: UTF8.self)
+    }
+
+    @Test("Every metric in alerts.yml and in the README is one that the server tells, and the README has them all")
+    func names() throws {
+        try withServer { server in
+            let known = families(try server.exchange(.get("/metrics")).text)
+            #expect(known.count > 25)
+            let alerts = names(in: try content(OperatorFiles.directory + "/alerts.yml"))
+            #expect(!alerts.isEmpty)
+            #expect(alerts.isSubset(of: known), "unknown: \(alerts.subtracting(known))")
+            let readme = names(in: try content(OperatorFiles.directory + "/../README.md"))
+            #expect(readme == known, "unknown or missing: \(readme.symmetricDifference(known))")
+        }
+    }
+}

@@ -1,0 +1,40 @@
+import FoundationEssentials
+import Testing
+
+/// What Prometheus' own tool says of our metrics and alert rules. `make test-deployment` installs it.
+@Suite(
+    "Prometheus' tool", .enabled(if: ProcessInfo.processInfo.environment["ONWARD_DEPLOYMENT"] == "1"),
+    .timeLimit(.minutes(15)), .blocking)
+struct PromtoolTests {
+    /// Runs it with what a file holds as its standard input.
+    private func promtool(_ arguments: String, input: String = "/dev/null") throws {
+        let command = "exec promtool \(arguments) < '\(input)' >&2"
+        let process = try ChildProcess("/bin/sh", ["-c", command])
+        let ending = try process.awaitEnding(within: .seconds(60))
+        #expect(ending == .exited(0), "promtool \(arguments): \(process.errorOutput)")
+    }
+
+    @Test("It finds nothing to complain about in /metrics, of a new server and of one that has worked")
+    func metrics() throws {
+        try withServer { server in
+            let file = server.directory.path + "/metrics"
+            func check() throws {
+                let text = try server.exchange(.get("/metrics")).body
+                #expect(FileManager.default.createFile(atPath: file, contents: Data(text)))
+                try promtool("check metrics", input: file)
+            }
+            try check()
+            let location = try server.begin(.v8, "/files/f", [1, 2])
+            #expect(try server.exchange(.append(.v8, location, at: 9, complete: true, .bytes([1]))).status == 409)
+            #expect(try server.exchange(.append(.v8, location, at: 2, complete: true, .bytes([1]))).status == 201)
+            _ = try server.metrics { $0.requests == 3 }
+            try check()
+        }
+    }
+
+    @Test("It understands the alert rules, and they fire when they should", arguments: ["check", "test"])
+    func alerts(command: String) throws {
+        let file = command == "check" ? "alerts.yml" : "alerts-test.yml"
+        try promtool("\(command) rules '\(OperatorFiles.directory)/\(file)'")
+    }
+}
