@@ -66,44 +66,6 @@ public struct Authority: Sendable, Hashable {
                 && !parts[1].isEmpty
                 && parts[1].allSatisfy { $0.isUnreserved || $0.isSubDelimiter || $0 == 0x3A }
         }
-        return isIPv6(address)
-    }
-
-    private static func isIPv6(_ address: ArraySlice<UInt8>) -> Bool {
-        var pieces = address.split(separator: 0x3A, omittingEmptySubsequences: false)
-        guard pieces.count >= 3 else { return false }
-        // "::" at an end yields two empty pieces there; one of them stands for the gap.
-        if pieces[0].isEmpty {
-            guard pieces[1].isEmpty else { return false }
-            pieces.removeFirst()
-        }
-        if pieces[pieces.count - 1].isEmpty {
-            guard pieces.count == 1 || pieces[pieces.count - 2].isEmpty else { return false }
-            if pieces.count > 1 { pieces.removeLast() }
-        }
-        var groups = 0
-        var gaps = 0
-        for (index, piece) in pieces.enumerated() {
-            if piece.isEmpty {
-                gaps += 1
-            } else if index == pieces.count - 1 && piece.contains(0x2E) {
-                guard isIPv4(piece) else { return false }
-                groups += 2
-            } else {
-                guard piece.count <= 4, piece.allSatisfy({ $0.hexDigitValue != nil }) else { return false }
-                groups += 1
-            }
-        }
-        return gaps == 0 ? groups == 8 : gaps == 1 && groups <= 7
-    }
-
-    private static func isIPv4(_ address: ArraySlice<UInt8>) -> Bool {
-        let octets = address.split(separator: 0x2E, omittingEmptySubsequences: false)
-        return octets.count == 4
-            && octets.allSatisfy { octet in
-                (1...3).contains(octet.count) && octet.allSatisfy(\.isDigit)
-                    && !(octet.count > 1 && octet.first == 0x30)
-                    && octet.reduce(0) { $0 * 10 + Int($1 - 0x30) } <= 255
-            }
+        return IPAddress(v6: address) != nil
     }
 }

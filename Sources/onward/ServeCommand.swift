@@ -83,17 +83,18 @@ enum ServeCommand {
         var text = "onward serves \(settings.root)"
         for case .tcp(let host, let port) in server.addresses.prefix(1) {
             let name = ["0.0.0.0", "::"].contains(host) ? "localhost" : host.contains(":") ? "[\(host)]" : host
-            let url = "\(scheme)://\(name):\(port)/files/big.bin"
+            let base = settings.server.publicBase?.description ?? "\(scheme)://\(name):\(port)"
+            let url = base + "/files/big.bin"
             text += """
-                 at \(scheme)://\(name):\(port)/
+                 at \(base)/
 
                 Upload a file, resumable:
                   curl -v\(token) -T big.bin -H 'Upload-Complete: ?1' -H 'Upload-Draft-Interop-Version: 8' \(url)
                 The first response, 104, names the upload's own URL. After a cut ask it for the offset:
-                  curl -I\(token) \(scheme)://\(name):\(port)/uploads/…
+                  curl -I\(token) \(base)/uploads/…
                 and send the rest from there:
                   tail -c +$((OFFSET + 1)) big.bin | curl\(token) -X PATCH -T - -H 'Upload-Offset: OFFSET' \\
-                    -H 'Upload-Complete: ?1' -H 'Content-Type: application/partial-upload' \(scheme)://\(name):\(port)/uploads/…
+                    -H 'Upload-Complete: ?1' -H 'Content-Type: application/partial-upload' \(base)/uploads/…
                 Download it, and go on after a cut:
                   curl\(token) -C - -O \(url)
                 """

@@ -1,3 +1,4 @@
+import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 import TransferServer
@@ -47,6 +48,36 @@ struct ServeSettings {
             settings, value throws(OptionError) in settings.keyFile = try fileName(value)
         },
 
+        // Behind a proxy
+        CommandOption(
+            "public-url", "URL", group: proxies,
+            "what clients know the server's root by, such as\nhttps://files.example/inbox; Location begins with it"
+        ) { settings, value throws(OptionError) in
+            guard let base = PublicBase(url: value) else {
+                throw OptionError(
+                    "'\(value)' is not a URL such as https://files.example or https://files.example/inbox")
+            }
+            settings.server.publicBase = base
+        },
+        CommandOption(
+            "trust-proxy", "CIDR", group: proxies, repeatable: true,
+            "whose Forwarded and X-Forwarded-… count, such as 10.0.0.0/8 or\nfd00::/8; repeatable (this machine and Unix sockets always)"
+        ) { settings, value throws(OptionError) in
+            guard let block = AddressBlock(parsing: value) else {
+                throw OptionError(
+                    "'\(value)' is neither an address nor a block such as 10.0.0.0/8, with no bits set behind its prefix"
+                )
+            }
+            settings.server.trustedProxies.append(block)
+        },
+        CommandOption(
+            "interim", "on|off", group: proxies,
+            "whether 104 is sent; off for proxies that break on it, which\ncan also send Onward-Interim: off with each request (on)"
+        ) { settings, value throws(OptionError) in
+            guard value == "on" || value == "off" else { throw OptionError("'\(value)' is neither on nor off") }
+            settings.server.sendsInterimResponses = value == "on"
+        },
+
         // Protocol
         CommandOption(
             flag: "announce-without-version", group: "Protocol",
@@ -57,18 +88,6 @@ struct ServeSettings {
             flag: "require-length", group: "Protocol",
             "refuse chunked content that would complete an upload of\nunknown length (411): some proxies make a cut look like the end"
         ) { $0.server.requiresLength = true },
-
-        // Behind a proxy
-        CommandOption(
-            "interim", "on|off", group: "Behind a proxy",
-            "off: send no interim response (104), for proxies that break on\nit; a request with Onward-Interim: off gets none either way (on)"
-        ) { settings, value throws(OptionError) in
-            switch value {
-            case "on": settings.server.sendsInterimResponses = true
-            case "off": settings.server.sendsInterimResponses = false
-            default: throw OptionError("'\(value)' is neither on nor off")
-            }
-        },
 
         // Limits
         size("max-size", "largest representation", \.server.limits.maxSize),
@@ -209,6 +228,7 @@ struct ServeSettings {
         try require(limits.minSize, "min-size", atMost: store.quotaPerPrincipal, "quota")
     }
 
+    private static let proxies = "Behind a proxy"
     private static let limits = "Limits (off where no default is named)"
 
     private static func size(

@@ -11,9 +11,6 @@ struct AnonymousAuthorizer: Authorizer {
     let allowedOrigins: [String]
 
     static let localHosts: Set<String> = ["localhost", "127.0.0.1", "[::1]"]
-    static let forwardingFields = [
-        "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via",
-    ]
 
     func identify(_ head: RequestHead, target: RequestTarget) throws(AuthorizationRefusal) -> Identity {
         guard !allowsAnonymous else { return .anonymous }
@@ -26,7 +23,8 @@ struct AnonymousAuthorizer: Authorizer {
                     code: "foreign-host", detail: "Without --allow-anonymous this server answers only for localhost.")
             }
         }
-        if Self.forwardingFields.contains(where: fields.contains) {
+        // Who sent them is no matter: that a proxy is trusted to tell the truth lets nobody in.
+        if fields.contains(where: { TrustedProxies.isForwardingField($0.name) }) {
             throw .forbidden(
                 code: "forwarded-request",
                 detail: "Without --allow-anonymous this server takes no requests from a proxy.")

@@ -51,7 +51,7 @@ final class ConnectionEntry: Sendable {
     }
 
     let output: SocketOutput
-    /// The client's address, or that of the proxy that it came through; `nil` on a Unix socket.
+    /// The address at the other end, perhaps a proxy's; `nil` on a Unix socket.
     let peer: String?
     /// What it was opened with lives as long as it does, whatever new connections get; `nil` without TLS.
     let credentials: ServerCredentials?

@@ -6,6 +6,8 @@ import TLS
 
 /// What the daemon asks of the server above it.
 protocol RequestService: Sendable {
+    /// Where a request comes from whose connection is `peer`'s (`nil`: a Unix socket).
+    func origin(of fields: Fields, peer: String?) -> RequestOrigin
     /// A request's head is complete.
     func begin(_ request: IncomingRequest) -> RequestStanding
     /// A request ended, however it did.
@@ -187,9 +189,12 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         guard let target = RequestTarget(parsing: state.rawTarget) else {
             return refuse(ProblemDetails.malformedTarget, state, on: connection)
         }
+        // Of a head that can be believed alone.
+        let origin = service.origin(of: requestFields, peer: connection.entry.peer)
+        state.origin = origin
         let request = IncomingRequest(
-            id: state.id, head: head, framing: framing, target: target, connection: connection.entry,
-            interim: connection.interimChannel(version: head.version), account: state.account)
+            id: state.id, head: head, framing: framing, target: target, origin: origin, connection: connection.entry,
+            interim: connection.interimChannel(version: head.version, base: origin.base), account: state.account)
         let standing = service.begin(request)
         let served = standing.served
         state.responseFields = standing.fields

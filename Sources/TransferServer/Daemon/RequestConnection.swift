@@ -78,8 +78,8 @@ struct RequestConnection {
     }
 
     /// Interim responses for a client of `version`; HTTP/1.0 knows none (RFC 9110 section 15.2).
-    func interimChannel(version: ProtocolVersion) -> InterimChannel {
-        InterimChannel(output: version >= .http11 ? output : nil)
+    func interimChannel(version: ProtocolVersion, base: PublicBase) -> InterimChannel {
+        InterimChannel(output: version >= .http11 ? output : nil, base: base)
     }
 
     func queue(_ response: OutgoingResponse, status: Status) -> Bool {

@@ -26,6 +26,8 @@ final class RequestState {
     var stage: Stage = .begun
     var head: RequestHead?
     var exchange: (any Exchange)?
+    /// Where it comes from; `nil` until its head is complete.
+    var origin: RequestOrigin?
     /// Fields that go with every response to this request.
     var responseFields = Fields()
     /// Who asks, where the server knows.
@@ -71,6 +73,7 @@ final class RequestState {
         {
             reply.fields.set(ServerFieldName.explain, value)
         }
+        if let base = origin?.base { reply.fields = base.rebased(reply.fields) }
         for field in responseFields { reply.fields.append(field.name, field.value) }
         // By our clock, which libmicrohttpd's may be behind: a Last-Modified of now must not be later (RFC 9110 section
         // 8.8.2.1).
@@ -83,9 +86,10 @@ final class RequestState {
             id: id, method: head?.method.rawValue ?? "-", target: rawTarget, status: isAnswered ? status : nil,
             code: code, received: received, sent: sent(end, on: connection),
             nanoseconds: SystemClock.monotonicNanoseconds() - startedAt,
-            interruption: end == .interrupted ? connection.ending?.rawValue ?? "client" : nil, peer: connection.peer,
-            principal: principal, route: account.route, upload: account.upload?.description, offset: account.offset,
-            progress: account.progress, explanation: account.explanation, countedReceived: account.countedReceived)
+            interruption: end == .interrupted ? connection.ending?.rawValue ?? "client" : nil,
+            origin: origin ?? RequestOrigin(client: connection.peer), principal: principal, route: account.route,
+            upload: account.upload?.description, offset: account.offset, progress: account.progress,
+            explanation: account.explanation, countedReceived: account.countedReceived)
     }
 
     /// Bytes of content that went out. Of a response that was interrupted it is what the client's system took.
@@ -111,7 +115,7 @@ struct RequestSummary: Sendable {
     let nanoseconds: Int64
     /// Who ended the request before its end; `nil`: nobody.
     let interruption: String?
-    let peer: String?
+    let origin: RequestOrigin
     let principal: String?
     let route: String
     /// A hash of the upload's name.

@@ -16,7 +16,8 @@ struct FileListing {
     }
 
     func response(to request: TargetRequest, directory: [String]) throws(StoreError) -> FinalResponse {
-        let base = request.target.path.hasSuffix("/") ? request.target.path : request.target.path + "/"
+        let path = request.target.path.hasSuffix("/") ? request.target.path : request.target.path + "/"
+        let base = request.base.reference(to: path)
         guard let directory = PublishedName.Directory(segments: directory) else { throw .notFound }
         let entries = try store.list(directory).compactMap { entry -> Entry? in
             guard let path = try? PathSegments(segments: [entry.name]).percentEncoded.dropFirst() else { return nil }

@@ -35,8 +35,10 @@ final class ServerLog: Sendable {
             target: LoggedTarget(summary.target).text, status: summary.status?.rawValue, code: summary.code,
             received: summary.received, sent: summary.sent, milliseconds: Double(summary.nanoseconds / 1000) / 1000,
             end: summary.interruption == nil ? "answered" : "interrupted", by: summary.interruption,
-            peer: summary.peer, principal: summary.principal, upload: summary.upload, offset: summary.offset,
-            interim: summary.explanation.map { $0.announcements + $0.offsets }, no104: summary.explanation?.skip?.word)
+            peer: summary.origin.client, proxy: summary.origin.proxy, scheme: summary.origin.scheme,
+            host: summary.origin.host?.serialized.printable(300), principal: summary.principal, upload: summary.upload,
+            offset: summary.offset, interim: summary.explanation.map { $0.announcements + $0.offsets },
+            no104: summary.explanation?.skip?.word)
         switch format {
         case .json: write(json: line)
         case .text:
@@ -45,6 +47,7 @@ final class ServerLog: Sendable {
             write(
                 text: "\(line.time) \(line.request) \(line.method) \(line.target) \(status)\(code) in=\(line.received)"
                     + " out=\(line.sent) ms=\(line.milliseconds)\(Self.uploadText(line))\(line.peer.map { " peer=" + $0 } ?? "")"
+                    + (line.proxy.map { " proxy=" + $0 } ?? "")
                     + (line.principal.map { $0 == Identity.anonymous.principal ? "" : " principal=" + $0 } ?? "")
                     + (line.by.map { " by=\($0) interrupted" } ?? ""))
         }
@@ -90,7 +93,7 @@ private struct RequestLine: Encodable {
     let received, sent: Int64
     let milliseconds: Double
     let end: String
-    let by, peer, principal: String?
+    let by, peer, proxy, scheme, host, principal: String?
     /// A hash of the upload's name, and what of it is durable.
     let upload: String?
     let offset: Int64?

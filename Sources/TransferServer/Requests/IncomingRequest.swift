@@ -6,6 +6,7 @@ struct IncomingRequest {
     let head: RequestHead
     let framing: MessageFraming
     let target: RequestTarget
+    let origin: RequestOrigin
     let connection: ConnectionEntry
     let interim: InterimChannel
     let account: RequestAccount

@@ -6,6 +6,8 @@ import SystemCalls
 struct InterimChannel: Sendable {
     /// `nil` where the client does not know interim responses (HTTP/1.0) or they are turned off.
     let output: ConnectionOutput?
+    /// What stands before the server's paths where the client sees them.
+    let base: PublicBase
 
     /// Whether interim responses can be sent at all.
     var isOpen: Bool { output != nil }
@@ -15,7 +17,8 @@ struct InterimChannel: Sendable {
     /// An interim response is advice: a client that does not read it misses it (RFC 9110 section 15.2).
     func send(_ head: ResponseHead, patience: Int32) -> SocketOutput.Outcome {
         guard let output else { return .notWritable }
-        return output.send(head.serialized(), patience: patience)
+        let told = ResponseHead(status: head.status, fields: base.rebased(head.fields))
+        return output.send(told.serialized(), patience: patience)
     }
 }
 

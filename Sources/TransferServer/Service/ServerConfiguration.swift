@@ -1,3 +1,4 @@
+import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 import TLS
@@ -8,14 +9,18 @@ public struct ServerConfiguration: Sendable {
     public var listeners: [SocketAddress]
     /// With which the TCP addresses speak TLS; `nil`: they do not. Unix sockets never do.
     public var credentials: ServerCredentials?
+    /// What stands before the server's paths where clients see them; `nil`: what a trusted proxy says of each request.
+    public var publicBase: PublicBase?
+    /// Proxies whose word counts about where requests come from, beside those on this machine.
+    public var trustedProxies: [AddressBlock]
+    /// Whether 104 is sent to clients that understand it. Some proxies take it for the final response.
+    public var sendsInterimResponses: Bool
     /// Connections served at once by each listener; more are closed.
     public var maximumConnections: Int
     /// Limits announced and enforced for every upload; `maxAge` is an upload's life in seconds.
     public var limits: UploadLimits
     /// Announce upload resources to clients that name no version, as the published protocol will have it.
     public var announcesWithoutVersion: Bool
-    /// Send interim responses (104) of the upload protocol at all.
-    public var sendsInterimResponses = true
     /// Refuse chunked content that would complete a representation of unknown length: some proxies end a body that was cut
     /// as if it were whole.
     public var requiresLength: Bool
@@ -45,6 +50,7 @@ public struct ServerConfiguration: Sendable {
 
     public init(
         listeners: [SocketAddress] = [.tcp(host: "127.0.0.1", port: 8080)], credentials: ServerCredentials? = nil,
+        publicBase: PublicBase? = nil, trustedProxies: [AddressBlock] = [], sendsInterimResponses: Bool = true,
         maximumConnections: Int = 1000,
         limits: UploadLimits = UploadLimits(maxAge: 604_800), announcesWithoutVersion: Bool = false,
         requiresLength: Bool = false, minimumRate: Int64? = nil, headerTimeout: Int = 30, idleTimeout: Int = 60,
@@ -54,6 +60,9 @@ public struct ServerConfiguration: Sendable {
     ) {
         self.listeners = listeners
         self.credentials = credentials
+        self.publicBase = publicBase
+        self.trustedProxies = trustedProxies
+        self.sendsInterimResponses = sendsInterimResponses
         self.maximumConnections = maximumConnections
         self.limits = limits
         self.announcesWithoutVersion = announcesWithoutVersion

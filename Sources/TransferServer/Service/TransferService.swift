@@ -14,6 +14,7 @@ final class TransferService: RequestService {
     let metrics = ServerMetrics()
     private let authorizer: any Authorizer
     let crossOrigin: CrossOrigin
+    private let trustedProxies: TrustedProxies
     let digests = FileDigests()
     private let draining = Atomic<Bool>(false)
     /// Connections that were refused since that was last logged, in monotonic nanoseconds.
@@ -33,6 +34,7 @@ final class TransferService: RequestService {
             ?? AnonymousAuthorizer(
                 allowsAnonymous: configuration.allowsAnonymous, allowedOrigins: configuration.corsOrigins)
         crossOrigin = CrossOrigin(origins: configuration.corsOrigins)
+        trustedProxies = TrustedProxies(configuration.trustedProxies)
     }
 
     func beginDraining() { draining.store(true, ordering: .relaxed) }
@@ -62,6 +64,12 @@ final class TransferService: RequestService {
     /// Logs what the operator has to know of.
     func report(_ error: StoreError, request: RequestID) {
         if error.concernsOperator { log.error("\(error)", request: request) }
+    }
+
+    func origin(of fields: Fields, peer: String?) -> RequestOrigin {
+        var origin = trustedProxies.origin(of: fields, peer: peer)
+        if let base = configuration.publicBase { origin.base = base }
+        return origin
     }
 
     func begin(_ request: IncomingRequest) -> RequestStanding {
@@ -167,6 +175,7 @@ final class TransferService: RequestService {
             announcesWithoutVersion: configuration.announcesWithoutVersion, withholding: withholding(request.fields))
     }
 
+    /// Why a proxy that breaks on interim responses, its client or this server wants none.
     private func withholding(_ request: Fields) -> InterimObstacle? {
         if !configuration.sendsInterimResponses { return .turnedOff }
         return request.values(ServerFieldName.interim).contains { $0.lowercased() == "off" } ? .declined : nil

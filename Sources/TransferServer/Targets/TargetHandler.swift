@@ -86,6 +86,9 @@ public struct TargetRequest: Sendable {
     public let method: Method
     public let principal: String
     public let fields: Fields
+    /// What stands before the server's paths where the client sees them. It is put before those in `Location` and
+    /// `Content-Location` by the server.
+    public let base: PublicBase
 }
 
 /// A handler's answer to such a request.

@@ -39,7 +39,8 @@ struct TargetEndpoint {
         if let refusal = refusal(Operation(request.method)) { return Served(refusal) }
         guard handler.methods(of: target).contains(request.method) else { return Served(methodNotAllowed) }
         let wanted = TargetRequest(
-            target: target, method: request.method, principal: principal, fields: request.fields)
+            target: target, method: request.method, principal: principal, fields: request.fields,
+            base: request.origin.base)
         let service = service
         let handler = handler
         let connection = request.connection
@@ -151,10 +152,11 @@ struct TargetEndpoint {
     }
 
     /// The fields that the target gets with the whole representation, kept for the upload's life: all but those that
-    /// concern this message or connection alone, and credentials, which are never stored.
+    /// concern this message, its way or its connection alone, and credentials, which are never stored.
     private var savedFields: Fields {
         var saved = Fields()
-        for field in request.fields where !Self.unsavedFields.contains(field.name.lowercased()) {
+        for field in request.fields
+        where !Self.unsavedFields.contains(field.name.lowercased()) && !TrustedProxies.isForwardingField(field.name) {
             saved.append(field.name, field.value)
         }
         return saved
@@ -163,7 +165,8 @@ struct TargetEndpoint {
     private static let unsavedFields = Set(
         (UploadFieldName.requestFields + ServerFieldName.requestFields + [
             "Connection", "Keep-Alive", "Proxy-Connection", "TE", "Trailer", "Transfer-Encoding", "Upgrade",
-            "Content-Length", "Content-Digest", "Expect", "Host", "Authorization", "Proxy-Authorization", "Cookie",
+            "Content-Length", "Content-Digest", "Expect", "Host", "Onward-Interim", "Authorization",
+            "Proxy-Authorization", "Cookie",
         ]).map { $0.lowercased() })
 
     private var wantedDigests: Set<DigestAlgorithm> {

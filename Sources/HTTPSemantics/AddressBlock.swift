@@ -1,0 +1,45 @@
+/// A block of IP addresses in the notation of CIDR (RFC 4632 §3.1, RFC 4291 §2.3).
+public struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
+    /// The first address; all bits behind the prefix are zero.
+    public let address: IPAddress
+    /// Bits of the prefix in the IPv6 form, 0…128.
+    private let length: UInt64
+
+    /// Parses `10.0.0.0/8`, `fd00::/8`, or one address. Nil when it is none, or bits behind the prefix are set: then
+    /// the address or the length is not what was meant.
+    public init?(parsing text: String) {
+        let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let address = IPAddress(parsing: String(parts[0])) else { return nil }
+        // A mapped address, however it is written, is an IPv4 one; its prefix counts as it was written.
+        let isDotted = !parts[0].contains(":")
+        var length: UInt64 = 128
+        if parts.count == 2 {
+            guard (1...3).contains(parts[1].utf8.count), parts[1].utf8.allSatisfy(\.isDigit),
+                let bits = UInt64(parts[1]), bits <= (isDotted ? 32 : 128)
+            else { return nil }
+            length = isDotted ? bits + 96 : bits
+        }
+        self.init(address, length)
+        guard self.address == address else { return nil }
+    }
+
+    private init(_ address: IPAddress, _ length: UInt64) {
+        self.length = length
+        let (high, low) = Self.mask(length)
+        self.address = IPAddress(high: address.high & high, low: address.low & low)
+    }
+
+    /// The addresses of the machine itself: 127.0.0.0/8 and ::1.
+    public static let loopback = [
+        AddressBlock(IPAddress(v4: 0x7F00_0000), 104), AddressBlock(IPAddress(high: 0, low: 1), 128),
+    ]
+
+    public func contains(_ other: IPAddress) -> Bool { AddressBlock(other, length).address == address }
+
+    public var description: String { "\(address)/\(address.isIPv4 && length >= 96 ? length - 96 : length)" }
+
+    private static func mask(_ length: UInt64) -> (high: UInt64, low: UInt64) {
+        // Shifting by all bits or more gives zero.
+        (length >= 64 ? .max : ~(.max >> length), length <= 64 ? 0 : ~(.max >> (length - 64)))
+    }
+}

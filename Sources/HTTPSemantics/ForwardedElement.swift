@@ -1,0 +1,54 @@
+/// What one proxy says about the request that it passes on: `forwarded-element` of RFC 7239 §4.
+public struct ForwardedElement: Sendable, Hashable {
+    /// Who the proxy got the request from (`for`); nil where it does not say.
+    public let client: ForwardedNode?
+    /// The `Host` that it was sent (`host`).
+    public let host: Authority?
+    /// The scheme that it was asked by (`proto`), in lower case: `http` or `https`.
+    public let scheme: String?
+
+    public init(client: ForwardedNode? = nil, host: Authority? = nil, scheme: String? = nil) {
+        self.client = client
+        self.host = host
+        self.scheme = scheme
+    }
+
+    /// Parses one line of `Forwarded`, the proxy next to us last. Nil when it is malformed: a parameter that occurs twice
+    /// and a value that its parameter cannot have make it so, too. White space around ";" is skipped.
+    public static func elements(parsing line: String) -> [ForwardedElement]? {
+        var scanner = FieldValueScanner(line)
+        return scanner.list { scanner in
+            var pairs: [(name: String, value: String)] = []
+            if scanner.next != 0x3B {
+                guard let first = scanner.parameter() else { return nil }
+                pairs.append(first)
+            }
+            guard let more = scanner.parameters() else { return nil }
+            return ForwardedElement(pairs + more)
+        }
+    }
+
+    private init?(_ pairs: [(name: String, value: String)]) {
+        guard Set(pairs.map(\.name)).count == pairs.count else { return nil }
+        var client: ForwardedNode?
+        var host: Authority?
+        var scheme: String?
+        for (name, value) in pairs {
+            switch name {
+            case "for":
+                client = ForwardedNode(parsing: value)
+                guard client != nil else { return nil }
+            case "by":
+                guard ForwardedNode(parsing: value) != nil else { return nil }
+            case "host":
+                host = Authority(parsing: value)
+                guard host != nil else { return nil }
+            case "proto":
+                scheme = value.asciiLowercased
+                guard scheme == "http" || scheme == "https" else { return nil }
+            default: break
+            }
+        }
+        self.init(client: client, host: host, scheme: scheme)
+    }
+}

@@ -1,0 +1,114 @@
+import HTTPSemantics
+import Testing
+
+@testable import TransferServer
+
+@Suite("Trusted proxies")
+struct TrustedProxiesTests {
+    private let proxies = TrustedProxies(["10.0.0.0/8", "2001:db8::/32"].compactMap(AddressBlock.init(parsing:)))
+
+    private func origin(_ peer: String?, _ fields: Fields) -> RequestOrigin { proxies.origin(of: fields, peer: peer) }
+
+    private static let claims: Fields = [
+        "Forwarded": "for=198.51.100.1;host=evil.example;proto=https", "X-Forwarded-For": "198.51.100.1",
+        "X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https", "X-Forwarded-Prefix": "/evil",
+    ]
+
+    @Test(
+        "What a stranger claims counts for nothing",
+        arguments: ["203.0.113.9", "11.0.0.1", "2001:db9::1", "fe80::1%eth0", "x"])
+    func stranger(peer: String) {
+        #expect(origin(peer, Self.claims) == RequestOrigin(client: peer))
+    }
+
+    @Test(
+        "What a proxy says counts: by address, on this machine, behind a Unix socket, mapped to IPv6",
+        arguments: ["10.1.2.3", "2001:db8::7", "127.0.0.1", "::1", "::ffff:10.1.2.3", nil])
+    func trusted(peer: String?) {
+        let origin = origin(peer, Self.claims)
+        #expect(origin.client == "198.51.100.1")
+        #expect(origin.proxy == peer ?? "unix")
+        #expect(origin.scheme == "https")
+        #expect(origin.host?.serialized == "evil.example")
+        #expect(origin.base.description == "/evil")
+    }
+
+    @Test("Without claims it is the peer; it is no proxy then")
+    func silent() {
+        #expect(origin("127.0.0.1", [:]) == RequestOrigin(client: "127.0.0.1"))
+        #expect(origin(nil, [:]) == RequestOrigin(client: nil))
+    }
+
+    @Test(
+        "The chain counts from its end, as far as its addresses are trusted",
+        arguments: [
+            ("1.1.1.1, 198.51.100.1", "198.51.100.1"), ("1.1.1.1, 198.51.100.1, 10.0.0.5", "198.51.100.1"),
+            ("1.1.1.1, 198.51.100.1, 2001:db8::1, 127.0.0.1", "198.51.100.1"), ("10.0.0.4, 10.0.0.5", "10.0.0.4"),
+            ("1.1.1.1, unknown", "unknown"), ("1.1.1.1, evil, 10.0.0.5", "10.0.0.5"),
+        ])
+    func chain(value: String, client: String) {
+        #expect(origin("10.0.0.1", ["X-Forwarded-For": value]).client == client)
+        let lines = Fields(value.split(separator: ",").map { ("X-Forwarded-For", String($0)) })
+        #expect(origin("10.0.0.1", lines).client == client, "in lines of their own")
+        let standard = value.split(separator: ",").map { part in
+            let node = part.drop { $0 == " " }
+            return node.contains(":") ? "for=\"[\(node)]\"" : "for=\(node)"
+        }
+        #expect(origin("10.0.0.1", Fields(standard.map { ("Forwarded", $0) })).client == client, "Forwarded")
+    }
+
+    @Test("What the client's own proxy wrote into a chain is not what it asked us by")
+    func schemeOfTheLastHop() {
+        let line = "for=1.1.1.1;host=evil.example;proto=http, for=198.51.100.1;host=files.example;proto=https"
+        let origin = origin("10.0.0.1", ["Forwarded": line])
+        #expect(origin.host?.serialized == "files.example" && origin.scheme == "https")
+    }
+
+    @Test("Where both forms name a client and not the same one, neither is believed: one of them is the client's own")
+    func contradiction() {
+        let fields: Fields = ["Forwarded": "for=1.1.1.1", "X-Forwarded-For": "198.51.100.1"]
+        #expect(origin("10.0.0.1", fields) == RequestOrigin(client: "10.0.0.1"))
+        let hosts: Fields = [
+            "Forwarded": "for=1.1.1.1;host=a.example;proto=http", "X-Forwarded-Host": "b.example",
+            "X-Forwarded-Proto": "https",
+        ]
+        #expect(origin("10.0.0.1", hosts).host == nil && origin("10.0.0.1", hosts).scheme == nil)
+    }
+
+    @Test("A field that may have one line and has two, or is malformed, counts as absent")
+    func doubtful() {
+        for name in ["X-Forwarded-Prefix", "X-Forwarded-Host", "X-Forwarded-Proto"] {
+            let value = ["X-Forwarded-Prefix": "/a", "X-Forwarded-Proto": "https"][name] ?? "a.example"
+            #expect(origin("10.0.0.1", [name: value]) != RequestOrigin(client: "10.0.0.1"), "\(name)")
+            #expect(origin("10.0.0.1", Fields([(name, value), (name, value)])) == RequestOrigin(client: "10.0.0.1"))
+            #expect(origin("10.0.0.1", [name: value + ", " + value]) == RequestOrigin(client: "10.0.0.1"))
+            #expect(origin("10.0.0.1", [name: " "]) == RequestOrigin(client: "10.0.0.1"))
+        }
+        for line in ["for=1.1.1.1;for=2.2.2.2", "for=\"1.1.1.1", "garbage", "for=evil.example"] {
+            #expect(origin("10.0.0.1", ["Forwarded": line]).client == "10.0.0.1", "\(line)")
+        }
+    }
+
+    @Test("No claim of a stranger ever shows, whatever its form", arguments: [1, 2, 3, 20_261_121] as [UInt64])
+    func property(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        func address(_ first: Int) -> String {
+            "\(first)." + (0..<3).map { _ in "\(Int.random(in: 0...255, using: &random))" }.joined(separator: ".")
+        }
+        for _ in 0..<500 {
+            // What the client sent, then its own address as the first proxy of ours saw it, then our proxies.
+            let sent = (0..<Int.random(in: 0...3, using: &random)).map { _ in
+                Bool.random(using: &random)
+                    ? address(10) : ["evil", "\"", "unknown", "for=1.1.1.1", ";"].randomElement(using: &random) ?? ""
+            }
+            let client = address(203)
+            let ours = (0..<Int.random(in: 0...3, using: &random)).map { _ in address(10) }
+            let value = (sent + [client] + ours).joined(separator: Bool.random(using: &random) ? "," : ", ")
+            #expect(origin(address(10), ["X-Forwarded-For": value]).client == client, "seed \(seed): \(value)")
+            let stranger = address(192)
+            #expect(
+                origin(stranger, ["X-Forwarded-For": value]) == RequestOrigin(client: stranger),
+                "seed \(seed): \(value)")
+        }
+    }
+}
