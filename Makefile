@@ -5,7 +5,7 @@ TESTFLAGS ?=
 CLIENTFLAGS = --quiet --retries 2 --stall-timeout 2s --header 'Authorization: Bearer judged'
 
 .PHONY: run test demo conformance conformance-client build build-packages test-packages format lint requirements \
-        test-thread test-address soak test-power-loss fuzz bench-upload bench-takeover bench-commits \
+        test-thread test-address soak test-power-loss fuzz test-proxies bench-upload bench-takeover bench-commits \
         bench-client bench-memory test-deployment doc help clean
 
 run: build-packages ## build in release mode and serve on 127.0.0.1:8080, data in ./onward-data
@@ -48,6 +48,12 @@ test-power-loss: build-packages ## ONWARD_HISTORIES (5000) lives of a store, eac
 
 fuzz: test-packages ## libFuzzer and AddressSanitizer, ONWARD_FUZZ_SECONDS (60) for each target; TARGET=NAME for one
 	SWIFT=$(SWIFT) Fuzzing/run $(TARGET)
+
+test-proxies: ## HAProxy, Caddy, nginx, Apache, nghttpx (docker/proxies) and Varnish in front of the server
+	@scripts/system-packages proxies
+	$(SWIFT) build --build-tests
+	@dpkg-query -W haproxy caddy nginx apache2 nghttp2-proxy varnish curl 2>/dev/null || true
+	ONWARD_PROXIES=1 SWIFT=$(SWIFT) scripts/run-tests --filter 'EndToEndTests.(ProxyTests|DangerousProxyTests)'
 
 bench-upload: build-packages ## 1 GiB by curl, side by side with nginx
 	$(SWIFT) build -c release --product onward

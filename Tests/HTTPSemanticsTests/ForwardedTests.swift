@@ -18,7 +18,7 @@ struct ForwardedTests {
         #expect(two.map(\.client) == [address("192.0.2.43"), address("198.51.100.17")])
         let rest = try #require(
             ForwardedElement.elements(
-                parsing: "for=_hidden, for=_SEVKISEK;by=203.0.113.60;proto=HTTPS;host=Example.com:80"))
+                parsing: "for=_hidden, for=_SEVKISEK;by=203.0.113.60;proto=HTTPS;host=\"Example.com:80\""))
         #expect(rest[0].client == .obfuscated("_hidden"))
         #expect(rest[1].scheme == "https" && rest[1].host?.serialized == "example.com:80")
     }

@@ -1,0 +1,135 @@
+import Foundation
+import Glibc
+import SystemCalls
+import Testing
+
+/// A server with a real proxy in front of it; both end with this object, or after five minutes.
+final class ProxiedServer {
+    let proxy: ReverseProxy
+    let version: WireVersion
+    let server: ServerProcess
+    /// Of the proxy, without a slash at the end.
+    let url: String
+    /// Path of the certificate that the proxy shows.
+    let certificate: String
+    private let identity: SelfSignedCertificate
+    private let directory: TemporaryDirectory
+    private let process: ChildProcess
+
+    /// - Parameters:
+    ///   - changes: of the proxy's configuration.
+    ///   - options: of `serve`.
+    init(
+        _ proxy: ReverseProxy, _ version: WireVersion, changes: [(String, String)] = [], options: [String] = []
+    ) throws {
+        self.proxy = proxy
+        self.version = version
+        identity = try SelfSignedCertificate()
+        directory = try TemporaryDirectory()
+        let files = FileManager.default
+        for (source, name) in [(identity.certificate, "cert.pem"), (identity.key, "key.pem")] {
+            try files.copyItem(atPath: source, toPath: directory.path + "/" + name)
+        }
+        let both = try [identity.certificate, identity.key].map { try String(contentsOfFile: $0, encoding: .utf8) }
+        try both.joined().write(toFile: directory.path + "/site.pem", atomically: false, encoding: .utf8)
+        certificate = identity.certificate
+        // Free a moment ago; nobody else asks for this one.
+        let listening = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
+        guard case .tcp(_, let port) = listening.address else { throw WireFailure.server("no port") }
+        _ = FileDescriptor(owning: listening.release())
+        url = "\(proxy == .varnish ? "http" : "https")://127.0.0.1:\(port)"
+        // As its configuration says: nghttpx lets a prefix pass that the client has invented.
+        let base = proxy == .nghttpx ? ["--public-url", url] : []
+        server = try ServerProcess(["--allow-anonymous"] + base + options)
+        let configuration = ProxyConfiguration(
+            proxy: proxy, version: version, port: port, server: server.port, changes: changes, directory: directory.path
+        )
+        let path = directory.path + "/configuration"
+        try configuration.text().write(toFile: path, atomically: false, encoding: .utf8)
+        let arguments =
+            switch proxy {
+            case .haproxy: ["-db", "-f", path]
+            case .caddy: ["run", "--adapter", "caddyfile", "--config", path]
+            case .nginx: ["-e", "stderr", "-p", directory.path, "-c", path]
+            case .apache: ["-f", path, "-DFOREGROUND"]
+            case .nghttpx: ["--conf=" + path, "--single-process", "--no-ocsp"]
+            case .varnish:
+                [
+                    "-F", "-j", "none", "-f", path, "-a", "127.0.0.1:\(port)", "-n", directory.path + "/v", "-s",
+                    "malloc,32m",
+                ]
+            }
+        // Whatever becomes of us, it and all that it has started end.
+        process = try ChildProcess(
+            "/usr/bin/timeout", ["-k", "5", "300", proxy.executable] + arguments,
+            environment: ["HOME": directory.path, "XDG_DATA_HOME": directory.path, "XDG_CONFIG_HOME": directory.path])
+        let isReady: Bool? = Deadline.poll(within: .seconds(20)) {
+            process.ending != nil ? false : (try? LoopbackListener.connect(to: port)).map { _ in true }
+        }
+        guard isReady == true else {
+            stop()
+            throw WireFailure.server("\(proxy) does not start: \(process.errorOutput)")
+        }
+    }
+
+    deinit { stop() }
+
+    /// Ends both, and waits for it.
+    func stop() {
+        process.kill(SIGTERM)
+        _ = try? process.awaitEnding(within: .seconds(10))
+        process.kill(SIGKILL)
+        server.process.kill(SIGKILL)
+    }
+
+    /// What the proxy wrote.
+    var proxyLog: String {
+        // Apache opens its log by name, which a socket has none of.
+        let log = FileManager.default.contents(atPath: directory.path + "/log") ?? Data()
+        return process.errorOutput + String(decoding: log, as: UTF8.self)
+    }
+
+    /// Writes a file that lives as long as this object, and gives its path.
+    func file(_ bytes: [UInt8], _ name: String = "content") throws -> String {
+        let path = directory.path + "/" + name
+        try Data(bytes).write(to: URL(filePath: path))
+        return path
+    }
+
+    // MARK: What has arrived
+
+    /// Bytes of unfinished uploads that lie at the server.
+    var received: Int {
+        let folder = server.root + "/uploads"
+        let names = (try? FileManager.default.subpathsOfDirectory(atPath: folder)) ?? []
+        return names.reduce(0) { sum, name in
+            var status = stat()
+            guard stat(folder + "/" + name, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return sum }
+            return sum + Int(status.st_size)
+        }
+    }
+
+    /// Waits until so many bytes of unfinished uploads lie at the server.
+    func awaitReceived(_ count: Int) throws {
+        let found = Deadline.poll(within: .seconds(15)) { received >= count ? true : nil }
+        guard found != nil else {
+            throw WireFailure.timedOut("\(received) of \(count) bytes; server: \(server.log) proxy: \(proxyLog)")
+        }
+    }
+}
+
+/// Runs `body` with a server behind a proxy, ends both, and says what they wrote where it fails.
+func withProxy(
+    _ proxy: ReverseProxy, _ version: WireVersion, changes: [(String, String)] = [], options: [String] = [],
+    sourceLocation: SourceLocation = #_sourceLocation, _ body: (ProxiedServer) throws -> Void
+) throws {
+    let proxied = try ProxiedServer(proxy, version, changes: changes, options: options)
+    defer { proxied.stop() }
+    do {
+        try body(proxied)
+    } catch {
+        Issue.record(
+            error, "server:\n\(proxied.server.log.suffix(3000))\nproxy:\n\(proxied.proxyLog.suffix(2000))",
+            sourceLocation: sourceLocation)
+    }
+}
