@@ -10,6 +10,13 @@ public enum ProcessControl {
         setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 
+    /// The number of this process.
+    public static var identifier: Int32 { getpid() }
+
+    /// Takes variables out of the environment, so that no process that is started inherits them. To be called before any
+    /// other thread is started (unsetenv(3)).
+    public static func removeVariables(_ names: [String]) { for name in names { unsetenv(name) } }
+
     /// The user whose rights count.
     public static var effectiveUser: UInt32 { geteuid() }
 

@@ -14,7 +14,7 @@ public enum SocketAddress: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// A socket that listens. It owns its descriptor until `release()` hands it over.
+/// A socket that listens. Its descriptor belongs to whoever calls `release()`.
 public final class ListeningSocket: Sendable {
     public let address: SocketAddress
     /// Whether only processes of this machine can reach it.
@@ -40,6 +40,12 @@ public final class ListeningSocket: Sendable {
             close(descriptor)
             throw error
         }
+    }
+
+    init(listening descriptor: Int32, at address: SocketAddress, isLocal: Bool) {
+        self.descriptor = descriptor
+        self.address = address
+        self.isLocal = isLocal
     }
 
     /// The descriptor; whoever takes it closes it.
@@ -73,7 +79,7 @@ public final class ListeningSocket: Sendable {
         return (descriptor, bound, loopback)
     }
 
-    private static func portAndScope(of storage: inout sockaddr_storage) -> (UInt16, Bool) {
+    static func portAndScope(of storage: inout sockaddr_storage) -> (UInt16, Bool) {
         withUnsafePointer(to: &storage) { pointer in
             if Int32(pointer.pointee.ss_family) == AF_INET6 {
                 return pointer.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) { address in

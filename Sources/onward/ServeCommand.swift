@@ -20,8 +20,10 @@ enum ServeCommand {
             return .done
         }
         var settings = ServeSettings()
+        let manager: ServiceManager
         do {
             let environment = environment()
+            manager = try ServiceManager(environment)
             try parser.parse(arguments, environment: environment, into: &settings)
             try settings.check()
             for name in parser.unknownVariables(of: environment) {
@@ -31,11 +33,19 @@ enum ServeCommand {
             Console.error("onward serve: \(error.message)\nSee 'onward serve --help'.")
             return .usage
         }
-        if !settings.listeners.isEmpty { settings.server.listeners = settings.listeners }
-        return serve(settings)
+        let sockets: [ListeningSocket]
+        do { sockets = try manager.sockets() } catch {
+            Console.error("onward serve: \(error.message)")
+            return .unavailable
+        }
+        // Sockets that were handed over take the place of the default.
+        if !settings.listeners.isEmpty || !sockets.isEmpty { settings.server.listeners = settings.listeners }
+        return serve(settings, on: sockets, for: manager)
     }
 
-    private static func serve(_ settings: ServeSettings) -> ExitStatus {
+    private static func serve(
+        _ settings: ServeSettings, on sockets: [ListeningSocket], for manager: ServiceManager
+    ) -> ExitStatus {
         ProcessControl.raiseDescriptorLimit()
         let reloadSignals = ProcessControl.hold([ProcessControl.reloadSignal])
         let files: ServedFiles
@@ -50,6 +60,8 @@ enum ServeCommand {
                 code: "target-interrupted"))
         configuration.validated = FilesHandler.validated
         let store: UploadStore
+        let opening = manager.isOpening(settings.root)
+        defer { opening?.end() }
         do {
             store = try UploadStore.open(root: settings.root, configuration: configuration)
         } catch {
@@ -61,12 +73,20 @@ enum ServeCommand {
         let server = Server(
             configuration: serverConfiguration, store: store,
             handlers: [("files", FilesHandler(store: store))])
-        do { try server.start() } catch { return report(error) }
+        do { try server.start(on: sockets) } catch { return report(error) }
+        opening?.end()
+        manager.isReady(server.addresses)
         explain(server, settings)
         files.tell(server)
+        if let warning = manager.warning { server.note(.warning, warning) }
+        let watchdog = watchdog(of: server, store, for: manager)
         while reloadSignals.contains(ProcessControl.awaitSignal(of: ProcessControl.endSignals + reloadSignals)) {
+            manager.isReloading()
             files.reload(server)
+            manager.isReady(server.addresses)
         }
+        watchdog?.stop()
+        manager.isStopping(within: settings.server.drainTimeout + 30)
         // Whoever asks twice does not want to wait for answers under way.
         _ = try? WorkerThread(name: "second-signal") {
             _ = ProcessControl.awaitSignal(of: ProcessControl.endSignals)
@@ -74,6 +94,29 @@ enum ServeCommand {
         }
         server.stop()
         return .done
+    }
+
+    /// Tells the manager that the server lives for as long as it does, if the manager wants to know.
+    private static func watchdog(
+        of server: Server, _ store: UploadStore, for manager: ServiceManager
+    ) -> Watchdog? {
+        guard let interval = manager.watchdogInterval else { return nil }
+        let check = LivenessCheck(
+            addresses: server.addresses, store: store,
+            until: SystemClock.monotonicNanoseconds() + min(interval / 4, 5_000_000_000))
+        for address in check.unreachable {
+            server.note(.info, "the watchdog cannot see whether clients get in at \(address), and looks at the rest")
+        }
+        do {
+            return try Watchdog(
+                interval: interval, isAlive: check.isAlive, sign: { manager.isAlive(store.health().reasons) },
+                alarm: {
+                    server.note(.error, "the server is stuck; the watchdog gets no sign of life")
+                })
+        } catch {
+            server.note(.error, "no thread for the watchdog: \(error)")
+            return nil
+        }
     }
 
     /// The lines to try, for the person at the terminal.

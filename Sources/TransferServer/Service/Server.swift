@@ -59,18 +59,21 @@ public final class Server: Sendable {
     public var addresses: [SocketAddress] { running.withLock { $0.addresses } }
 
     /// Listens on every address, or on none.
-    public func start() throws(StartError) {
+    /// - Parameter inherited: sockets to serve besides the addresses of the configuration, which the server then owns.
+    public func start(on inherited: [ListeningSocket] = []) throws(StartError) {
         signal(SIGPIPE, SIG_IGN)
         try running.withLock { state throws(StartError) in
             guard !state.isStarted else { throw .alreadyStarted }
-            var sockets: [ListeningSocket] = []
+            var sockets = inherited
             for address in configuration.listeners {
-                let socket: ListeningSocket
-                do throws(Errno) { socket = try ListeningSocket(address) } catch { throw .cannotListen(address, error) }
-                guard socket.isLocal || configuration.allowsAnonymous || configuration.authorizer != nil else {
-                    throw .anonymousBeyondLoopback(address)
+                do throws(Errno) { sockets.append(try ListeningSocket(address)) } catch {
+                    throw .cannotListen(address, error)
                 }
-                sockets.append(socket)
+            }
+            for socket in sockets {
+                guard socket.isLocal || configuration.allowsAnonymous || configuration.authorizer != nil else {
+                    throw .anonymousBeyondLoopback(socket.address)
+                }
             }
             for socket in sockets {
                 let isUnix = if case .unix = socket.address { true } else { false }

@@ -23,6 +23,16 @@ extension UploadStore {
         }
     }
 
+    /// Whether the threads that make uploads durable come to what is queued now, by the deadline (monotonic nanoseconds).
+    public func isAtWork(until deadline: Int64) -> Bool {
+        let isDone = Monitor(false)
+        let isQueued = acknowledging.enqueue {
+            isDone.withLock { $0 = true }
+            isDone.notifyAll()
+        }
+        return isQueued && isDone.wait(until: deadline) { $0 ? true : nil } ?? false
+    }
+
     private func probeHealth() -> Health {
         var reasons: [String] = []
         do throws(Errno) { try area.probe() } catch { reasons.append("bytes-cannot-be-written") }
