@@ -19,7 +19,10 @@ final class ChildProcess: Sendable {
     private let standing = Monitor(Standing())
 
     /// Starts `executable`; its standard input is empty, its standard output is thrown away.
-    init(_ executable: String, _ arguments: [String], environment: [String: String] = [:]) throws {
+    /// - Parameter descriptors: what it finds open from 3 on.
+    init(
+        _ executable: String, _ arguments: [String], environment: [String: String] = [:], descriptors: [Int32] = []
+    ) throws {
         // Closed on exec from the start, so that no process started meanwhile keeps it open.
         var ends: [Int32] = [-1, -1]
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
@@ -27,7 +30,8 @@ final class ChildProcess: Sendable {
         }
         let reader = FileDescriptor(owning: ends[0])
         let writer = FileDescriptor(owning: ends[1])
-        identifier = try Self.spawn(executable, arguments, environment, standardError: writer.rawValue)
+        identifier = try Self.spawn(
+            executable, arguments, environment, standardError: writer.rawValue, descriptors: descriptors)
         withExtendedLifetime(writer) {}
         let standing = standing
         let identifier = identifier
@@ -89,14 +93,25 @@ final class ChildProcess: Sendable {
     // MARK: - The system's side
 
     private static func spawn(
-        _ executable: String, _ arguments: [String], _ environment: [String: String], standardError: Int32
+        _ executable: String, _ arguments: [String], _ environment: [String: String], standardError: Int32,
+        descriptors: [Int32]
     ) throws -> pid_t {
+        // None of them lies where another one has to go.
+        let sources = try descriptors.map { descriptor in
+            let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 3 + Int32(descriptors.count))
+            guard copy >= 0 else { throw WireFailure.system(.current) }
+            return FileDescriptor(owning: copy)
+        }
+        defer { withExtendedLifetime(sources) {} }
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
         posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
         posix_spawn_file_actions_adddup2(&actions, standardError, 2)
+        for (index, source) in sources.enumerated() {
+            posix_spawn_file_actions_adddup2(&actions, source.rawValue, 3 + Int32(index))
+        }
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }

@@ -1,0 +1,73 @@
+import FoundationEssentials
+import Glibc
+import Testing
+
+private let analyze = "/usr/bin/systemd-analyze"
+
+/// The units under docker/systemd, as systemd-analyze(1) judges them.
+@Suite(
+    "systemd units", .timeLimit(.minutes(15)), .blocking,
+    .enabled(if: access(analyze, X_OK) == 0, "systemd-analyze is not installed here"))
+struct UnitFileTests {
+    private static var directory: String {
+        let root = #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
+        return "/\(root)/docker/systemd"
+    }
+
+    private func text(_ name: String) throws -> String {
+        String(
+            decoding: try #require(FileManager.default.contents(atPath: Self.directory + "/" + name), "\(name)"),
+            as: UTF8.self)
+    }
+
+    @Test("verify finds nothing wrong")
+    func verify() throws {
+        let copies = try TemporaryDirectory()
+        // What it starts has to be there.
+        let service = try text("onward.service").replacing("/usr/bin/onward", with: try ExecutableLocation.onward())
+        try Data(service.utf8).write(to: URL(filePath: copies.path + "/onward.service"))
+        try Data(try text("onward.socket").utf8).write(to: URL(filePath: copies.path + "/onward.socket"))
+        let run = try ChildProcess(
+            analyze,
+            ["verify", "--man=no", copies.path + "/onward.service", copies.path + "/onward.socket"])
+        #expect(try run.awaitEnding(within: .seconds(120)) == .exited(0), "\(run.errorOutput)")
+        // Unknown words are warnings to it. Units of the system are not ours to judge.
+        let ours = run.errorOutput.split(separator: "\n").filter { $0.contains("onward") }
+        #expect(ours.isEmpty, "\(ours)")
+    }
+
+    @Test("security finds next to nothing exposed")
+    func security() throws {
+        let run = try ChildProcess(
+            "/bin/sh",
+            [
+                "-c", "exec \"$0\" \"$@\" 1>&2", analyze, "security", "--offline=true", "--no-pager",
+                "--threshold=15", Self.directory + "/onward.service",
+            ])
+        #expect(try run.awaitEnding(within: .seconds(120)) == .exited(0), "\(run.errorOutput)")
+    }
+
+    @Test("Every variable in the file of defaults is an option, and those that are switched on change nothing")
+    func defaults() throws {
+        let lines = try text("onward.default").split(separator: "\n").map(String.init)
+        let assignments = lines.compactMap { line -> (String, String)? in
+            guard let range = line.firstRange(of: "ONWARD_"), line[..<range.lowerBound].allSatisfy({ $0 == "#" }),
+                let equals = line.firstIndex(of: "=")
+            else { return nil }
+            return (String(line[range.lowerBound..<equals]), String(line[line.index(after: equals)...]))
+        }
+        #expect(assignments.count >= 8)
+        #expect(lines.allSatisfy { $0.isEmpty || $0.hasPrefix("#") })
+        let directory = try TemporaryDirectory()
+        var variables = Dictionary(uniqueKeysWithValues: assignments)
+        // Files of a real system.
+        for name in ["ONWARD_TOKEN_FILE", "ONWARD_TLS_CERT", "ONWARD_TLS_KEY"] {
+            #expect(variables.removeValue(forKey: name) != nil)
+        }
+        variables["ONWARD_PUBLIC_READ"] = nil
+        let process = try ServerProcess.run(
+            ["--root", directory.path + "/data", "--listen", "127.0.0.1:0"], environment: variables)
+        let log = try process.awaitErrorOutput { $0.contains("listening on") ? $0 : nil }
+        #expect(!log.contains("is not the name of any option"))
+    }
+}

@@ -1,0 +1,79 @@
+import Glibc
+import Testing
+
+@testable import SystemCalls
+
+@Suite("Sockets of other processes", .timeLimit(.minutes(15)))
+struct InheritedSocketTests {
+    private static func soon() -> Int64 { SystemClock.monotonicNanoseconds() + 10_000_000_000 }
+
+    @Test("An inherited socket tells its address and whether only this machine reaches it, and is closed on exec")
+    func addresses() throws {
+        for (address, isLocal) in [
+            (SocketAddress.tcp(host: "127.0.0.1", port: 0), true), (.tcp(host: "0.0.0.0", port: 0), false),
+        ] {
+            let bound = try ListeningSocket(address)
+            let descriptor = bound.release()
+            defer { close(descriptor) }
+            _ = fcntl(descriptor, F_SETFD, 0)
+            let inherited = try ListeningSocket(inherited: descriptor)
+            #expect(inherited.address == bound.address)
+            #expect(inherited.isLocal == isLocal)
+            #expect(fcntl(descriptor, F_GETFD) & FD_CLOEXEC != 0)
+        }
+        let path = "/tmp/onward-inherited-\(getpid())"
+        defer { unlink(path) }
+        let descriptor = try ListeningSocket(.unix(path: path)).release()
+        defer { close(descriptor) }
+        let inherited = try ListeningSocket(inherited: descriptor)
+        #expect(inherited.address == .unix(path: path))
+        #expect(inherited.isLocal)
+        _ = try ConnectedSocket(inherited.address, until: Self.soon())
+    }
+
+    @Test("What cannot be listened on is refused")
+    func refusals() throws {
+        let datagrams = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
+        let silent = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let file = open("/dev/null", O_RDONLY)
+        defer { for descriptor in [datagrams, silent, file] { close(descriptor) } }
+        #expect(throws: Errno.invalidArgument) { try ListeningSocket(inherited: datagrams) }
+        #expect(throws: Errno.invalidArgument) { try ListeningSocket(inherited: silent) }
+        #expect(throws: Errno(rawValue: ENOTSOCK)) { try ListeningSocket(inherited: file) }
+        #expect(throws: Errno.badDescriptor) { try ListeningSocket(inherited: 1_000_000) }
+    }
+
+    @Test("Messages reach a manager's socket in the file system and an abstract one", arguments: ["/tmp/", "@"])
+    func notifications(prefix: String) throws {
+        let name = "\(prefix)onward-notify-\(getpid())"
+        let manager = FileDescriptor(owning: socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0))
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        var bytes = Array(name.utf8)
+        if prefix == "@" { bytes[0] = 0 }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        let bound = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(manager.rawValue, $0, socklen_t(2 + bytes.count))
+            }
+        }
+        try #require(bound == 0)
+        defer { unlink(name) }
+        try NotificationSocket(address: name).send("READY=1\nSTATUS=ä")
+        var buffer = [UInt8](repeating: 0, count: 100)
+        let count = recv(manager.rawValue, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+        #expect(String(decoding: buffer.prefix(max(count, 0)), as: UTF8.self) == "READY=1\nSTATUS=ä")
+    }
+
+    @Test("Addresses that are none, and a manager that is gone")
+    func nobody() throws {
+        for address in ["", "/", "relative", "vsock:2:1"] {
+            #expect(throws: Errno.invalidArgument) { try NotificationSocket(address: address) }
+        }
+        #expect(throws: Errno.nameTooLong) {
+            try NotificationSocket(address: "/" + String(repeating: "x", count: 200))
+        }
+        let nobody = try NotificationSocket(address: "/nonexistent/notify")
+        #expect(throws: Errno.noSuchFile) { try nobody.send("READY=1") }
+    }
+}

@@ -1,0 +1,106 @@
+import SystemCalls
+import Testing
+
+@testable import onward
+
+@Suite("What a service manager says and hears", .timeLimit(.minutes(15)))
+struct ServiceEnvironmentTests {
+    private func read(_ variables: [String: String]) throws(OptionError) -> ServiceEnvironment {
+        try ServiceEnvironment(variables, process: 42)
+    }
+
+    @Test("Without a manager there is nothing")
+    func none() throws {
+        #expect(try read([:]) == ServiceEnvironment())
+        #expect(try read(["NOTIFY_SOCKET": ""]) == ServiceEnvironment())
+    }
+
+    @Test("Sockets with their names, for the process that they are meant for alone")
+    func sockets() throws {
+        #expect(try read(["LISTEN_PID": "42", "LISTEN_FDS": "2"]).socketNames == ["", ""])
+        let named = ["LISTEN_PID": "42", "LISTEN_FDS": "3", "LISTEN_FDNAMES": "onward.socket:admin"]
+        #expect(try read(named).socketNames == ["onward.socket", "admin", ""])
+        #expect(try read(["LISTEN_PID": "43", "LISTEN_FDS": "2"]).socketNames.isEmpty)
+        #expect(try read(["LISTEN_FDS": "2"]).socketNames.isEmpty)
+        // What is meant for another process need not be understood.
+        #expect(try read(["LISTEN_PID": "43", "LISTEN_FDS": "many"]).socketNames.isEmpty)
+        for count in ["", "0", "-1", "many", "99999999999999999999"] {
+            #expect(throws: OptionError.self) { try read(["LISTEN_PID": "42", "LISTEN_FDS": count]) }
+        }
+    }
+
+    @Test("The watchdog's interval, for the process that is watched alone")
+    func watchdog() throws {
+        #expect(try read(["WATCHDOG_USEC": "180000000"]).watchdogInterval == 180_000_000)
+        #expect(try read(["WATCHDOG_USEC": "1", "WATCHDOG_PID": "42"]).watchdogInterval == 1)
+        #expect(try read(["WATCHDOG_USEC": "1", "WATCHDOG_PID": "41"]).watchdogInterval == nil)
+        for interval in ["0", "-5", "soon", "9223372036854775807"] {
+            #expect(throws: OptionError.self) { try read(["WATCHDOG_USEC": interval]) }
+        }
+    }
+
+    private struct Seen {
+        var looks = 0
+        var signs = 0
+        var alarms = 0
+        var isStuck = false
+    }
+
+    private static func soon() -> Int64 { SystemClock.monotonicNanoseconds() + 60_000_000_000 }
+
+    @Test("Signs of life come after a look, stop while a look does not return, and come again")
+    func stuck() throws {
+        let seen = Monitor(Seen())
+        let watchdog = try Watchdog(
+            interval: 20_000_000,
+            isAlive: { _ in
+                seen.withLock { $0.looks += 1 }
+                seen.notifyAll()
+                seen.waitForever { $0.isStuck ? nil : () }
+                return true
+            },
+            sign: {
+                seen.withLock { $0.signs += 1 }
+                seen.notifyAll()
+            }, alarm: {})
+        #expect(seen.wait(until: Self.soon()) { $0.signs >= 3 ? true : nil } == true)
+        seen.withLock { $0.isStuck = true }
+        // The look that is now under way may have begun before.
+        let before = seen.withLock { $0 }
+        #expect(seen.wait(until: Self.soon()) { $0.looks > before.looks ? true : nil } == true)
+        let signs = seen.withLock { $0.signs }
+        #expect(signs <= before.signs + 1)
+        #expect(
+            seen.wait(until: SystemClock.monotonicNanoseconds() + 200_000_000) { $0.signs > signs ? true : nil } == nil)
+        seen.withLock { $0.isStuck = false }
+        seen.notifyAll()
+        #expect(seen.wait(until: Self.soon()) { $0.signs >= signs + 2 ? true : nil } == true)
+        watchdog.stop()
+    }
+
+    @Test("A look that fails gives no sign, is told once, and is made again")
+    func failing() throws {
+        let seen = Monitor(Seen(isStuck: true))
+        let watchdog = try Watchdog(
+            interval: 20_000_000,
+            isAlive: { _ in
+                defer { seen.notifyAll() }
+                return seen.withLock {
+                    $0.looks += 1
+                    return !$0.isStuck
+                }
+            },
+            sign: {
+                seen.withLock { $0.signs += 1 }
+                seen.notifyAll()
+            }, alarm: { seen.withLock { $0.alarms += 1 } })
+        #expect(seen.wait(until: Self.soon()) { $0.looks >= 5 ? true : nil } == true)
+        seen.withLock {
+            #expect($0.signs == 0)
+            #expect($0.alarms == 1)
+            $0.isStuck = false
+        }
+        #expect(seen.wait(until: Self.soon()) { $0.signs >= 2 ? true : nil } == true)
+        watchdog.stop()
+    }
+}
