@@ -124,6 +124,7 @@ let package = Package(
                 "SystemCalls",
                 "Digests",
             ],
+            exclude: ["Browser/journey.html", "Browser/stranger.html"],
             swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]

@@ -1,0 +1,126 @@
+import Digests
+import FoundationEssentials
+import Glibc
+import SystemCalls
+import Testing
+
+/// What pages can do, in a real browser: `make test-browser`.
+@Suite(
+    "In a browser", .serialized, .timeLimit(.minutes(15)), .blocking,
+    .enabled(if: getenv("ONWARD_BROWSER") != nil, "make test-browser runs it"))
+struct BrowserTests {
+    private static var root: String {
+        "/" + #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
+    }
+
+    /// Opens a page in a browser of its own, headless, which ends when what is returned goes.
+    private func open(_ url: String, in directory: TemporaryDirectory) throws -> ProcessGroup {
+        // Neither a profile of somebody nor any host but this one.
+        let options = [
+            "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+            "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
+            "--host-resolver-rules='MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1'",
+            "--user-data-dir='\(directory.path)/profile'",
+        ]
+        return try ProcessGroup(
+            shell: "HOME='\(directory.path)' exec chromium \(options.joined(separator: " ")) '\(url)'",
+            output: directory.path + "/browser.log")
+    }
+
+    private func pages() throws -> PageServer {
+        try PageServer([Self.root + "/Tests/EndToEndTests/Browser", Self.root + "/docs/examples/browser"])
+    }
+
+    private struct Journey: Decodable {
+        var failure: String?
+        var paused: String?
+        var kept: Bool?
+        var offsetAfterReload: Int?
+        var interruptions: Int?
+        var location: String?
+        var forgotten: Bool?
+        var ranges: [Fact]?
+        var sent: String?
+        var received: String?
+    }
+
+    private enum Fact: Decodable, Equatable {
+        case number(Int)
+        case text(String)
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            if let number = try? container.decode(Int.self) {
+                self = .number(number)
+            } else {
+                self = .text(try container.decode(String.self))
+            }
+        }
+    }
+
+    @Test(
+        "XCO-01 XCO-02: a page of another origin uploads a file through cuts, a pause and a reload, and gets it back whole",
+        arguments: [["--max-size", "1G"], ["--max-append-size", "3M"]])
+    func journey(options: [String]) throws {
+        let size = 24 << 20
+        let directory = try TemporaryDirectory()
+        let pages = try pages()
+        let page = "http://localhost:\(pages.port)"
+        let server = try ServerProcess(["--cors-origin", page] + options)
+        // Every connection breaks after five million bytes.
+        let proxy = try FaultProxy(upstream: server.port) { 5_000_000 }
+        let browser = try open(
+            "\(page)/journey.html?size=\(size)&target=\(proxy.url)/files/inbox/", in: directory)
+        defer { browser.kill() }
+        let facts: Journey
+        do { facts = try pages.awaitResult(Journey.self, within: .seconds(180)) } catch {
+            let log = FileManager.default.contents(atPath: directory.path + "/browser.log") ?? Data()
+            throw WireFailure.server(
+                "\(error)\n\(server.log.suffix(3000))\n\(String(decoding: log.suffix(2000), as: UTF8.self))")
+        }
+        #expect(facts.failure == nil)
+        #expect(facts.paused?.hasPrefix(proxy.url + "/uploads/") == true)
+        #expect(facts.kept == true, "the URL outlives the reload")
+        #expect(facts.offsetAfterReload.map { $0 > 0 && $0 < size } == true, "\(facts)")
+        #expect(proxy.cuts >= 2)
+        if options.first == "--max-size" { #expect(facts.interruptions.map { $0 >= 2 } == true, "\(facts)") }
+        #expect(facts.forgotten == true)
+        #expect(facts.ranges == [.number(206), .number(206), .text("bytes \(size / 2)-\(size - 1)/\(size)")])
+        #expect(facts.sent != nil && facts.sent == facts.received)
+        let names = server.publishedNames().filter { $0.hasSuffix(".bin") }
+        #expect(names == ["inbox/ein größeres.bin"])
+        let content = try #require(names.first.flatMap { server.published($0) })
+        #expect(content.count == size)
+        var digest = RunningDigest(.sha256)
+        content.withUnsafeBytes { digest.update($0) }
+        #expect(digest.finalized().map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() == facts.sent)
+    }
+
+    @Test("A page of an origin that is not allowed reads nothing, uploads nothing, removes nothing; nor does its form")
+    func stranger() throws {
+        let directory = try TemporaryDirectory()
+        let pages = try pages()
+        // By its other name the same address is another origin.
+        let server = try ServerProcess(["--cors-origin", "http://localhost:\(pages.port)"])
+        try server.publish(Array("secret".utf8), as: "secret.txt")
+        let browser = try open(
+            "http://127.0.0.1:\(pages.port)/stranger.html?target=http://127.0.0.1:\(server.port)/files/", in: directory)
+        defer { browser.kill() }
+        let facts = try pages.awaitResult([String: String].self, within: .seconds(120))
+        #expect(
+            facts == [
+                "upload": "UploadError", "put": "TypeError", "read": "TypeError", "remove": "TypeError",
+                "simplePost": "opaque", "form": "sent",
+            ])
+        #expect(server.publishedNames() == ["secret.txt"])
+        #expect(server.fileContent("secret.txt") == Array("secret".utf8))
+        // The two that were sent were refused.
+        let refusals = try server.process.awaitErrorOutput { log -> Int? in
+            let count = log.split(separator: "\n").count {
+                $0.contains(" POST /files/") && $0.contains(" 403 foreign-origin")
+            }
+            return count >= 2 ? count : nil
+        }
+        #expect(refusals == 2)
+    }
+}
