@@ -5,8 +5,8 @@ TESTFLAGS ?=
 CLIENTFLAGS = --quiet --retries 2 --stall-timeout 2s --header 'Authorization: Bearer judged'
 
 .PHONY: run test demo conformance conformance-client build build-packages test-packages format lint requirements \
-        test-thread test-address soak test-power-loss fuzz test-proxies bench-upload bench-takeover bench-commits \
-        bench-client bench-memory test-deployment doc help clean
+        test-thread test-address soak test-power-loss fuzz test-proxies test-systemd test-browser test-deployment \
+        bench-upload bench-takeover bench-commits bench-client bench-memory doc help clean
 
 run: build-packages ## build in release mode and serve on 127.0.0.1:8080, data in ./onward-data
 	$(SWIFT) build -c release --product onward
@@ -36,6 +36,15 @@ test-address: test-packages ## the tests under AddressSanitizer
 test-deployment: watch-packages ## metrics and alert rules, judged by Prometheus' own tool
 	$(SWIFT) build --build-tests
 	ONWARD_DEPLOYMENT=1 SWIFT=$(SWIFT) scripts/run-tests --filter PromtoolTests
+
+test-systemd: test-packages ## as root: boot systemd in namespaces of its own, and run the service there
+	$(SWIFT) build --product onward
+	scripts/test-systemd .build/debug/onward
+
+test-browser: ## uploads from pages in headless Chromium (installs Debian's)
+	@scripts/system-packages browser
+	$(SWIFT) build --build-tests
+	ONWARD_BROWSER=1 SWIFT=$(SWIFT) scripts/run-tests --filter BrowserTests
 
 soak: test-packages ## ten minutes of everything at once with 200 clients
 	$(SWIFT) build --build-tests
