@@ -76,7 +76,7 @@ enum ServeCommand {
         do { try server.start(on: sockets) } catch { return report(error) }
         opening?.end()
         manager.isReady(server.addresses)
-        explain(server, settings)
+        if !manager.isPresent { explain(server, settings) }
         files.tell(server)
         if let warning = manager.warning { server.note(.warning, warning) }
         let watchdog = watchdog(of: server, store, for: manager)
@@ -103,13 +103,13 @@ enum ServeCommand {
         guard let interval = manager.watchdogInterval else { return nil }
         let check = LivenessCheck(
             addresses: server.addresses, store: store,
-            until: SystemClock.monotonicNanoseconds() + min(interval / 4, 5_000_000_000))
+            until: SystemClock.monotonicNanoseconds() + min(interval / 2, 5_000_000_000))
         for address in check.unreachable {
             server.note(.info, "the watchdog cannot see whether clients get in at \(address), and looks at the rest")
         }
         do {
             return try Watchdog(
-                interval: interval, isAlive: check.isAlive, sign: { manager.isAlive(store.health().reasons) },
+                interval: interval, look: { check.health(until: $0) }, sign: { manager.isAlive($0.reasons) },
                 alarm: {
                     server.note(.error, "the server is stuck; the watchdog gets no sign of life")
                 })

@@ -41,6 +41,9 @@ final class ServiceManager: Sendable {
     /// Nanoseconds within which ``isAlive()`` has to follow the one before; nil: nobody watches.
     var watchdogInterval: Int64? { notifications == nil ? nil : environment.watchdogInterval.map { $0 * 1000 } }
 
+    /// Whether somebody waits to be told.
+    var isPresent: Bool { notifications != nil }
+
     // MARK: - What it is told
 
     /// The store is being opened. Recovery takes what it takes: a start that is cut short would only begin again. So the

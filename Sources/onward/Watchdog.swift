@@ -7,11 +7,12 @@ final class Watchdog: Sendable {
     /// Starts; the first look is at once, then one each half of the interval (sd_watchdog_enabled(3)).
     /// - Parameters:
     ///   - interval: nanoseconds; without a sign for so long, somebody ends the process.
-    ///   - isAlive: looks, until a time of the monotonic clock. As long as it does not return there is no sign either.
-    ///   - sign: gives one.
+    ///   - look: finds out, until a time of the monotonic clock, how life is; nil: there is none. As long as it does not
+    ///     return there is no sign either.
+    ///   - sign: gives one, of what was found.
     ///   - alarm: is told once, when a look has failed, before the time for the next sign is over.
-    init(
-        interval: Int64, isAlive: @escaping @Sendable (Int64) -> Bool, sign: @escaping @Sendable () -> Void,
+    init<Finding>(
+        interval: Int64, look: @escaping @Sendable (Int64) -> Finding?, sign: @escaping @Sendable (Finding) -> Void,
         alarm: @escaping @Sendable () -> Void
     ) throws(Errno) {
         let period = interval / 2
@@ -19,18 +20,16 @@ final class Watchdog: Sendable {
             var isAlarmed = false
             var next = SystemClock.monotonicNanoseconds()
             repeat {
-                if isAlive(SystemClock.monotonicNanoseconds() + period) {
+                let finding = look(SystemClock.monotonicNanoseconds() + period)
+                let goesOn = isOver.withLock { isOver in
                     // Whoever has said that it ends says no more.
-                    if isOver.withLock({ $0 }) { return }
-                    sign()
-                    isAlarmed = false
-                    next += period
-                } else {
-                    if isOver.withLock({ $0 }) { return }
-                    if !isAlarmed { alarm() }
-                    isAlarmed = true
-                    next = SystemClock.monotonicNanoseconds() + period / 8
+                    if isOver { return false }
+                    if let finding { sign(finding) } else if !isAlarmed { alarm() }
+                    return true
                 }
+                guard goesOn else { return }
+                isAlarmed = finding == nil
+                next = finding == nil ? SystemClock.monotonicNanoseconds() : next + period
                 next = max(next, SystemClock.monotonicNanoseconds() + period / 8)
             } while isOver.wait(until: next, { $0 ? true : nil }) == nil
         }

@@ -53,13 +53,13 @@ struct ServiceEnvironmentTests {
         let seen = Monitor(Seen())
         let watchdog = try Watchdog(
             interval: 20_000_000,
-            isAlive: { _ in
+            look: { _ -> Bool? in
                 seen.withLock { $0.looks += 1 }
                 seen.notifyAll()
                 seen.waitForever { $0.isStuck ? nil : () }
                 return true
             },
-            sign: {
+            sign: { _ in
                 seen.withLock { $0.signs += 1 }
                 seen.notifyAll()
             }, alarm: {})
@@ -83,14 +83,14 @@ struct ServiceEnvironmentTests {
         let seen = Monitor(Seen(isStuck: true))
         let watchdog = try Watchdog(
             interval: 20_000_000,
-            isAlive: { _ in
+            look: { _ -> Bool? in
                 defer { seen.notifyAll() }
                 return seen.withLock {
                     $0.looks += 1
-                    return !$0.isStuck
+                    return $0.isStuck ? nil : true
                 }
             },
-            sign: {
+            sign: { _ in
                 seen.withLock { $0.signs += 1 }
                 seen.notifyAll()
             }, alarm: { seen.withLock { $0.alarms += 1 } })

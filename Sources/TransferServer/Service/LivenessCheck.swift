@@ -23,15 +23,13 @@ public final class LivenessCheck: Sendable {
         unreachable = addresses.filter { !reachable.contains($0) }
     }
 
-    /// Whether connections are taken at every address, and the store does what it is asked, by the deadline (monotonic
-    /// nanoseconds). Where the disk never returns, neither does this.
-    public func isAlive(until deadline: Int64) -> Bool {
+    /// What the store says of itself, where connections are taken at every address and the store does what it is asked, by
+    /// the deadline (monotonic nanoseconds); nil: the server is stuck. Where the disk never returns, neither does this.
+    public func health(until deadline: Int64) -> Health? {
         guard addresses.allSatisfy({ Self.letsIn($0, until: deadline) }), store.isAtWork(until: deadline) else {
-            return false
+            return nil
         }
-        // That it answers is what counts.
-        _ = store.health()
-        return true
+        return store.health()
     }
 
     /// Whether a connection that says nothing and ends gets a thread, which closes it. No request is made, and none logged;
