@@ -29,8 +29,8 @@ final class Watchdog: Sendable {
                 }
                 guard goesOn else { return }
                 isAlarmed = finding == nil
-                next = finding == nil ? SystemClock.monotonicNanoseconds() : next + period
-                next = max(next, SystemClock.monotonicNanoseconds() + period / 8)
+                let now = SystemClock.monotonicNanoseconds()
+                next = finding == nil ? now + period / 8 : max(next + period, now + period / 2)
             } while isOver.wait(until: next, { $0 ? true : nil }) == nil
         }
     }

@@ -42,7 +42,7 @@ struct UnitFileTests {
             "/bin/sh",
             [
                 "-c", "exec \"$0\" \"$@\" 1>&2", analyze, "security", "--offline=true", "--no-pager",
-                "--threshold=15", Self.directory + "/onward.service",
+                "--threshold=13", Self.directory + "/onward.service",
             ])
         #expect(try run.awaitEnding(within: .seconds(120)) == .exited(0), "\(run.errorOutput)")
     }
