@@ -42,6 +42,9 @@ let package = Package(
         .target(name: "TLS", dependencies: ["SystemCalls", "CGnuTLS"], swiftSettings: strict),
         .target(name: "Digests", dependencies: ["CNettle"], swiftSettings: strict),
 
+        // Of both programs: options, help, manual and completions from one table.
+        .target(name: "CommandLineInterface", swiftSettings: strict),
+
         .target(name: "StructuredFields", swiftSettings: strict),
         .target(name: "HTTPSemantics", dependencies: ["StructuredFields"], swiftSettings: strict),
         .target(name: "ResumableUpload", dependencies: ["HTTPSemantics", "StructuredFields"], swiftSettings: strict),
@@ -65,7 +68,7 @@ let package = Package(
             name: "onward",
             dependencies: [
                 "TransferServer", "UploadStorage", "ResumableTransfer", "ResumableUpload", "HTTPSemantics", "Digests",
-                "SystemCalls", "TLS",
+                "SystemCalls", "TLS", "CommandLineInterface",
             ],
             swiftSettings: strict,
             linkerSettings: [
@@ -78,10 +81,13 @@ let package = Package(
             name: "ConformanceKit", dependencies: ["HTTPSemantics", "StructuredFields", "SystemCalls"],
             path: "conformance/ConformanceKit", swiftSettings: strict),
         .executableTarget(
-            name: "onward-conformance", dependencies: ["ConformanceKit", "SystemCalls"],
+            name: "onward-conformance", dependencies: ["ConformanceKit", "SystemCalls", "CommandLineInterface"],
             path: "conformance/onward-conformance", swiftSettings: strict),
 
         .testTarget(name: "StructuredFieldsTests", dependencies: ["StructuredFields"], swiftSettings: strict),
+        .testTarget(
+            name: "CommandLineInterfaceTests", dependencies: ["CommandLineInterface", "SystemCalls"],
+            swiftSettings: strict),
         .testTarget(name: "HTTPSemanticsTests", dependencies: ["HTTPSemantics"], swiftSettings: strict),
         .testTarget(name: "DigestsTests", dependencies: ["Digests"], swiftSettings: strict),
         .testTarget(name: "SystemCallsTests", dependencies: ["SystemCalls"], swiftSettings: strict),
@@ -99,7 +105,8 @@ let package = Package(
         .testTarget(
             name: "ResumableTransferTests", dependencies: ["ResumableTransfer", "SystemCalls"], swiftSettings: strict),
         .testTarget(
-            name: "onwardTests", dependencies: ["onward", "ResumableTransfer", "HTTPSemantics", "SystemCalls"],
+            name: "onwardTests",
+            dependencies: ["onward", "ResumableTransfer", "HTTPSemantics", "SystemCalls", "CommandLineInterface"],
             swiftSettings: strict),
         .testTarget(
             name: "ResumableURLSessionTests",

@@ -1,22 +1,25 @@
+import CommandLineInterface
 import Glibc
 import UploadStorage
 
 /// `onward check`: verifies a data directory that no server uses.
 struct CheckCommand {
+    static let page = ManualPage(
+        "check", "verify the data directory of a server that is stopped", usage: ["check [OPTIONS]"],
+        """
+        Verifies the data directory of a server that does not run, and changes nothing.
+        Each finding is a line: damage is what was promised and is lost, a note what a
+        crash or a person left behind, and the next start sees to. Exit status: 0 no
+        damage, 74 damage, or a directory that no server could use, 75 in use.
+        """,
+        options: CheckSettings.options.map(\.manual))
+
     private let settings: CheckSettings
 
     static func run(_ arguments: [String]) -> ExitStatus {
         let parser = OptionParser(options: CheckSettings.options)
         if arguments.contains("--help") || arguments.contains("-h") {
-            Console.output(
-                """
-                usage: onward check [OPTIONS]
-
-                Verifies the data directory of a server that does not run, and changes nothing.
-                Each finding is a line: damage is what was promised and is lost, a note what a
-                crash or a person left behind, and the next start sees to. Exit status: 0 no
-                damage, 74 damage, or a directory that no server could use, 75 in use.
-                """ + "\n" + parser.help())
+            Console.output(HelpText(page, of: "onward").text)
             return .done
         }
         var settings = CheckSettings()

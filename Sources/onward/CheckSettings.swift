@@ -1,3 +1,5 @@
+import CommandLineInterface
+
 /// What `onward check` was told, and the options that tell it.
 struct CheckSettings {
     var root = "./onward-data"

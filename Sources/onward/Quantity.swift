@@ -1,3 +1,5 @@
+import CommandLineInterface
+
 /// Sizes and durations as people write them.
 enum Quantity {
     /// Bytes: a whole number, alone or with K, M, G, T (powers of 1000) or KiB, MiB, GiB, TiB (powers of 1024).

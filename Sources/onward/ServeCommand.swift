@@ -1,3 +1,4 @@
+import CommandLineInterface
 import Glibc
 import HTTPSemantics
 import SystemCalls
@@ -9,14 +10,7 @@ enum ServeCommand {
     static func run(_ arguments: [String]) -> ExitStatus {
         let parser = OptionParser(options: ServeSettings.options)
         if arguments.contains("--help") || arguments.contains("-h") {
-            Console.output(
-                """
-                usage: onward serve [OPTIONS]
-
-                Serves resumable uploads and Range downloads. Every option is also a variable of
-                the environment: --max-size is ONWARD_MAX_SIZE. Sizes take K M G T (powers of
-                1000) and KiB MiB GiB TiB (of 1024), durations s m h d.
-                """ + "\n" + parser.help())
+            Console.output(HelpText(page, of: "onward").text)
             return .done
         }
         var settings = ServeSettings()

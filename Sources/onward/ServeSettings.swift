@@ -1,3 +1,4 @@
+import CommandLineInterface
 import HTTPSemantics
 import ResumableUpload
 import SystemCalls
@@ -174,7 +175,7 @@ struct ServeSettings {
 
         // Durability
         CommandOption(
-            "durability", "MODE", group: "Durability",
+            "durability", "MODE", group: "Durability", values: .words(["acknowledged", "relaxed"]),
             "acknowledged: an offset that was told survives a loss of\npower; relaxed: the end of the process alone (acknowledged)"
         ) { settings, value throws(OptionError) in
             switch value {
@@ -185,15 +186,18 @@ struct ServeSettings {
         },
 
         // Logging
-        CommandOption("log-format", "FORMAT", group: "Logging", "text or json (text)") {
-            settings, value throws(OptionError) in
+        CommandOption(
+            "log-format", "FORMAT", group: "Logging", values: .words(["text", "json"]), "text or json (text)"
+        ) { settings, value throws(OptionError) in
             guard let format = LogFormat(rawValue: value) else {
                 throw OptionError("'\(value)' is neither text nor json")
             }
             settings.server.logFormat = format
         },
-        CommandOption("log-level", "LEVEL", group: "Logging", "error, warning, info or debug (info)") {
-            settings, value throws(OptionError) in
+        CommandOption(
+            "log-level", "LEVEL", group: "Logging", values: .words(["error", "warning", "info", "debug"]),
+            "error, warning, info or debug (info)"
+        ) { settings, value throws(OptionError) in
             guard let level = LogLevel(rawValue: value) else {
                 throw OptionError("'\(value)' is none of error, warning, info, debug")
             }

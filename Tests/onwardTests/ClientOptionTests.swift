@@ -1,3 +1,4 @@
+import CommandLineInterface
 import HTTPSemantics
 import ResumableTransfer
 import ResumableUpload

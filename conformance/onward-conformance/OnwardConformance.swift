@@ -1,3 +1,4 @@
+import CommandLineInterface
 import ConformanceKit
 import Foundation
 import SystemCalls
@@ -17,11 +18,24 @@ enum OnwardConformance {
         case "client":
             return ClientCommand.run(Array(arguments.dropFirst()))
         case "list":
+            if arguments.contains("--help") {
+                write(HelpText(list, of: manual.name).text + "\n")
+                return 0
+            }
             guard arguments.count == 1 else { return misused("list takes no arguments") }
             write(CaseListing().text)
             return 0
         case "help"?, "--help"?, "-h"?:
-            write(usage)
+            write(HelpText(overview: manual).text + "\n")
+            return 0
+        case "version"?, "--version"?:
+            write("\(manual.name) \(manual.version)\n")
+            return 0
+        case "manual"?:
+            guard let text = manual.manual(Array(arguments.dropFirst())) else {
+                return misused("there is no such file")
+            }
+            write(text)
             return 0
         case let word?:
             return misused("there is no command “\(word)”")
@@ -31,7 +45,8 @@ enum OnwardConformance {
     }
 
     static func misused(_ reason: String) -> Int32 {
-        FileHandle.standardError.write(Data("onward-conformance: \(reason)\n\n\(usage)".utf8))
+        FileHandle.standardError.write(
+            Data("onward-conformance: \(reason)\n\n\(HelpText(overview: manual).text)\n".utf8))
         return 2
     }
 
@@ -43,40 +58,4 @@ enum OnwardConformance {
         if let path = junit { try save(Data(JUnitReport(report, strict: strict).text.utf8), to: path) }
         if let path = html { try save(Data(HTMLReport(report, strict: strict).text.utf8), to: path) }
     }
-
-    static let usage = """
-        onward-conformance judges implementations of Resumable Uploads for HTTP.
-
-        onward-conformance server [URL] [options]   judge the server that takes uploads at URL
-          --start CMD        start the server with CMD, in which {port} and {root} are replaced, and also kill and
-                             restart it; URL may contain {port} (http://127.0.0.1:{port}/files/)
-          --method M         method of creations (POST)
-          --header 'N: V'    field of every request, repeatable: credentials, for example
-          --profile P,…      versions to judge by: 3 to 8, rfc (those that the server speaks; the latest one is the
-                             base, on which all cases run)
-          --only GLOB        only cases whose ID matches, such as '4.4/*', repeatable
-          --strict           a SHOULD that is not met fails the run, too
-          --timeout SECONDS  how long to wait for anything (5)
-          --json FILE        the outcomes as JSON
-          --junit FILE       the outcomes as JUnit XML, for continuous integration
-          --html FILE        the outcomes as a page that needs nothing else
-        {name} in URL is replaced by another name for every creation.
-
-        onward-conformance client [options]         judge a client, by playing good and bad servers to it
-          --command CMD      uploads {file} to {url}, in the shell
-          --get-command CMD  downloads {url} to {file}; at least one of the two
-                             {state} is a directory that lives as long as a scenario: what the command has to
-                             remember from run to run belongs there. It ends with 0 where the transfer succeeded
-          --runs-again-on N  exit status with which the command asks to be run again (75)
-          --runs N           how often it is run in one scenario at most (3)
-          --timeout SECONDS  how long it may run in one scenario (60)
-          --jobs N           how many scenarios go on at once (4)
-          --seed N           where the cuts at random places are (1)
-          --only, --strict, --json, --junit and --html as above (14/* are the downloads)
-
-        onward-conformance list                     all cases, and the requirements that each covers
-
-        Exit status: 0 no MUST failed (--strict: no SHOULD), 1 one did, 2 it could not be judged.
-
-        """
 }

@@ -1,11 +1,25 @@
+import CommandLineInterface
 import SystemCalls
 
 /// What the client commands have in common: help, options, operands, and waiting for the end.
 struct ClientCommand: Sendable {
-    let name: String
-    /// What stands above the options in the help.
-    let explanation: String
+    let page: ManualPage
     let options: [CommandOption<ClientSettings>]
+
+    private var name: String { page.name }
+
+    /// - Parameters:
+    ///   - usage: what stands behind the command's name.
+    ///   - sections: of the manual alone, before those that all client commands have.
+    init(
+        _ name: String, _ summary: String, usage: String, _ description: String,
+        options: [CommandOption<ClientSettings>], operands: Completion = .nothing, sections: [ManualSection] = []
+    ) {
+        self.options = options
+        page = ManualPage(
+            name, summary, usage: ["\(name) \(usage)"], description, options: options.map(\.manual),
+            operands: operands, sections: sections + [ClientManual.exitStatus, ClientManual.files])
+    }
 
     /// Reads the command line and does what it says.
     /// - Parameters:
@@ -17,7 +31,7 @@ struct ClientCommand: Sendable {
     ) -> ExitStatus {
         let parser = OptionParser(options: options)
         if arguments.contains("--help") || arguments.contains("-h") {
-            Console.output(explanation + "\n" + parser.help())
+            Console.output(HelpText(page, of: "onward").text)
             return .done
         }
         var settings = ClientSettings()

@@ -1,3 +1,4 @@
+import CommandLineInterface
 import HTTPSemantics
 import ResumableUpload
 
@@ -7,7 +8,7 @@ extension ClientSettings {
     static let putOptions: [Option] =
         [
             Option(
-                "method", "METHOD", group: "Upload",
+                "method", "METHOD", group: "Upload", values: .words(["PUT", "POST", "PATCH"]),
                 "of the request that begins it (PUT; POST for a URL that\nends in /)"
             ) { settings, value throws(OptionError) in
                 let method = Method(rawValue: value)
@@ -23,7 +24,8 @@ extension ClientSettings {
             ) { $0.isCareful = true },
             Option(flag: "plain", group: "Upload", "one ordinary request that cannot be resumed") { $0.isPlain = true },
             Option(
-                "interop", "N", group: "Upload", "version of the draft to speak, 3 to 8, or rfc (8)"
+                "interop", "N", group: "Upload", values: .words(["3", "4", "5", "6", "7", "8", "rfc"]),
+                "version of the draft to speak, 3 to 8, or rfc (8)"
             ) { settings, value throws(OptionError) in
                 if value == "rfc" {
                     settings.dialect = .rfc
@@ -63,6 +65,8 @@ extension ClientSettings {
     static let statusOptions: [Option] = [json]
 
     static let cancelOptions: [Option] = [header, tokenFile, caFile]
+
+    static let healthOptions: [Option] = [caFile, quiet]
 
     // MARK: Shared ones
 
@@ -115,9 +119,9 @@ extension ClientSettings {
         settings.stateFile = try absolute(value)
     }
 
-    private static let output: [Option] = [
-        json, Option(flag: "quiet", group: "Output", "errors alone") { $0.isQuiet = true },
-    ]
+    private static let output: [Option] = [json, quiet]
+
+    private static let quiet = Option(flag: "quiet", group: "Output", "errors alone") { $0.isQuiet = true }
 
     private static let json = Option(flag: "json", group: "Output", "one JSON object a line on standard output") {
         $0.isJSON = true

@@ -18,6 +18,14 @@ enum ResponseReason {
         return DisplayText.printable(String(text.prefix(300)))
     }
 
+    /// The first line of content that is text.
+    static func firstLine(of response: TransferResponse) -> String? {
+        guard let type = response.fields["Content-Type"].flatMap({ MediaType(parsing: $0) }), type.type == "text"
+        else { return nil }
+        let line = response.content.prefix { $0 != 0x0A && $0 != 0x0D }
+        return line.isEmpty ? nil : DisplayText.printable(String(String(decoding: line, as: UTF8.self).prefix(300)))
+    }
+
     private struct Document: Decodable {
         var title: String?
         var detail: String?

@@ -1,16 +1,15 @@
+import CommandLineInterface
 import ResumableTransfer
 
 /// `onward cancel`: forgets a transfer, and deletes the upload on the server or the partial file here.
 enum CancelCommand {
-    private static let command = ClientCommand(
-        name: "cancel",
-        explanation: """
-            usage: onward cancel [OPTIONS] STATE
-
-            Forgets an interrupted transfer: deletes the upload on the server, or the partial
-            file of a download. STATE is what 'onward status' shows, or the path of a state file.
-            """,
-        options: ClientSettings.cancelOptions)
+    static let command = ClientCommand(
+        "cancel", "forget a transfer, and delete it on the server", usage: "[OPTIONS] STATE",
+        """
+        Forgets an interrupted transfer: deletes the upload on the server, or the partial
+        file of a download. STATE is what 'onward status' shows, or the path of a state file.
+        """,
+        options: ClientSettings.cancelOptions, operands: ClientManual.states)
 
     static func run(_ arguments: [String]) -> ExitStatus {
         command.run(arguments, check: check) { name, settings, report, _ in await cancel(name, settings, report) }

@@ -1,3 +1,5 @@
+import CommandLineInterface
+
 /// `onward get`: downloads a file.
 enum GetCommand {
     private struct Plan: Sendable {
@@ -6,16 +8,17 @@ enum GetCommand {
         var output: String
     }
 
-    private static let command = ClientCommand(
-        name: "get",
-        explanation: """
-            usage: onward get [OPTIONS] URL [-o FILE]
-
-            Downloads a file. It appears under its name when it is whole. Run the same command
-            again and it goes on where it stopped. Sizes take K M G T (powers of 1000) and KiB
-            MiB GiB TiB (of 1024), durations s m h d.
-            """,
-        options: ClientSettings.getOptions)
+    static let command = ClientCommand(
+        "get", "download a file", usage: "[OPTIONS] URL [-o FILE]",
+        """
+        Downloads a file. It appears under its name when it is whole. Run the same command
+        again and it goes on where it stopped. Sizes take K M G T (powers of 1000) and KiB
+        MiB GiB TiB (of 1024), durations s m h d.
+        """,
+        options: ClientSettings.getOptions,
+        sections: [
+            ManualSection("Examples", [.example("onward get https://example.org/files/big.bin -o copy.bin")])
+        ])
 
     static func run(_ arguments: [String]) -> ExitStatus {
         command.run(arguments, check: check) { plan, settings, report, signals in

@@ -1,3 +1,4 @@
+import CommandLineInterface
 import HTTPSemantics
 
 /// `onward put`: uploads files.
@@ -8,18 +9,28 @@ enum PutCommand {
         var url: TransferURL
     }
 
-    private static let command = ClientCommand(
-        name: "put",
-        explanation: """
-            usage: onward put [OPTIONS] FILE... URL
-
-            Uploads files. To a URL that ends in / they are posted, and the server chooses their
-            URLs; else the one file is put there. Run the same command again and it goes on where
-            it stopped; a file whose size, modification time or inode has changed in between ('touch'
-            is enough) is not sent, unless --restart says so. Sizes take K M G T (powers of 1000)
-            and KiB MiB GiB TiB (of 1024), durations s m h d.
-            """,
-        options: ClientSettings.putOptions)
+    static let command = ClientCommand(
+        "put", "upload files; a URL that ends in / is a collection", usage: "[OPTIONS] FILE... URL",
+        """
+        Uploads files. To a URL that ends in / they are posted, and the server chooses their
+        URLs; else the one file is put there. Run the same command again and it goes on where
+        it stopped; a file whose size, modification time or inode has changed in between ('touch'
+        is enough) is not sent, unless --restart says so. Sizes take K M G T (powers of 1000)
+        and KiB MiB GiB TiB (of 1024), durations s m h d.
+        """,
+        options: ClientSettings.putOptions,
+        operands: .files,
+        sections: [
+            ManualSection(
+                "Examples",
+                [
+                    .example(
+                        """
+                        onward put big.bin https://example.org/files/big.bin
+                        onward put --token-file token *.jpg https://example.org/files/inbox/
+                        """)
+                ])
+        ])
 
     static func run(_ arguments: [String]) -> ExitStatus {
         command.run(arguments, check: check) { plan, settings, report, signals in

@@ -1,17 +1,16 @@
+import CommandLineInterface
 import ResumableTransfer
 
 /// `onward resume`: goes on with what was interrupted.
 enum ResumeCommand {
-    private static let command = ClientCommand(
-        name: "resume",
-        explanation: """
-            usage: onward resume [OPTIONS] [STATE]
-
-            Goes on with every interrupted transfer, or with one. STATE is what 'onward status'
-            shows, or the path of a state file. Of what was given with --header, credentials and
-            fields that onward does not know are not kept: give them again.
-            """,
-        options: ClientSettings.resumeOptions)
+    static let command = ClientCommand(
+        "resume", "go on with what was interrupted", usage: "[OPTIONS] [STATE]",
+        """
+        Goes on with every interrupted transfer, or with one. STATE is what 'onward status'
+        shows, or the path of a state file. Of what was given with --header, credentials and
+        fields that onward does not know are not kept: give them again.
+        """,
+        options: ClientSettings.resumeOptions, operands: ClientManual.states)
 
     static func run(_ arguments: [String]) -> ExitStatus {
         command.run(arguments, check: check) { name, settings, report, signals in

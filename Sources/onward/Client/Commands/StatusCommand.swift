@@ -1,16 +1,15 @@
+import CommandLineInterface
 import ResumableTransfer
 
 /// `onward status`: what is interrupted, and how far it is.
 enum StatusCommand {
-    private static let command = ClientCommand(
-        name: "status",
-        explanation: """
-            usage: onward status [--json]
-
-            Lists what is interrupted or under way, and how far it is: of an upload, what the
-            server has acknowledged; it may have more. States that were put elsewhere with
-            --state are not among it.
-            """,
+    static let command = ClientCommand(
+        "status", "what is interrupted, and how far it is", usage: "[--json]",
+        """
+        Lists what is interrupted or under way, and how far it is: of an upload, what the
+        server has acknowledged; it may have more. States that were put elsewhere with
+        --state are not among it.
+        """,
         options: ClientSettings.statusOptions)
 
     static func run(_ arguments: [String]) -> ExitStatus {

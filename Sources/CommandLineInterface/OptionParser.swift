@@ -1,15 +1,18 @@
 /// Reads the environment, then the command line, which has the last word.
-struct OptionParser<Settings> {
-    let options: [CommandOption<Settings>]
+package struct OptionParser<Settings> {
+    package let options: [CommandOption<Settings>]
+
+    package init(options: [CommandOption<Settings>]) { self.options = options }
 
     /// Reads a command line that has nothing but options.
-    func parse(_ arguments: [String], environment: [String: String], into settings: inout Settings) throws(OptionError)
-    {
+    package func parse(
+        _ arguments: [String], environment: [String: String], into settings: inout Settings
+    ) throws(OptionError) {
         let named = Set(
             arguments.compactMap { $0.hasPrefix("--") ? String($0.dropFirst(2).prefix { $0 != "=" }) : nil })
         for option in options where !named.contains(option.name) {
             guard let value = environment[option.variable] else { continue }
-            let values = option.isRepeatable ? value.split(separator: " ").map(String.init) : [value]
+            let values = option.manual.isRepeatable ? value.split(separator: " ").map(String.init) : [value]
             for value in values { try set(option, value, as: option.variable, in: &settings) }
         }
         var rest = arguments[...]
@@ -21,7 +24,9 @@ struct OptionParser<Settings> {
     }
 
     /// Reads a command line with operands, before, between and behind its options; all behind `--` are operands.
-    func operands(of arguments: [String], into settings: inout Settings) throws(OptionError) -> [String] {
+    package func operands(
+        of arguments: [String], into settings: inout Settings
+    ) throws(OptionError) -> [String] {
         var operands: [String] = []
         var rest = arguments[...]
         var seen: Set<String> = []
@@ -44,12 +49,15 @@ struct OptionParser<Settings> {
         let parts = argument.dropFirst(isLong ? 2 : 1)
             .split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         let name = parts.first ?? ""
-        guard let option = options.first(where: { isLong ? $0.name == name : $0.letter.map(String.init) ?? "" == name })
+        guard
+            let option = options.first(where: {
+                isLong ? $0.name == name : $0.manual.letter.map(String.init) ?? "" == name
+            })
         else { throw OptionError("there is no option '\(isLong ? "--" : "-")\(name)'") }
-        guard option.isRepeatable || seen.insert(option.name).inserted else {
+        guard option.manual.isRepeatable || seen.insert(option.name).inserted else {
             throw OptionError("--\(option.name) is given twice")
         }
-        if option.argument == nil {
+        if option.manual.argument == nil {
             guard parts.count == 1 else { throw OptionError("--\(option.name) takes no value") }
             try set(option, "", as: "--" + option.name, in: &settings)
         } else if parts.count == 2 {
@@ -61,7 +69,7 @@ struct OptionParser<Settings> {
     }
 
     /// Variables that look as if they were options of Onward, and are none.
-    func unknownVariables(of environment: [String: String]) -> [String] {
+    package func unknownVariables(of environment: [String: String]) -> [String] {
         let known = Set(options.map(\.variable))
         return environment.keys.filter { $0.hasPrefix("ONWARD_") && !known.contains($0) }.sorted()
     }
@@ -71,23 +79,4 @@ struct OptionParser<Settings> {
     ) throws(OptionError) {
         do { try option.set(value, in: &settings) } catch { throw OptionError("\(name): \(error.message)") }
     }
-
-    /// The options by group, as a manual would show them.
-    func help() -> String {
-        var text = ""
-        var group = ""
-        for option in options {
-            if option.group != group {
-                group = option.group
-                text += "\n\(group):\n"
-            }
-            let short = option.letter.map { "-\($0), " } ?? ""
-            let head = "  \(short)--\(option.name)" + (option.argument.map { " " + $0 } ?? "")
-            text += head.count < 30 ? head + String(repeating: " ", count: 30 - head.count) : head + "\n" + indent
-            text += option.help.replacing("\n", with: "\n" + indent) + "\n"
-        }
-        return text
-    }
-
-    private var indent: String { String(repeating: " ", count: 30) }
 }

@@ -1,0 +1,84 @@
+/// Completions for bash, which need nothing but bash.
+package struct BashCompletion {
+    package let text: String
+
+    package init(_ program: ProgramManual) {
+        let function = "_" + program.name.replacing("-", with: "_")
+        let names = program.commands.map(\.name) + ["help", "version"]
+        var text = """
+            # bash completion for \(program.name)                               -*- shell-script -*-
+
+            \(function)_words() {
+                mapfile -t COMPREPLY < <(compgen -W "$1" -- "$current")
+            }
+
+            \(function)_files() {
+                compopt -o filenames 2>/dev/null
+                mapfile -t COMPREPLY < <(compgen "$1" -- "$current")
+            }
+
+            # Lines of standard input. They are never given to compgen, which would expand what is in them.
+            \(function)_lines() {
+                local line
+                while IFS= read -r line; do
+                    [[ $line != "$current"* ]] || COMPREPLY+=("$(printf %q "$line")")
+                done
+            }
+
+            \(function)() {
+                local current=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]}
+                COMPREPLY=()
+                if ((COMP_CWORD == 1)); then
+                    \(function)_words '\(names.joined(separator: " "))'
+                    return
+                fi
+                # In --option=value the sign is a word of its own.
+                if [[ $current == = ]]; then
+                    current=
+                elif [[ $option == = ]]; then
+                    option=${COMP_WORDS[COMP_CWORD - 2]}
+                fi
+                case ${COMP_WORDS[1]} in
+
+            """
+        for page in program.commands {
+            text += "    \(page.name))\n        case $option in\n"
+            let options = page.options.map { "--" + $0.name }
+            var offers: [(values: Completion, forms: [String])] = []
+            for option in page.options where option.argument != nil {
+                let forms = (option.letter.map { ["-\($0)"] } ?? []) + ["--" + option.name]
+                if let index = offers.firstIndex(where: { $0.values == option.values }) {
+                    offers[index].forms += forms
+                } else {
+                    offers.append((option.values, forms))
+                }
+            }
+            for (values, forms) in offers {
+                text += "        \(forms.joined(separator: " | ")))\n"
+                if values != .nothing { text += "            \(Self.offer(values, function))\n" }
+                text += "            return\n            ;;\n"
+            }
+            text += """
+                        esac
+                        if [[ $current == -* ]]; then
+                            \(function)_words '\((options + ["--help"]).joined(separator: " "))'
+                        else
+                            \(Self.offer(page.operands, function))
+                        fi
+                        ;;
+
+                """
+        }
+        self.text = text + "    esac\n}\n\ncomplete -F \(function) \(program.name)\n"
+    }
+
+    private static func offer(_ completion: Completion, _ function: String) -> String {
+        switch completion {
+        case .nothing: ":"
+        case .files: "\(function)_files -f"
+        case .directories: "\(function)_files -d"
+        case .words(let words): "\(function)_words '\(words.joined(separator: " "))'"
+        case .lines(let command): "\(function)_lines < <(\(command))"
+        }
+    }
+}

@@ -1,0 +1,83 @@
+/// Completions for zsh, by its own `_arguments`.
+package struct ZshCompletion {
+    package let text: String
+
+    package init(_ program: ProgramManual) {
+        let function = "_" + program.name
+        var text = "#compdef \(program.name)\n\n"
+        for page in program.commands {
+            if case .lines(let command) = page.operands {
+                text += "\(Self.lister(page, function))() {\n    compadd -- ${(f)\"$(\(command))\"}\n}\n\n"
+            }
+        }
+        text += """
+            \(function)() {
+                local curcontext=$curcontext
+                local -a commands
+                commands=(
+
+            """
+        for page in program.commands {
+            text += "        \(Self.quoted(Self.escaped(page.name) + ":" + page.summary))\n"
+        }
+        text += """
+                    'help:how it is used'
+                    'version:its version'
+                )
+                if ((CURRENT == 2)); then
+                    _describe -t commands '\(program.name) command' commands
+                    return
+                fi
+                shift words
+                ((CURRENT--))
+                curcontext="${curcontext%:*:*}:\(program.name)-$words[1]:"
+                case $words[1] in
+
+            """
+        for page in program.commands {
+            var specifications = page.options.map(Self.specification) + ["'--help[how it is used]'"]
+            // With an operand for which it can offer nothing, _arguments would offer no options either.
+            if page.operands != .nothing {
+                let operands = Self.action(page.operands, Self.lister(page, function))
+                specifications.append(Self.quoted("*:operand:" + operands))
+            }
+            text += "    \(page.name))\n        _arguments -S \\\n            "
+            text += specifications.joined(separator: " \\\n            ") + "\n        ;;\n"
+        }
+        self.text = text + "    esac\n}\n\n\(function) \"$@\"\n"
+    }
+
+    private static func specification(of option: ManualOption) -> String {
+        let explanation = "[\(escaped(option.line))]"
+        let repetition = option.isRepeatable ? "*" : ""
+        guard let argument = option.argument else { return quoted("--\(option.name)\(explanation)") }
+        let value = "\(explanation):\(escaped(argument)):\(action(option.values))"
+        guard let letter = option.letter else { return quoted("\(repetition)--\(option.name)=\(value)") }
+        return quoted("(-\(letter) --\(option.name))") + "{-\(letter),--\(option.name)=}" + quoted(value)
+    }
+
+    /// The function that offers a command's operands.
+    private static func lister(_ page: ManualPage, _ function: String) -> String { "\(function)_\(page.name)_operands" }
+
+    private static func action(_ completion: Completion, _ lister: String = " ") -> String {
+        switch completion {
+        case .nothing: " "
+        case .files: "_files"
+        case .directories: "_files -/"
+        case .words(let words): "(\(words.map(escaped).joined(separator: " ")))"
+        case .lines: lister
+        }
+    }
+
+    /// What `_arguments` would understand becomes itself.
+    private static func escaped(_ text: String) -> String {
+        var result = ""
+        for character in text {
+            if "\\:[]".contains(character) { result.append("\\") }
+            result.append(character)
+        }
+        return result
+    }
+
+    private static func quoted(_ text: String) -> String { "'" + text.replacing("'", with: "'\\''") + "'" }
+}

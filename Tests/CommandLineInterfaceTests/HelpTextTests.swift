@@ -1,0 +1,45 @@
+import CommandLineInterface
+import Testing
+
+@Suite("Help")
+struct HelpTextTests {
+    @Test("A command's help has its forms, its description, and its options by group")
+    func command() {
+        #expect(
+            HelpText(Sample.program.commands[0], of: "sam-ple").text == """
+                usage: sam-ple take [OPTIONS] FILE...
+
+                First line.
+                Second line.
+
+                Group:
+                  --flag                      help
+                  -f, --file FILE             help
+                  --dir DIR                   help
+                  --colour C                  help
+
+                Other:
+                  --free N                    help
+                """)
+    }
+
+    @Test("The program's help has a line for each command, and its conclusion")
+    func overview() {
+        #expect(
+            HelpText(overview: Sample.program).text == """
+                usage: sam-ple take FILE...  take files
+                       sam-ple go [NAME]     go on
+                       sam-ple stop          end
+                       sam-ple version
+
+                First line.
+                Second line.
+
+                  0   done
+                  64  wrong
+                      usage
+
+                'sam-ple COMMAND --help' lists the options.
+                """)
+    }
+}

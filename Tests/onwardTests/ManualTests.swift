@@ -1,0 +1,51 @@
+import CommandLineInterface
+import Testing
+
+@testable import onward
+
+@Suite("Manual and completions")
+struct ManualTests {
+    @Test("Each command is explained and completed, with every option that it takes")
+    func everyCommand() throws {
+        let bash = try #require(Onward.manual.manual(["bash-completion/completions/onward"]))
+        let tables = [
+            "put": ClientSettings.putOptions.map(\.name), "get": ClientSettings.getOptions.map(\.name),
+            "resume": ClientSettings.resumeOptions.map(\.name), "status": ClientSettings.statusOptions.map(\.name),
+            "cancel": ClientSettings.cancelOptions.map(\.name), "health": ClientSettings.healthOptions.map(\.name),
+            "serve": ServeSettings.options.map(\.name), "check": CheckSettings.options.map(\.name),
+        ]
+        #expect(Set(tables.keys) == Set(Onward.commands.map(\.page.name)))
+        for (command, options) in tables {
+            let page = try #require(Onward.manual.manual(["man/man1/onward-\(command).1"]))
+            for option in options {
+                #expect(page.contains("\\fB\\-\\-\(RoffPage.escaped(option))\\fR"), "\(command) --\(option)")
+                #expect(bash.contains("--" + option), "\(command) --\(option)")
+            }
+        }
+    }
+
+    @Test("No line of the help is longer than a terminal of 100 columns")
+    func width() {
+        for text in Onward.commands.map({ HelpText($0.page, of: "onward").text }) + [
+            HelpText(overview: Onward.manual).text
+        ] {
+            for line in text.split(separator: "\n") { #expect(line.count <= 100, "\(line)") }
+        }
+    }
+
+    @Test("What a command takes one of is offered, and each of it is taken")
+    func words() throws {
+        func check<Settings>(_ options: [CommandOption<Settings>], _ settings: Settings) {
+            for option in options {
+                guard case .words(let words) = option.manual.values else { continue }
+                for word in words {
+                    var settings = settings
+                    #expect(throws: Never.self, "--\(option.name) \(word)") { try option.set(word, in: &settings) }
+                }
+            }
+        }
+        check(ServeSettings.options, ServeSettings())
+        check(ClientSettings.putOptions, ClientSettings())
+        check(ClientSettings.getOptions, ClientSettings())
+    }
+}

@@ -1,0 +1,71 @@
+import CommandLineInterface
+
+extension OnwardConformance {
+    /// What help, manual pages and completions are made of.
+    static let manual = ProgramManual(
+        "onward-conformance", version: "0.1.0", date: "2026-11-21",
+        "judge implementations of Resumable Uploads for HTTP",
+        """
+        Judges implementations of the IETF draft "Resumable Uploads for HTTP" from outside, by
+        cases that each name the requirements they stand for, and shows the bytes that prove a
+        failure.
+        """,
+        commands: [ServerCommand.page, ClientCommand.page, list],
+        conclusion: exitStatus)
+
+    static let list = ManualPage(
+        "list", "all cases, and the requirements that each covers", usage: ["list"],
+        "Lists all cases, the requirements that each covers, and those that none does.")
+
+    static let exitStatus = ManualSection(
+        "Exit status",
+        [.terms([("0", "no MUST failed (--strict: no SHOULD)"), ("1", "one did"), ("2", "it could not be judged")])])
+}
+
+extension ServerCommand {
+    static let page = ManualPage(
+        "server", "judge the server that takes uploads at URL", usage: ["server [OPTIONS] [URL]"],
+        """
+        Judges the server that takes uploads at URL, or the one that --start starts.
+        {name} in URL is replaced by another name for every creation.
+        """,
+        options: ServerOptions.table.map(\.manual),
+        sections: [
+            OnwardConformance.exitStatus,
+            ManualSection(
+                "Examples",
+                [
+                    .example(
+                        """
+                        onward-conformance server http://127.0.0.1:8080/files/
+                        onward-conformance server --html report.html \\
+                          --start 'exec onward serve --root {root} --listen 127.0.0.1:{port}'
+                        """)
+                ]),
+        ])
+}
+
+extension ClientCommand {
+    static let page = ManualPage(
+        "client", "judge a client, by playing good and bad servers to it",
+        usage: ["client [OPTIONS]"],
+        """
+        Judges a client by playing good and bad servers to it. In its commands {file} and {url}
+        are replaced, and {state} by a directory that lives as long as a scenario: what the
+        command has to remember from run to run belongs there. It ends with 0 where the
+        transfer succeeded.
+        """,
+        options: ClientOptions.table.map(\.manual),
+        sections: [
+            OnwardConformance.exitStatus,
+            ManualSection(
+                "Examples",
+                [
+                    .example(
+                        """
+                        onward-conformance client \\
+                          --command 'XDG_STATE_HOME={state} onward put {file} {url}'
+                        """)
+                ]),
+        ])
+}
