@@ -3,10 +3,14 @@
 SWIFT ?= swift
 TESTFLAGS ?=
 CLIENTFLAGS = --quiet --retries 2 --stall-timeout 2s --header 'Authorization: Bearer judged'
+PREFIX ?= /usr/local
+DESTDIR ?=
+PROGRAMS ?= onward onward-conformance
 
-.PHONY: run test demo conformance conformance-client build build-packages test-packages format lint requirements \
-        test-thread test-address soak test-power-loss fuzz test-proxies test-systemd test-browser test-deployment \
-        bench-upload bench-takeover bench-commits bench-client bench-memory doc help clean
+.PHONY: run test demo conformance conformance-client build build-packages test-packages watch-packages package-packages \
+        image-packages format lint requirements test-thread test-address soak test-power-loss fuzz test-proxies \
+        test-systemd test-browser test-deployment bench-upload bench-takeover bench-commits bench-client bench-memory doc \
+        help clean build-static install uninstall test-manual deb test-deb test-image
 
 run: build-packages ## build in release mode and serve on 127.0.0.1:8080, data in ./onward-data
 	$(SWIFT) build -c release --product onward
@@ -22,6 +26,34 @@ demo: build-packages ## half a minute: an upload that is cut and killed, goes on
 
 build: build-packages ## build everything in release mode
 	$(SWIFT) build -c release
+
+build-static: build-packages ## the programs in release mode, with the Swift runtime in them
+	$(SWIFT) build -c release --static-swift-stdlib --scratch-path .build/static --product onward
+	$(SWIFT) build -c release --static-swift-stdlib --scratch-path .build/static --product onward-conformance
+
+# With sudo there may be no toolchain any more: then what was built before is installed.
+install: ## programs, manual, completions and units below PREFIX (/usr/local), behind DESTDIR
+	@if command -v $(SWIFT) >/dev/null; then $(MAKE) build-static; fi
+	PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install .build/static/release $(PROGRAMS)
+
+uninstall: ## removes what `make install` put there
+	PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install --remove $(PROGRAMS)
+
+test-manual: package-packages ## what mandoc, groff, bash, zsh and fish make of manual and completions
+	$(SWIFT) build --product onward
+	$(SWIFT) build --product onward-conformance
+	scripts/test-manual .build/debug/onward .build/debug/onward-conformance
+
+deb: package-packages ## Debian packages in .build/deb; VERSION for another one than the changelog's
+	VERSION='$(VERSION)' scripts/deb
+
+test-deb: package-packages ## the packages' life on clean Debian 12 and 13: install, upgrade, remove, purge
+	scripts/deb
+	VERSION=0.999 scripts/deb
+	scripts/test-deb "$$(dpkg-parsechangelog -S Version)" 0.999
+
+test-image: image-packages ## builds and runs the container image, without an engine and without a registry
+	scripts/test-image
 
 test-thread: test-packages ## the tests under ThreadSanitizer
 	$(SWIFT) build --build-tests --sanitize thread --scratch-path .build/thread
@@ -120,6 +152,12 @@ test-packages:
 
 watch-packages:
 	@scripts/system-packages watch
+
+package-packages:
+	@scripts/system-packages package
+
+image-packages:
+	@scripts/system-packages image
 
 clean:
 	rm -rf .build
