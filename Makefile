@@ -49,6 +49,8 @@ deb: package-packages ## Debian packages in .build/deb; VERSION for another one 
 
 test-deb: package-packages ## the packages' life on clean Debian 12 and 13: install, upgrade, remove, purge
 	scripts/deb
+	lintian --allow-root --fail-on error,warning --suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog \
+	  .build/deb/*_"$$(dpkg-parsechangelog -S Version)"_*.deb
 	VERSION=0.999 scripts/deb
 	scripts/test-deb "$$(dpkg-parsechangelog -S Version)" 0.999
 

@@ -10,15 +10,17 @@ struct ClientCommand: Sendable {
 
     /// - Parameters:
     ///   - usage: what stands behind the command's name.
-    ///   - sections: of the manual alone, before those that all client commands have.
+    ///   - sections: of the manual alone.
+    ///   - common: those behind them that all commands which transfer something have.
     init(
         _ name: String, _ summary: String, usage: String, _ description: String,
-        options: [CommandOption<ClientSettings>], operands: Completion = .nothing, sections: [ManualSection] = []
+        options: [CommandOption<ClientSettings>], operands: Completion = .nothing, sections: [ManualSection] = [],
+        common: [ManualSection] = [ClientManual.exitStatus, ClientManual.files]
     ) {
         self.options = options
         page = ManualPage(
             name, summary, usage: ["\(name) \(usage)"], description, options: options.map(\.manual),
-            operands: operands, sections: sections + [ClientManual.exitStatus, ClientManual.files])
+            operands: operands, sections: sections + common)
     }
 
     /// Reads the command line and does what it says.

@@ -11,7 +11,20 @@ enum HealthCommand {
         Asks for URL (\(ownServer)) and ends with 0 if the answer is a
         success, with 69 if it is another one, and with 75 if there is none within ten seconds.
         """,
-        options: ClientSettings.healthOptions)
+        options: ClientSettings.healthOptions,
+        sections: [
+            ManualSection(
+                "Exit status",
+                [
+                    .terms([
+                        ("0", "the server is ready"),
+                        ("64", "wrong usage"),
+                        ("69", "it answers that it is not"),
+                        ("74", "the certificates of --cacert cannot be read"),
+                        ("75", "it does not answer"),
+                    ])
+                ])
+        ], common: [])
 
     static func run(_ arguments: [String]) -> ExitStatus {
         command.run(arguments, check: check) { url, settings, report, _ in await ask(url, settings, report) }
