@@ -1,3 +1,5 @@
+import CommandLineInterface
+
 /// What a service manager says to a process that it starts, in variables of the environment (sd_listen_fds(3),
 /// sd_notify(3), sd_watchdog_enabled(3)).
 struct ServiceEnvironment: Equatable {

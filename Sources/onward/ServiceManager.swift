@@ -1,3 +1,4 @@
+import CommandLineInterface
 import SystemCalls
 
 /// The service manager that started this process and waits to hear how it is, where there is one: systemd, or whoever else

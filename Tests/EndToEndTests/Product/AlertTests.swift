@@ -10,7 +10,8 @@ struct AlertTests {
     private func names(in text: String) -> Set<String> {
         let words = text.split { !($0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_")) }.map(String.init)
         return Set(
-            words.filter { $0.hasPrefix("onward_") }.map { word in
+            // A package has its version there.
+            words.filter { $0.hasPrefix("onward_") && !$0.hasPrefix("onward_0") }.map { word in
                 Self.suffixes.first { word.hasSuffix($0) }.map { String(word.dropLast($0.count)) } ?? word
             })
     }

@@ -11,7 +11,8 @@ extension RequestSummary {
     ) -> RequestSummary {
         RequestSummary(
             id: RequestID(), method: method, target: "/files/x", status: status, code: code, received: received,
-            sent: sent, nanoseconds: 1_000_000, interruption: interruption, origin: RequestOrigin(client: "127.0.0.1"), principal: "anonymous",
+            sent: sent, nanoseconds: 1_000_000, interruption: interruption, origin: RequestOrigin(client: "127.0.0.1"),
+            principal: "anonymous",
             route: route, upload: nil, offset: nil, progress: progress, explanation: explanation,
             countedReceived: countedReceived)
     }
