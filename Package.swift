@@ -78,10 +78,10 @@ let package = Package(
 
         // The oracle: nothing of the server and the client that it judges.
         .target(
-            name: "ConformanceKit", dependencies: ["HTTPSemantics", "StructuredFields", "SystemCalls"],
+            name: "ConformanceKit", dependencies: ["HTTPSemantics", "StructuredFields", "SystemCalls", "TLS"],
             path: "conformance/ConformanceKit", swiftSettings: strict),
         .executableTarget(
-            name: "onward-conformance", dependencies: ["ConformanceKit", "SystemCalls", "CommandLineInterface"],
+            name: "onward-conformance", dependencies: ["ConformanceKit", "SystemCalls", "TLS", "CommandLineInterface"],
             path: "conformance/onward-conformance", swiftSettings: strict),
 
         .testTarget(name: "StructuredFieldsTests", dependencies: ["StructuredFields"], swiftSettings: strict),
@@ -116,6 +116,7 @@ let package = Package(
             name: "ConformanceKitTests",
             dependencies: [
                 "ConformanceKit", "onward-conformance", "onward", "HTTPSemantics", "StructuredFields", "SystemCalls",
+                "TLS",
             ],
             path: "conformance/Tests/ConformanceKitTests", swiftSettings: strict),
         // As code is that was written for Apple's platforms: in the Swift 5 mode, where it is a warning that

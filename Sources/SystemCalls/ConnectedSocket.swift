@@ -83,6 +83,11 @@ public final class ConnectedSocket: Sendable {
     public struct Readiness: Sendable {
         public let hasInput: Bool
         public let takesOutput: Bool
+
+        public init(hasInput: Bool, takesOutput: Bool) {
+            self.hasInput = hasInput
+            self.takesOutput = takesOutput
+        }
     }
 
     /// Waits until something arrives or can be sent.
@@ -91,6 +96,15 @@ public final class ConnectedSocket: Sendable {
         return Readiness(
             hasInput: events & (POLLIN | POLLHUP | POLLERR) != 0, takesOutput: events & POLLOUT != 0)
     }
+
+    /// Waits until something arrives, the end included.
+    public func awaitInput(until deadline: Int64) throws(Errno) { _ = try wait(for: POLLIN, until: deadline) }
+
+    /// Waits until something can be sent.
+    public func awaitOutput(until deadline: Int64) throws(Errno) { _ = try wait(for: POLLOUT, until: deadline) }
+
+    /// The descriptor, for a session above it; valid for as long as this object lives, and closed by it.
+    package var rawValue: Int32 { descriptor.rawValue }
 
     /// Tells the peer that nothing more will come (shutdown(2)).
     public func endOutput() { shutdown(descriptor.rawValue, Int32(SHUT_WR)) }

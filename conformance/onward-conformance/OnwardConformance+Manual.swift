@@ -10,7 +10,7 @@ extension OnwardConformance {
         cases that each name the requirements they stand for, and shows the bytes that prove a
         failure.
         """,
-        commands: [ServerCommand.page, ClientCommand.page, list],
+        commands: [ServerCommand.page, ClientCommand.page, ProxyCommand.page, MatrixCommand.page, list],
         conclusion: exitStatus)
 
     static let list = ManualPage(
@@ -68,4 +68,36 @@ extension ClientCommand {
                         """)
                 ]),
         ])
+}
+
+extension ProxyCommand {
+    static let page = ManualPage(
+        "proxy", "tell what the proxy at URL does to uploads, and which settings fit", usage: ["proxy [OPTIONS] URL"],
+        """
+        Puts the proxy at URL between a client and a server of its own (--upstream-port), or
+        asks a server that is deployed behind it, and tells what becomes of interim responses,
+        bodies, aborts and early answers. The answer ends with the settings that fit.
+        """,
+        options: ProxyOptions.table.map(\.manual),
+        sections: [
+            ManualSection(
+                "Examples",
+                [
+                    .example(
+                        """
+                        onward-conformance proxy --upstream-port 8080 http://127.0.0.1:80/
+                        onward-conformance proxy https://files.example/files/
+                        """)
+                ])
+        ])
+}
+
+extension MatrixCommand {
+    static let page = ManualPage(
+        "matrix", "subjects against sections in Markdown, from reports in JSON",
+        usage: ["matrix [NAME=]FILE..."],
+        """
+        Writes a table in Markdown that has the subjects of the reports in its columns and the
+        sections of the draft in its lines.
+        """)
 }

@@ -17,6 +17,10 @@ enum OnwardConformance {
             return ServerCommand.run(Array(arguments.dropFirst()))
         case "client":
             return ClientCommand.run(Array(arguments.dropFirst()))
+        case "proxy":
+            return ProxyCommand.run(Array(arguments.dropFirst()))
+        case "matrix":
+            return MatrixCommand.run(Array(arguments.dropFirst()))
         case "list":
             if arguments.contains("--help") {
                 write(HelpText(list, of: manual.name).text + "\n")

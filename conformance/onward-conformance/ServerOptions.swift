@@ -1,5 +1,6 @@
 import CommandLineInterface
 import ConformanceKit
+import TLS
 
 /// What `onward-conformance server` was told, and the options that tell it.
 struct ServerOptions: Sendable {
@@ -18,7 +19,23 @@ struct ServerOptions: Sendable {
             CommandOption(
                 "header", "'N: V'", group: "Server", repeatable: true,
                 "field of every request: credentials, for example; repeatable"
-            ) { options, value throws(OptionError) in options.settings.fields.append(try field(value)) },
+            ) { options, value throws(OptionError) in options.settings.fields.append(try RequestField.parse(value)) },
+            CommandOption(
+                "other-header", "'N: V'", group: "Server", repeatable: true,
+                "field that makes a request another principal's, in place of\none of the same name of --header: adds what one may do with\nthe uploads of another; repeatable"
+            ) { options, value throws(OptionError) in
+                options.settings.otherFields.append(try RequestField.parse(value))
+            },
+            CommandOption(
+                "cacert", "FILE", group: "Server", "certificates to believe where URL is https (those of the system)"
+            ) { options, value throws(OptionError) in options.settings.trust = .authorities(path: value) },
+            CommandOption(flag: "insecure", group: "Server", "believe every certificate") {
+                $0.settings.trust = .anybody
+            },
+            CommandOption(
+                "disk", "SIZE", group: "Server",
+                "with --start, as root: {root} is a file system of its own of\nthis size (1M to 1G), and gets filled up"
+            ) { options, value throws(OptionError) in options.settings.diskSize = try size(value) },
             CommandOption(
                 "timeout", "SECONDS", group: "Server", "how long to wait for anything (5)"
             ) { options, value throws(OptionError) in options.settings.timeout = try seconds(value) },
@@ -43,15 +60,20 @@ struct ServerOptions: Sendable {
         if options.settings.url.isEmpty && options.settings.startCommand == nil {
             throw OptionError("a URL is missing, or --start")
         }
+        if options.settings.diskSize != nil && options.settings.startCommand == nil {
+            throw OptionError("--disk needs --start")
+        }
         return options
     }
 
-    private static func field(_ text: String) throws(OptionError) -> (String, String) {
-        guard let colon = text.firstIndex(of: ":"), colon > text.startIndex else {
-            throw OptionError("“\(text)” is no field of the form 'Name: value'")
-        }
-        let value = text[text.index(after: colon)...].drop { $0 == " " }
-        return (String(text[..<colon]), String(value))
+    /// Bytes, with `K`, `M` or `G` for powers of 1000.
+    private static func size(_ text: String) throws(OptionError) -> Int64 {
+        let factor: Int64? = ["K": 1000, "M": 1_000_000, "G": 1_000_000_000][text.suffix(1).uppercased()]
+        guard let number = Int64(factor == nil ? text[...] : text.dropLast()),
+            case (let size, let overflows) = number.multipliedReportingOverflow(by: factor ?? 1), !overflows,
+            (1_000_000...1_000_000_000).contains(size)
+        else { throw OptionError("“\(text)” is no size from 1M to 1G") }
+        return size
     }
 
     private static func profiles(_ text: String) throws(OptionError) -> [Profile] {

@@ -1,4 +1,5 @@
 import SystemCalls
+import TLS
 
 /// A curl command that sends a request again, as far as curl can.
 struct CurlCommand {
@@ -32,7 +33,12 @@ struct CurlCommand {
         }
         if !input.isEmpty, !request.has("Content-Type") { parts.append("-H 'Content-Type:'") }
         if case .unix(let path) = endpoint.address { parts.append("--unix-socket " + Self.quoted(path)) }
-        parts.append(Self.quoted("http://\(endpoint.authority)\(request.target)"))
+        switch endpoint.trust {
+        case .authorities(let path): parts.append("--cacert " + Self.quoted(path))
+        case .anybody: parts.append("--insecure")
+        case .system, nil: break
+        }
+        parts.append(Self.quoted("\(endpoint.scheme)://\(endpoint.authority)\(request.target)"))
         text = input + parts.joined(separator: " ")
     }
 

@@ -30,7 +30,7 @@ package struct HTMLReport {
             <p class="kind">Resumable Uploads for HTTP: conformance of a \(report.role)</p>
             <h1>\(subjects.joined(separator: "<br/>"))</h1>
             <p class="verdict \(state)">\(verdict)</p>
-            <p>Judged on \(date): \(Markup.escaped(report.remark)). \(report.results.count) cases in \
+            <p>Judged on <span class="when">\(date)</span>: \(Markup.escaped(report.remark)). \(report.results.count) cases in \
             \(report.seconds).</p>
 
             """
@@ -117,6 +117,7 @@ package struct HTMLReport {
         body { margin: 0 auto; max-width: 70rem; padding: 2rem 1.25rem 4rem; background: var(--page); color: var(--text);
           font: 16px/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
         .kind { color: var(--faint); margin: 0; }
+        .when { white-space: nowrap; }
         h1 { font-size: 1.5rem; margin: .2rem 0 .6rem; }
         h2 { font-size: 1.15rem; margin: 2.2rem 0 .4rem; }
         .verdict { font-size: 1.25rem; font-weight: 600; margin: 0 0 .4rem; }
@@ -128,16 +129,20 @@ package struct HTMLReport {
         th, td { text-align: left; font-weight: normal; padding: .3rem .8rem; border: 1px solid var(--line);
           overflow-wrap: normal; }
         thead th, tfoot th, tfoot td { font-weight: 600; }
-        .number { text-align: right; font-variant-numeric: tabular-nums; }
+        table { overflow-wrap: normal; } .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+        td.none { opacity: .45; }
         ul { list-style: none; margin: 0; padding: 0; border: 1px solid var(--line); background: var(--card); }
         li { padding: .35rem .8rem; border-top: 1px solid var(--line); } li:first-child { border-top: 0; }
-        summary { cursor: pointer; }
-        .mark { display: inline-block; min-width: 4.2rem; font-weight: 600; }
+        summary { cursor: pointer; list-style: none; } summary::-webkit-details-marker { display: none; }
+        summary::after { content: " \u{25B8}"; color: var(--faint); } [open] > summary::after { content: " \u{25BE}"; }
+        .mark { display: inline-block; min-width: 4.8rem; font-weight: 600; }
         .level { color: var(--faint); font-size: .85em; text-transform: uppercase; }
         code, pre { font: .875rem/1.45 ui-monospace, monospace; }
         dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; margin: .6rem 0; }
         dt { color: var(--faint); } dd { margin: 0; }
         pre { overflow-x: auto; overflow-wrap: normal; border-left: 3px solid var(--line); padding: .2rem .8rem; margin: .6rem 0; }
-        @media (max-width: 40rem) { dl { grid-template-columns: 1fr; } .mark { min-width: 0; } }
+        @media (max-width: 40rem) { body { padding: 1.25rem .75rem 3rem; } h1 { font-size: 1.2rem; }
+          dl { grid-template-columns: 1fr; } dd + dt { margin-top: .4rem; } .mark { min-width: 0; }
+          th, td { padding: .25rem .45rem; } thead .number { font-size: .8rem; } pre { font-size: .75rem; } }
         """
 }

@@ -1,6 +1,9 @@
 /// The headings under which cases stand, by the part of their IDs before the slash.
 enum SectionTitle {
-    static func title(of group: String) -> String { titles[group] ?? group }
+    static func title(of group: String) -> String {
+        if group.hasPrefix("v"), let version = Int(group.dropFirst()) { return "Interop \(version)" }
+        return titles[group] ?? group
+    }
 
     private static let titles = [
         "4.1": "4.1  Fields of the draft", "4.1.1": "4.1.1  Upload-Offset", "4.1.2": "4.1.2  Upload-Complete",
@@ -13,6 +16,6 @@ enum SectionTitle {
         "10": "10  Integrity digests", "13": "13  Security", "B": "B  Versions of the draft",
         "9110": "RFC 9110  Semantics", "9112": "RFC 9112  HTTP/1.1", "9457": "RFC 9457  Problem details",
         "9651": "RFC 9651  Structured fields", "14": "RFC 9110 14  Range downloads",
-        "restart": "Restart  Durability",
+        "restart": "Restart  Durability", "cors": "CORS  Browsers",
     ]
 }

@@ -13,7 +13,6 @@ enum UncoveredRequirements {
             "what happens to storage and memory cannot be seen from outside",
             ["CAN-02", "H11-24", "OFF-15"]
         ),
-        ("needs two principals with credentials, or a change of their rights", ["SEC-02", "SEC-05", "SEC-16"]),
         ("a matter of the server's log", ["SEC-15"]),
         ("a client cannot keep a 104 from being written without ending the connection", ["INT-06"]),
         ("needs to know the quota, and the bound of open uploads, of a principal", ["SEC-06", "SEC-08"]),

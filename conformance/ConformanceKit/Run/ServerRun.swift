@@ -12,7 +12,7 @@ package final class ServerRun {
         var settings = settings
         var control: SubjectProcess?
         if let command = settings.startCommand {
-            let process = try SubjectProcess(command: command)
+            let process = try SubjectProcess(command: command, diskSize: settings.diskSize)
             settings.url = settings.url.isEmpty ? "http://127.0.0.1:{port}/files/" : settings.url
             settings.url = settings.url.replacing("{port}", with: "\(process.port)")
             control = process
@@ -21,8 +21,8 @@ package final class ServerRun {
     }
 
     init(_ settings: ServerSettings, control: (any SubjectControl)?) throws {
-        guard let endpoint = Endpoint(settings.url) else {
-            throw RunFailure("“\(settings.url)” is no URL of the form http://host[:port]/path")
+        guard let endpoint = Endpoint(settings.url, trusting: settings.trust) else {
+            throw RunFailure("“\(settings.url)” is no URL of the form http://host[:port]/path or https://…")
         }
         subject = Subject(settings: settings, endpoint: endpoint, control: control)
     }

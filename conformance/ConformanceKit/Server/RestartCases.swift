@@ -62,6 +62,39 @@ enum RestartCases {
                 t.appending(upload, at: offset, complete: false, content), "to an append at the offset told")
         },
         Case(
+            "restart/disk-full", .must, "4.1.1",
+            "What a full disk did not take is not acknowledged, and what was acknowledged stays.",
+            covers: "SEC-17", needs: ["4.4/append"]
+        ) { t in
+            let size = try t.requireSmallDisk()
+            let upload = try t.newUpload(t.part)
+            var offset = Int64(t.part)
+            var refused = false
+            // As many appends as the disk has room for, and then one more.
+            for _ in 0..<16 where !refused {
+                let content = t.bytes(Int(clamping: size / 4), from: Int(offset))
+                // One that is not taken may also end the connection without a word.
+                guard let response = try? t.appending(upload, at: offset, complete: false, .bytes(content)) else {
+                    refused = true
+                    break
+                }
+                if response.isSuccessful {
+                    offset += Int64(content.count)
+                    if let told = response.integer("Upload-Offset") {
+                        try t.expect(told == offset, "Upload-Offset: \(offset)", response.summary)
+                    }
+                } else {
+                    refused = true
+                    t.note("the answer to what does not fit: \(response.summary)")
+                }
+            }
+            try t.expect(
+                refused, "a refusal of what does not fit on a disk of \(size) bytes", "\(offset) bytes acknowledged")
+            let told = try t.expectDiskKeeps(upload, offset: offset, atMost: size)
+            try t.restart()
+            try t.expectDiskKeeps(upload, offset: told, atMost: size)
+        },
+        Case(
             "restart/finished", .must, "4.1.2", "A finished upload does not become unfinished.",
             covers: "OFF-02 CMP-04",
             needs: ["4.4/finish", "restart/offset-kept"]
@@ -101,6 +134,28 @@ enum RestartCases {
 extension CaseContext {
     func requireControl() throws {
         if subject.control == nil { throw skip("the server is not ours to kill: see --start") }
+    }
+
+    /// The size of the subject's disk.
+    func requireSmallDisk() throws -> Int64 {
+        try requireControl()
+        guard let size = subject.control?.diskSize else { throw skip("its disk is not ours to fill: see --disk") }
+        return size
+    }
+
+    /// The upload has kept `offset` or more, unless it is gone.
+    @discardableResult
+    func expectDiskKeeps(_ upload: Upload, offset: Int64, atMost size: Int64) throws -> Int64 {
+        let response = try exchange(retrieval(upload), with: upload)
+        if [404, 410].contains(response.status) {
+            note("the upload is gone")
+            return 0
+        }
+        try expectSuccess(response, "to HEAD, or 404")
+        let told = try require(response.integer("Upload-Offset"), "Upload-Offset", response.summary)
+        try expect((offset...size).contains(told), "an offset from \(offset) to \(size)", response.summary)
+        try expect(profile.isComplete(response) == false, "the upload not complete", response.summary)
+        return told
     }
 
     /// Kills the server as a crash would, and starts it again.

@@ -13,7 +13,8 @@ package enum ServerSuite {
             RetrievalCases.all,
             AppendCases.all, CompletionCases.all, CancellationCases.all, LengthCases.all, LimitCases.all,
             InterimCases.continuation, ConcurrencyCases.all, FieldSyntaxCases.all, ProblemCases.all, DigestCases.all,
-            SecurityCases.all, FramingCases.heads, FramingCases.chunks, FramingCases.connections, DownloadCases.ranges,
+            SecurityCases.all, PrincipalCases.all, FramingCases.heads, FramingCases.chunks, FramingCases.connections,
+            DownloadCases.ranges,
             DownloadCases.conditions, RestartCases.all,
             WholeRunCases.all,
         ]

@@ -1,3 +1,5 @@
+import TLS
+
 /// What the person who runs the server mode asks for.
 package struct ServerSettings: Sendable {
     /// Where representations are uploaded to; `{name}` stands for a new name each time, `{port}` for the port with
@@ -7,6 +9,10 @@ package struct ServerSettings: Sendable {
     package var method = "POST"
     /// Fields of every request, credentials for example.
     package var fields: [(String, String)] = []
+    /// Fields in place of ``fields`` that make a request another principal's; none where there is only one.
+    package var otherFields: [(String, String)] = []
+    /// Whom to believe where the URL is `https`.
+    package var trust: TLSTrust = .system
     /// The profiles to judge by; empty means those that the subject speaks.
     package var profiles: [Profile] = []
     /// Patterns of case IDs, `*` and `?` as in a shell; none is all.
@@ -15,6 +21,8 @@ package struct ServerSettings: Sendable {
     package var timeout: Duration = .seconds(5)
     /// A command with `{port}` and `{root}` that starts the server.
     package var startCommand: String?
+    /// With ``startCommand``: `{root}` is a file system of its own that holds so many bytes.
+    package var diskSize: Int64?
 
     package init(url: String) { self.url = url }
 }

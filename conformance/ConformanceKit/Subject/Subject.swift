@@ -31,6 +31,15 @@ final class Subject {
     var timeout: Duration { settings.timeout }
     var extraFields: [(String, String)] { settings.fields }
 
+    /// The same request by another principal; nil where there is none.
+    func byOther(_ request: Request) -> Request? {
+        guard !settings.otherFields.isEmpty else { return nil }
+        var request = request
+        for (name, _) in settings.otherFields { request = request.without(name) }
+        request.fields += settings.otherFields
+        return request
+    }
+
     /// The request target of a new creation: `{name}` of the URL becomes a name that no other has.
     func newTarget() -> String {
         guard let range = endpoint.target.range(of: "{name}") else { return endpoint.target }
@@ -60,4 +69,6 @@ protocol SubjectControl: AnyObject {
     func start() throws
     /// Ends it at once, as a crash would.
     func kill() throws
+    /// How many bytes its storage holds, where that is little enough to fill it.
+    var diskSize: Int64? { get }
 }

@@ -4,11 +4,14 @@ import SystemCalls
 /// A server that is started from a command with `{port}` and `{root}`, on one port and one directory for its whole run.
 final class SubjectProcess: SubjectControl {
     let port: UInt16
+    let diskSize: Int64?
     private let command: String
     private let directory: String
     private var group: ProcessGroup?
 
-    init(command: String) throws {
+    /// - Parameter diskSize: where it is given, `{root}` is a file system of its own that holds so many bytes (tmpfs(5)).
+    init(command: String, diskSize: Int64? = nil) throws {
+        self.diskSize = diskSize
         var template = Array((NSTemporaryDirectory() + "/onward-conformance-XXXXXX").utf8CString)
         guard mkdtemp(&template) != nil else { throw RunFailure("no temporary directory: \(Errno.current)") }
         directory = template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
@@ -18,10 +21,15 @@ final class SubjectProcess: SubjectControl {
             .replacing("{port}", with: "\(port)")
             .replacing("{root}", with: directory + "/root")
         try FileManager.default.createDirectory(atPath: directory + "/root", withIntermediateDirectories: true)
+        if let diskSize {
+            try Self.run(
+                "mount -t tmpfs -o size=\(diskSize),mode=0700 onward-conformance '\(directory)/root'", in: directory)
+        }
     }
 
     deinit {
         group?.kill()
+        if diskSize != nil { try? Self.run("umount -l '\(directory)/root'", in: directory) }
         try? FileManager.default.removeItem(atPath: directory)
     }
 
@@ -53,6 +61,16 @@ final class SubjectProcess: SubjectControl {
     private var output: String {
         let text = (try? String(contentsOfFile: directory + "/output", encoding: .utf8)) ?? ""
         return text.isEmpty ? "" : "; it wrote:\n\(text.suffix(2000))"
+    }
+
+    private static func run(_ command: String, in directory: String) throws {
+        let process = try ProcessGroup(shell: command, output: directory + "/output")
+        let deadline = Deadline(in: .seconds(30))
+        while process.currentEnding == nil, !deadline.isOver { Deadline.pause(.milliseconds(5)) }
+        guard process.currentEnding == .exited(0) else {
+            let text = (try? String(contentsOfFile: directory + "/output", encoding: .utf8)) ?? ""
+            throw RunFailure("“\(command)” does not work: \(text.suffix(500))")
+        }
     }
 
     /// A port that nobody uses at the moment.

@@ -1,5 +1,6 @@
 import HTTPSemantics
 import SystemCalls
+import TLS
 
 /// Where a URL leads: a socket, what Host says there, and the target of the request line.
 package struct Endpoint: Sendable, Hashable {
@@ -7,9 +8,14 @@ package struct Endpoint: Sendable, Hashable {
     var authority: String
     /// Path and query in origin form.
     package var target: String
+    /// Whom to believe in the TLS handshake; nil where there is none.
+    var trust: TLSTrust?
+    /// Whom to believe where a reference leads to `https`.
+    private let trustElsewhere: TLSTrust
 
-    /// Reads `http://host[:port]/path` and `unix:/socket:/path`. A fragment is dropped.
-    package init?(_ url: String) {
+    /// Reads `http://host[:port]/path`, the same with `https`, and `unix:/socket:/path`. A fragment is dropped.
+    package init?(_ url: String, trusting trust: TLSTrust = .system) {
+        trustElsewhere = trust
         let text = url.prefix { $0 != "#" }
         if text.hasPrefix("unix:") {
             let rest = text.dropFirst(5)
@@ -19,11 +25,13 @@ package struct Endpoint: Sendable, Hashable {
             target = Self.originForm(rest[rest.index(after: colon)...])
             return
         }
-        guard text.lowercased().hasPrefix("http://") else { return nil }
-        let rest = text.dropFirst(7)
+        let isSecure = text.lowercased().hasPrefix("https://")
+        guard isSecure || text.lowercased().hasPrefix("http://") else { return nil }
+        self.trust = isSecure ? trust : nil
+        let rest = text.dropFirst(isSecure ? 8 : 7)
         let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
         guard let parsed = Authority(parsing: String(rest[..<end])) else { return nil }
-        guard let port = UInt16(exactly: parsed.port ?? 80), port > 0 else { return nil }
+        guard let port = UInt16(exactly: parsed.port ?? (isSecure ? 443 : 80)), port > 0 else { return nil }
         let host = parsed.host
         address = .tcp(host: host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host, port: port)
         authority = String(rest[..<end])
@@ -33,7 +41,14 @@ package struct Endpoint: Sendable, Hashable {
     /// The URL again.
     package var url: String {
         if case .unix(let path) = address { return "unix:\(path):\(target)" }
-        return "http://\(authority)\(target)"
+        return "\(scheme)://\(authority)\(target)"
+    }
+
+    var scheme: String { trust == nil ? "http" : "https" }
+
+    /// The name or address that a certificate has to be for.
+    var host: String {
+        if case .tcp(let host, _) = address { host } else { "localhost" }
     }
 
     /// Resolves a reference such as the value of Location against this request's URL (RFC 3986 section 5.2).
@@ -41,19 +56,20 @@ package struct Endpoint: Sendable, Hashable {
     /// Nil for a scheme that is not spoken here.
     func resolving(_ reference: String) -> Endpoint? {
         let reference = String(reference.prefix { $0 != "#" })
-        if reference.lowercased().hasPrefix("http://") {
-            if case .unix = address, var same = Endpoint(reference) {
-                same.address = address
-                return same
+        if ["http://", "https://"].contains(where: { reference.lowercased().hasPrefix($0) }) {
+            var other = Endpoint(reference, trusting: trustElsewhere)
+            if case .unix = address {
+                other?.address = address
+                other?.trust = nil
             }
-            return Endpoint(reference)
+            return other
         }
         if let colon = reference.firstIndex(of: ":"), !reference[..<colon].contains("/"),
             reference[..<colon].allSatisfy({ $0.isLetter || $0.isNumber || "+-.".contains($0) })
         {
             return nil
         }
-        if reference.hasPrefix("//") { return resolving("http:" + reference) }
+        if reference.hasPrefix("//") { return resolving("\(scheme):\(reference)") }
         var resolved = self
         let path = target.prefix { $0 != "?" }
         if reference.isEmpty {

@@ -36,7 +36,7 @@ final class RawConnection {
     /// The head of a final response whose content was not read yet.
     var finalHead: ParsedHead?
 
-    private var socket: ConnectedSocket?
+    private var socket: (any ByteStream)?
     /// What was received; everything before `position` has been used.
     private(set) var input: [UInt8] = []
     private(set) var position = 0
@@ -49,13 +49,13 @@ final class RawConnection {
         self.transcript = transcript
         self.observer = observer
         number = transcript.newConnection()
-        do throws(Errno) {
-            socket = try ConnectedSocket(endpoint.address, until: Deadline(in: timeout).nanoseconds)
+        do throws(WireFailure) {
+            socket = try endpoint.open(until: Deadline(in: timeout))
         } catch {
-            transcript.note("no connection to \(endpoint.address): \(error)", on: number)
-            throw .cannotConnect(error)
+            transcript.note("\(endpoint.address): \(error)", on: number)
+            throw error
         }
-        transcript.note("connected to \(endpoint.address)", on: number)
+        transcript.note("connected to \(endpoint.address)\(endpoint.trust == nil ? "" : " by TLS")", on: number)
     }
 
     // MARK: - Sending

@@ -3,6 +3,8 @@ import SystemCalls
 /// What keeps a response from being read.
 enum WireFailure: Error, Sendable, Hashable {
     case cannotConnect(Errno)
+    /// The TLS handshake failed, or the certificate is not believed.
+    case notSecured(String)
     /// Nothing came, or not all of it, in time. The text says what was waited for.
     case timedOut(String)
     /// The peer ended the connection in an orderly way.
@@ -18,6 +20,7 @@ extension WireFailure: CustomStringConvertible {
     var description: String {
         switch self {
         case .cannotConnect(let error): "no connection: \(error)"
+        case .notSecured(let reason): "no TLS: \(reason)"
         case .timedOut(let what): "silence until the deadline while \(what)"
         case .closed(let what): "the connection was closed while \(what)"
         case .reset(let what): "the connection was reset while \(what)"

@@ -23,6 +23,8 @@ struct CommandTests {
             "server --header nonsense http://127.0.0.1:1/", "server --json", "server --nonsense http://127.0.0.1:1/",
             "server http://127.0.0.1:1/ http://127.0.0.1:1/", "client", "client --command true",
             "client --command 'put {file} {url}' --runs 0", "client --nonsense",
+            "server --disk 5M http://127.0.0.1:1/",
+            "server --start x --disk 5", "proxy", "proxy --upstream-port 0 http://127.0.0.1:1/", "matrix",
         ])
     func misuse(_ arguments: String) async throws {
         let (status, output) = try await Self.run(arguments)
@@ -33,7 +35,7 @@ struct CommandTests {
     @Test("A server that is not there cannot be judged")
     func nobody() async throws {
         for arguments in [
-            "server http://127.0.0.1:1/", "server https://127.0.0.1/", "server --start 'exit 3; : {port} {root}'",
+            "server http://127.0.0.1:1/", "server https://127.0.0.1:1/", "server --start 'exit 3; : {port} {root}'",
         ] {
             let (status, output) = try await Self.run(arguments)
             #expect(status == .exited(2), "\(arguments): \(output)")

@@ -82,6 +82,10 @@ enum Defect: String, CaseIterable, Sendable {
     case dropsOffsetInVersion4 = "v4/offset-repeated"
     case locatesFileInVersion6 = "v6/location-of-upload"
     case wantsMediaTypeInVersion5 = "v5/no-media-type"
+    case letsOthersIn = "13/other-principal"
+    case letsOthersFinish = "13/other-cannot-finish"
+    case tellsForeignFromUnknown = "13/foreign-hidden"
+    case acknowledgesBeyondDisk = "restart/disk-full"
 
     /// The case that judges it.
     var caughtBy: String { rawValue }

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import SystemCalls
+import TLS
 import Testing
 
 @testable import ConformanceKit
@@ -46,6 +47,27 @@ struct OnwardServerTests {
         #expect(report.results.contains { $0.subject.id == "14/single" && $0.outcome == .pass })
     }
 
+    @Test("By TLS, and to two principals who do not see each other's uploads")
+    func secured() async throws {
+        let identity = try TestIdentity()
+        let tokens = identity.directory + "/tokens"
+        try Data("one first-token\ntwo second-token\n".utf8).write(to: URL(fileURLWithPath: tokens))
+        let options = [
+            "--tls-cert", identity.certificate, "--tls-key", identity.key, "--token-file", tokens,
+        ]
+        let report = try await Self.judge(
+            options, only: ["4.2/*", "4.4/*", "4.6/*", "13/*", "restart/offset-kept"], scheme: "https",
+            trust: .authorities(path: identity.certificate),
+            fields: [("Authorization", "Bearer first-token")], others: [("Authorization", "Bearer second-token")])
+        Self.expectConformance(report)
+        for id in ["13/other-principal", "13/other-cannot-finish", "13/foreign-hidden", "restart/offset-kept"] {
+            #expect(report.results.contains { $0.subject.id == id && $0.outcome == .pass }, "\(id)")
+        }
+        let stranger = try await Self.judge(options, only: ["4.2/create-empty"], scheme: "https")
+        #expect(stranger.failure?.contains("no TLS") == true, "\(stranger.failure ?? "")")
+        withExtendedLifetime(identity) {}
+    }
+
     private static func expectConformance(_ report: RunReport) {
         #expect(report.failure == nil)
         for result in report.results {
@@ -60,16 +82,20 @@ struct OnwardServerTests {
 
     private static func judge(
         _ options: [String], only: [String] = [], profiles: [Profile] = [], method: String = "POST",
-        path: String = "/files/"
+        path: String = "/files/", scheme: String = "http", trust: TLSTrust = .system,
+        fields: [(String, String)] = [], others: [(String, String)] = []
     ) async throws -> RunReport {
         let words = options.joined(separator: " ")
         let command = try "exec \(executable()) serve --root {root} --listen 127.0.0.1:{port} --min-free 0 \(words)"
         return try await onThread {
-            var settings = ServerSettings(url: "http://127.0.0.1:{port}\(path)")
+            var settings = ServerSettings(url: "\(scheme)://127.0.0.1:{port}\(path)")
             settings.startCommand = command
             settings.only = only
             settings.profiles = profiles
             settings.method = method
+            settings.trust = trust
+            settings.fields = fields
+            settings.otherFields = others
             settings.timeout = .seconds(20)
             return try ServerRun(settings).run()
         }

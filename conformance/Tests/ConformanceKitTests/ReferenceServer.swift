@@ -16,11 +16,17 @@ final class ReferenceServer: SubjectControl, Sendable {
 
     let defect: Defect?
     let limits: [(String, Int64)]
+    /// What one upload finds room for.
+    let diskSize: Int64?
     let port: UInt16
     let state: Monitor<State>
 
-    init(_ defect: Defect? = nil, limits: [(String, Int64)] = [("max-size", 100_000_000), ("max-age", 1000)]) throws {
+    init(
+        _ defect: Defect? = nil, limits: [(String, Int64)] = [("max-size", 100_000_000), ("max-age", 1000)],
+        diskSize: Int64? = nil
+    ) throws {
         self.defect = defect
+        self.diskSize = diskSize
         self.limits = limits
         let socket = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
         guard case .tcp(_, let port) = socket.address else { throw PeerInput.Failure.ended }

@@ -38,9 +38,30 @@ struct ReferenceServerTests {
         }
     }
 
+    @Test("A full disk is refused, told truly, and judged")
+    func fullDisk() async throws {
+        let report = try await Self.run(nil, only: ["4.4/append", "restart/disk-full"], diskSize: 1 << 20)
+        #expect(report.results.map(\.outcome) == [.pass, .pass])
+    }
+
+    @Test("What one principal does to another's uploads is skipped where there is only one")
+    func onePrincipal() async throws {
+        let report = try await Self.run(nil, only: ["13/*other*", "13/foreign-hidden"], others: [])
+        #expect(report.results.count == 3)
+        for result in report.results {
+            guard case .skipped(let reason) = result.outcome else {
+                Issue.record("\(result.subject.id): \(result.outcome)")
+                continue
+            }
+            #expect(reason.contains("--other-header"))
+        }
+    }
+
     @Test("Each defect is noticed by its case", arguments: Defect.allCases)
     func broken(_ defect: Defect) async throws {
-        let report = try await Self.run(defect, only: [defect.caughtBy] + defect.occasions)
+        let report = try await Self.run(
+            defect, only: [defect.caughtBy] + defect.occasions,
+            diskSize: defect == .acknowledgesBeyondDisk ? 1 << 20 : nil)
         #expect(report.failure == nil)
         let caught = report.results.first { $0.subject.id == defect.caughtBy }
         let result = try #require(caught)
@@ -53,12 +74,17 @@ struct ReferenceServerTests {
     }
 
     static func run(
-        _ defect: Defect?, only: [String] = [], limits: [(String, Int64)]? = nil
+        _ defect: Defect?, only: [String] = [], limits: [(String, Int64)]? = nil, diskSize: Int64? = nil,
+        others: [(String, String)] = [("Authorization", "Bearer two")]
     ) async throws -> RunReport {
         try await onThread {
-            let server = try limits.map { try ReferenceServer(defect, limits: $0) } ?? ReferenceServer(defect)
+            let server =
+                try limits.map { try ReferenceServer(defect, limits: $0) }
+                ?? ReferenceServer(defect, diskSize: diskSize)
             var settings = ServerSettings(url: server.url)
             settings.only = only
+            settings.fields = [("Authorization", "Bearer one")]
+            settings.otherFields = others
             settings.timeout = .seconds(defect == .waitsForStuckAppends ? 1 : 10)
             return try ServerRun(settings, control: server).run()
         }

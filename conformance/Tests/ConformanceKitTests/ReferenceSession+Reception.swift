@@ -12,6 +12,7 @@ extension ReferenceSession {
         case tooLarge
         case malformed
         case otherDigest
+        case diskFull
     }
 
     func receive(_ request: ReferenceRequest, into id: String, epoch: Int) throws -> Reception {
@@ -77,6 +78,7 @@ extension ReferenceSession {
                 return .overrun
             }
             if end > most { return .tooLarge }
+            if end > server.diskSize ?? .max, !has(.acknowledgesBeyondDisk) { return .diskFull }
             state.uploads[id]?.bytes += piece
             return .whole
         }
@@ -90,6 +92,7 @@ extension ReferenceSession {
         server.state.notifyAll()
         var reply: ReferenceReply
         switch ending {
+        case .diskFull: reply = ReferenceReply(status: 507)
         case .tooLarge: reply = refusal(413, request, fields: limitFields(request))
         case .superseded: reply = refusal(409, request, offset: offset)
         case .otherDigest: reply = refusal(400, request, offset: offset)

@@ -34,6 +34,7 @@ extension ReferenceSession {
         upload.digests = digests(request.fields.values("Repr-Digest"))
         upload.wanted = request.fields["Want-Repr-Digest"]
         upload.holder = connection
+        upload.owner = request.fields["Authorization"]
         if has(.refusesUnknownDigests), request.fields.contains("Repr-Digest"), upload.digests.isEmpty {
             return refusal(400, request)
         }
@@ -90,8 +91,9 @@ extension ReferenceSession {
         let life = server.limits.first { $0.0 == "max-age" }?.1 ?? 1_000_000
         let known = server.state.withLock { $0.uploads[id] }
         guard let upload = known, !upload.isGone,
-            SystemClock.monotonicNanoseconds() - upload.created < life * 1_000_000_000
+            SystemClock.monotonicNanoseconds() - upload.created < life * 1_000_000_000, owns(upload, request)
         else {
+            if has(.tellsForeignFromUnknown), known != nil { return ReferenceReply(status: 403) }
             if has(.knowsUnknownUploads), request.method == "HEAD" {
                 return ReferenceReply(status: 204, fields: [completeness(false, request), offsetField(0)])
             }
@@ -119,6 +121,11 @@ extension ReferenceSession {
         case "OPTIONS": return ReferenceReply(status: 204, fields: limitFields(request))
         default: return ReferenceReply(status: 405, fields: [("Allow", "HEAD, GET, PATCH, DELETE, OPTIONS")])
         }
+    }
+
+    private func owns(_ upload: ReferenceUpload, _ request: ReferenceRequest) -> Bool {
+        if has(.letsOthersIn) || (has(.letsOthersFinish) && request.isComplete == true) { return true }
+        return upload.owner == request.fields["Authorization"]
     }
 
     private func retrieve(_ request: ReferenceRequest, _ id: String) -> ReferenceReply {

@@ -15,6 +15,8 @@ struct ReferenceUpload {
     var digests: [String: [UInt8]] = [:]
     var wanted: String?
     var location = ""
+    /// The credentials of the creation.
+    var owner: String?
     /// The final response, to be given again.
     var final: ReferenceReply?
 
@@ -23,6 +25,7 @@ struct ReferenceUpload {
         epoch += 1
         holder = nil
         if server.has(.lowersOffsetAfterRestart), !isComplete { bytes = Array(bytes.dropLast()) }
+        if let size = server.diskSize { bytes = Array(bytes.prefix(Int(size))) }
     }
 
     /// Ends the request under way; what it still gets is void.

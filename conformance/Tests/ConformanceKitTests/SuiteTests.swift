@@ -116,13 +116,14 @@ struct SuiteTests {
             ("/u/1", "http://a:80/u/1"), ("1", "http://a:80/files/1"), ("../u/1", "http://a:80/u/1"),
             ("./1", "http://a:80/files/1"), ("http://b:81/u", "http://b:81/u"), ("//b/u", "http://b/u"),
             ("?x", "http://a:80/files/?x"), ("/a/./b/../c", "http://a:80/a/c"), ("/u#f", "http://a:80/u"),
+            ("https://a/u", "https://a/u"),
         ])
     func locations(_ location: String, _ url: String) throws {
         let base = try #require(Endpoint("http://a:80/files/"))
         #expect(base.resolving(location)?.url == url)
     }
 
-    @Test("What is no URL here is told", arguments: ["", "files", "https://a/", "http://", "http://a:0/", "ftp://a/"])
+    @Test("What is no URL here is told", arguments: ["", "files", "https://", "http://", "http://a:0/", "ftp://a/"])
     func noURL(_ text: String) {
         #expect(Endpoint(text) == nil)
     }

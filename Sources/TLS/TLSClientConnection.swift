@@ -1,0 +1,169 @@
+import CGnuTLS
+import SystemCalls
+
+/// The client's end of a TLS connection over a stream socket, without blocking: every operation has a deadline of the
+/// monotonic clock, and throws `ETIMEDOUT` after it. Used by one thread.
+public final class TLSClientConnection {
+    private let socket: ConnectedSocket
+    private let session: gnutls_session_t
+    private let credentials: gnutls_certificate_credentials_t
+    /// Whether an encrypted record waits in GnuTLS for room in the socket, and how many bytes of content it carries.
+    private var heldBack = 0
+
+    /// Why there is no connection.
+    public enum Failure: Error, Sendable, Hashable, CustomStringConvertible {
+        case socket(Errno)
+        case session(TLSError)
+        /// The certificate is not one that is believed; the text says why.
+        case untrusted(String)
+
+        public var description: String {
+            switch self {
+            case .socket(let error): "\(error)"
+            case .session(let error): "\(error)"
+            case .untrusted(let reason): reason
+            }
+        }
+    }
+
+    /// Shakes hands, and sees that the peer is the one that was meant.
+    ///
+    /// - Parameter host: a DNS name, or an IP address without brackets.
+    public init(
+        over socket: ConnectedSocket, to host: String, trusting trust: TLSTrust, until deadline: Int64
+    ) throws(Failure) {
+        self.socket = socket
+        var made: gnutls_certificate_credentials_t?
+        var session: gnutls_session_t?
+        guard gnutls_certificate_allocate_credentials(&made) >= 0, let credentials = made else {
+            throw .session(TLSError(GNUTLS_E_MEMORY_ERROR))
+        }
+        let flags = UInt32(GNUTLS_CLIENT) | UInt32(GNUTLS_NONBLOCK) | UInt32(GNUTLS_NO_SIGNAL)
+        guard gnutls_init(&session, flags) >= 0, let session else {
+            gnutls_certificate_free_credentials(credentials)
+            throw .session(TLSError(GNUTLS_E_MEMORY_ERROR))
+        }
+        self.credentials = credentials
+        self.session = session
+        try believe(trust)
+        try Self.check(gnutls_set_default_priority(session))
+        try Self.check(gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, UnsafeMutableRawPointer(credentials)))
+        // An address is no name to ask for (RFC 6066 section 3).
+        if !host.contains(":"), host.contains(where: { $0.isLetter }) {
+            try Self.check(gnutls_server_name_set(session, GNUTLS_NAME_DNS, host, host.utf8.count))
+        }
+        gnutls_transport_set_int2(session, socket.rawValue, socket.rawValue)
+        try shakeHands(until: deadline)
+        if trust != .anybody { try verify(host) }
+    }
+
+    deinit {
+        gnutls_deinit(session)
+        gnutls_certificate_free_credentials(credentials)
+    }
+
+    // MARK: - Beginning
+
+    private func believe(_ trust: TLSTrust) throws(Failure) {
+        switch trust {
+        case .system: try Self.check(gnutls_certificate_set_x509_system_trust(credentials))
+        case .authorities(let path):
+            let count = gnutls_certificate_set_x509_trust_file(credentials, path, GNUTLS_X509_FMT_PEM)
+            try Self.check(count)
+            if count == 0 { throw .untrusted("there is no certificate in \(path)") }
+        case .anybody: break
+        }
+    }
+
+    private func shakeHands(until deadline: Int64) throws(Failure) {
+        while true {
+            let status = gnutls_handshake(session)
+            if status == GNUTLS_E_SUCCESS { return }
+            guard gnutls_error_is_fatal(status) == 0 else { throw .session(TLSError(status)) }
+            if status == GNUTLS_E_AGAIN {
+                do throws(Errno) { try awaitTurn(until: deadline) } catch { throw .socket(error) }
+            }
+        }
+    }
+
+    private func verify(_ host: String) throws(Failure) {
+        var status: UInt32 = 0
+        try Self.check(gnutls_certificate_verify_peers3(session, host, &status))
+        guard status != 0 else { return }
+        var text = gnutls_datum_t()
+        gnutls_certificate_verification_status_print(status, GNUTLS_CRT_X509, &text, 0)
+        defer { onward_gnutls_free(text.data) }
+        throw .untrusted(text.data.map { String(cString: $0) } ?? "the certificate is not trusted")
+    }
+
+    // MARK: - Content
+
+    /// Hands bytes over and returns how many were taken, at least one.
+    /// - Throws: `EPIPE` or `ECONNRESET` where the peer takes no more.
+    public func send(_ bytes: ArraySlice<UInt8>, until deadline: Int64) throws(Errno) -> Int {
+        while true {
+            // A record that did not fit is kept by GnuTLS and has to go out before anything else.
+            let count =
+                heldBack > 0
+                ? gnutls_record_send(session, nil, 0)
+                : bytes.withUnsafeBytes { gnutls_record_send(session, $0.baseAddress, min($0.count, 16 << 10)) }
+            if count > 0 {
+                heldBack = 0
+                return count
+            }
+            switch Int32(count) {
+            case GNUTLS_E_INTERRUPTED: heldBack = min(bytes.count, 16 << 10)
+            case GNUTLS_E_AGAIN:
+                heldBack = min(bytes.count, 16 << 10)
+                try awaitTurn(until: deadline)
+            default: throw .brokenPipe
+            }
+        }
+    }
+
+    /// Puts what arrives into `buffer` and returns how many bytes it is; 0 once the peer has ended its side.
+    public func receive(into buffer: UnsafeMutableRawBufferPointer, until deadline: Int64) throws(Errno) -> Int {
+        while true {
+            let count = gnutls_record_recv(session, buffer.baseAddress, buffer.count)
+            if count >= 0 { return count }
+            switch Int32(count) {
+            case GNUTLS_E_INTERRUPTED, GNUTLS_E_REHANDSHAKE: continue
+            case GNUTLS_E_AGAIN: try awaitTurn(until: deadline)
+            // The connection ended without a word of TLS.
+            case GNUTLS_E_PREMATURE_TERMINATION: return 0
+            default: throw .connectionReset
+            }
+        }
+    }
+
+    /// Waits until something arrives or can be sent.
+    public func awaitReadiness(until deadline: Int64) throws(Errno) -> ConnectedSocket.Readiness {
+        let ready = try socket.awaitReadiness(until: deadline)
+        let hasInput = ready.hasInput || gnutls_record_check_pending(session) > 0
+        return ConnectedSocket.Readiness(hasInput: hasInput, takesOutput: ready.takesOutput)
+    }
+
+    /// Tells the peer that nothing more will come (RFC 8446 section 6.1), and the same below TLS.
+    public func endOutput() {
+        gnutls_bye(session, GNUTLS_SHUT_WR)
+        socket.endOutput()
+    }
+
+    /// See ``ConnectedSocket/resetOnClose()``.
+    public func resetOnClose() { socket.resetOnClose() }
+
+    // MARK: - Waiting
+
+    /// Waits until the socket is ready in the direction in which GnuTLS was held up.
+    private func awaitTurn(until deadline: Int64) throws(Errno) {
+        if gnutls_record_get_direction(session) == 0 {
+            try socket.awaitInput(until: deadline)
+        } else {
+            try socket.awaitOutput(until: deadline)
+        }
+    }
+
+    private static func check(_ status: Int32) throws(Failure) {
+        if status < 0 { throw .session(TLSError(status)) }
+    }
+}

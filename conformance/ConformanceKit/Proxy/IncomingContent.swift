@@ -1,0 +1,78 @@
+import HTTPSemantics
+
+/// The content of a request as it arrives: how much, and whether it ended as it should. Without I/O.
+struct IncomingContent: Sendable {
+    private enum Place {
+        /// So many bytes of the content, or of a chunk, are to come.
+        case data(Int64)
+        case sizeLine
+        case dataEnd
+        case trailers
+        case end
+        case broken
+    }
+
+    let framing: MessageFraming
+    private(set) var count: Int64 = 0
+    private var place: Place
+    private var line: [UInt8] = []
+
+    init(_ framing: MessageFraming) {
+        self.framing = framing
+        switch framing {
+        case .none, .length(0): place = .end
+        case .length(let length): place = .data(length)
+        case .chunked: place = .sizeLine
+        }
+    }
+
+    /// Whether all of it has come, the last chunk included.
+    var isWhole: Bool { if case .end = place { true } else { false } }
+
+    /// Whether it is no content in the coding that was announced.
+    var isBroken: Bool { if case .broken = place { true } else { false } }
+
+    mutating func take(_ bytes: some Collection<UInt8>) {
+        var rest = Array(bytes)[...]
+        while !rest.isEmpty {
+            switch place {
+            case .data(let left):
+                let size = Int(min(left, Int64(rest.count)))
+                count += Int64(size)
+                rest = rest.dropFirst(size)
+                if left > Int64(size) {
+                    place = .data(left - Int64(size))
+                } else {
+                    place = framing == .chunked ? .dataEnd : .end
+                }
+            case .sizeLine, .dataEnd, .trailers: takeLine(&rest)
+            case .end, .broken: return
+            }
+        }
+    }
+
+    private mutating func takeLine(_ rest: inout ArraySlice<UInt8>) {
+        guard let end = rest.firstIndex(of: 0x0A) else {
+            line += rest
+            rest = []
+            if line.count > 8192 { place = .broken }
+            return
+        }
+        line += rest[..<end]
+        rest = rest[(end + 1)...]
+        if line.last == 0x0D { line.removeLast() }
+        defer { line = [] }
+        switch place {
+        case .sizeLine:
+            let digits = String(decoding: line.prefix { $0 != 0x3B && $0 != 0x20 }, as: UTF8.self)
+            guard let size = Int64(digits, radix: 16), size >= 0 else {
+                place = .broken
+                return
+            }
+            place = size == 0 ? .trailers : .data(size)
+        case .dataEnd: place = line.isEmpty ? .sizeLine : .broken
+        case .trailers: if line.isEmpty { place = .end }
+        case .data, .end, .broken: break
+        }
+    }
+}

@@ -1,0 +1,65 @@
+import FoundationEssentials
+
+/// What the proxy mode found out.
+package struct ProxyReport: Sendable {
+    package let url: String
+    /// Whether the upstream was ours; otherwise a server behind it was asked.
+    package let hasUpstream: Bool
+    /// Seconds since 1970.
+    package let beganAt: Int64
+    package let milliseconds: Int64
+    package let findings: [ProxyFinding]
+    /// Nil where nothing could be judged.
+    package let verdict: ProxyVerdict?
+    /// Why nothing could be judged.
+    package let failure: String?
+
+    /// 0 where uploads work, as they are or with settings; 1 where they cannot; 2 where it could not be judged.
+    package var exitStatus: Int32 {
+        guard let verdict else { return 2 }
+        return verdict.usability == .unusable ? 1 : 0
+    }
+
+    /// The document, with sorted keys and a line end.
+    package func json() throws -> Data {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        return try encoder.encode(Document(self)) + Data([0x0A])
+    }
+
+    private struct Document: Encodable {
+        struct Finding: Encodable {
+            let id: String
+            let title: String
+            let grade: String
+            let answer: String
+        }
+
+        let version = 1
+        let harness = "onward-conformance"
+        let mode = "proxy"
+        let url: String
+        let upstream: Bool
+        let startedAt: String
+        let milliseconds: Int64
+        let exitStatus: Int32
+        let failure: String?
+        let findings: [Finding]
+        let usability: String?
+        let settings: [String]
+
+        init(_ report: ProxyReport) {
+            url = report.url
+            upstream = report.hasUpstream
+            startedAt = Date(timeIntervalSince1970: Double(report.beganAt)).formatted(.iso8601)
+            milliseconds = report.milliseconds
+            exitStatus = report.exitStatus
+            failure = report.failure
+            findings = report.findings.map {
+                Finding(id: $0.id, title: $0.title, grade: $0.grade.rawValue, answer: $0.answer)
+            }
+            usability = report.verdict?.usability.rawValue
+            settings = report.verdict?.settings ?? []
+        }
+    }
+}

@@ -1,0 +1,252 @@
+import HTTPSemantics
+import SystemCalls
+
+extension ProxyRun {
+    /// The content of a probe, and how much of it is sent at first.
+    private static let size = 300_000
+    private static let part = 100_000
+
+    private func creation(isChunked: Bool, size: Int = ProxyRun.size) -> Request {
+        bench.creation(isChunked ? .openChunks : .declared(Int64(size)))
+    }
+
+    private func piece(_ range: Range<Int>, isChunked: Bool) -> [UInt8] {
+        let bytes = TestContent.bytes(range.count, from: range.lowerBound)
+        return isChunked ? Request.chunk(bytes) : bytes
+    }
+
+    /// Whether a body reaches the server while it is still being sent.
+    func body(isChunked: Bool) throws -> Answer {
+        let client = try bench.connect()
+        try client.send(creation(isChunked: isChunked))
+        try client.send(piece(0..<Self.part, isChunked: isChunked))
+        let sentAt = SystemClock.monotonicNanoseconds()
+        let early = bench.awaitRequest()
+        let comesWhole = early?.awaitContent(Int64(Self.part), within: bench.patience) ?? false
+        let isStreamed = early.map { $0.content.count > 0 } ?? false
+        let missing = Self.part - Int(early?.content.count ?? 0)
+        let delay = Self.milliseconds(since: sentAt)
+        if isStreamed, early?.content.isWhole == true, !isChunked {
+            return (.bad, "the body that reaches the server has another length")
+        }
+        if isChunked { behaviour.chunkedBody = isStreamed ? .streamed : .withheld }
+        if !isChunked { behaviour.body = isStreamed ? .streamed : .withheld }
+        try client.send(piece(Self.part..<Self.size, isChunked: isChunked) + (isChunked ? Request.lastChunk : []))
+        let late = early ?? bench.awaitRequest()
+        guard let upstream = late, upstream.awaitWhole(within: bench.patience), upstream.content.count == Self.size
+        else {
+            if try client.awaitHead(within: .milliseconds(100)) {
+                let status = try client.readResponse().status
+                return (.bad, "refused by the proxy: \(status)")
+            }
+            return (.bad, "does not arrive whole: \(late?.content.count ?? 0) of \(Self.size) bytes")
+        }
+        upstream.answer(201)
+        let response = try client.readResponse()
+        let conversion =
+            isChunked && upstream.content.framing != .chunked ? ", with a length in place of chunks" : ""
+        guard response.status == 201 else { return (.bad, "201 becomes \(response.status)") }
+        if comesWhole { return (.good, "streamed (\(delay) ms)\(conversion)") }
+        return isStreamed
+            ? (.poor, "streamed, but \(missing) of \(Self.part) bytes wait for more\(conversion)")
+            : (isChunked ? .poor : .bad, "held back until it is whole\(conversion)")
+    }
+
+    /// What becomes of 104 responses while a body is under way.
+    func interim() throws -> Answer {
+        if behaviour.speaksOldHTTP { return (.neutral, "not asked: there is none to HTTP/1.0") }
+        if behaviour.body == .withheld { return (.neutral, "not asked: the server sees no body that is under way") }
+        let client = try bench.connect()
+        try client.send(creation(isChunked: false))
+        try client.send(piece(0..<Self.part, isChunked: false))
+        guard let upstream = bench.awaitRequest() else { return (.bad, "the request does not arrive") }
+        let version = ("Upload-Draft-Interop-Version", "8")
+        upstream.sendInterim(104, [version, ("Location", "/uploads/0123456789abcdef"), ("Upload-Limit", "max-age=60")])
+        do {
+            var live: [InterimResponse] = []
+            if let first = try announcement(on: client) { live.append(first) }
+            try client.send(piece(Self.part..<(2 * Self.part), isChunked: false))
+            _ = upstream.awaitContent(Int64(2 * Self.part), within: bench.patience)
+            upstream.sendInterim(104, [version, ("Upload-Offset", "\(2 * Self.part)")])
+            if let second = try announcement(on: client) { live.append(second) }
+            try client.send(piece((2 * Self.part)..<Self.size, isChunked: false))
+            _ = upstream.awaitWhole(within: bench.patience)
+            upstream.answer(201, [("Upload-Complete", "?1")])
+            return judgeInterim(try client.readResponse(), live)
+        } catch {
+            return fatal("\(error)")
+        }
+    }
+
+    /// The next 104, while the final response is not there.
+    private func announcement(on client: RawConnection) throws(WireFailure) -> InterimResponse? {
+        do throws(WireFailure) {
+            while let interim = try client.readInterim(within: bench.patience) {
+                if interim.status == 104 { return interim }
+            }
+        } catch .timedOut {
+            return nil
+        }
+        return nil
+    }
+
+    private func judgeInterim(_ response: Response, _ live: [InterimResponse]) -> Answer {
+        let all = response.announcements
+        // What follows a head that speaks of content, or of the connection, is not a response of its own any more.
+        let isFinal = all.contains { interim in
+            ["Transfer-Encoding", "Content-Length", "Connection"].contains(where: interim.fields.contains)
+        }
+        if isFinal {
+            behaviour.interim = .takenForFinal
+            return (.bad, "the first is taken for the final response, what follows for its content")
+        }
+        guard response.status == 201 else { return fatal("\(response.status)") }
+        if let first = all.first, first.location != "/uploads/0123456789abcdef" {
+            behaviour.changedFields.append("Location of 104")
+            return (.bad, "Location of a 104 becomes \(first.location ?? "nothing")")
+        }
+        switch (live.count, all.count) {
+        case (2, _): behaviour.interim = .live
+        case (1, 1): behaviour.interim = .firstOnly
+        case (_, 0): behaviour.interim = .dropped
+        default: behaviour.interim = live.isEmpty ? .late : .firstOnly
+        }
+        return switch behaviour.interim {
+        case .live: (.good, "all pass at once")
+        case .firstOnly: (.poor, "only the first passes in time")
+        case .late: (.poor, "come only with the final response")
+        default: (.poor, "dropped")
+        }
+    }
+
+    private func fatal(_ what: String) -> Answer {
+        behaviour.interim = .fatal(what)
+        return (.bad, "the upload ends in \(what)")
+    }
+
+    /// Who answers `Expect: 100-continue`.
+    func expectation() throws -> Answer {
+        let client = try bench.connect()
+        try client.send(creation(isChunked: false).with("Expect", "100-continue"))
+        let upstream = bench.awaitRequest(within: .milliseconds(bench.patience.milliseconds / 2))
+        let isEarly = try client.awaitHead(within: .milliseconds(50))
+        if !isEarly, let upstream, upstream.head.fields.contains("Expect") {
+            upstream.sendInterim(100, [])
+            let passes = try client.awaitHead(within: bench.patience)
+            try client.send(piece(0..<Self.size, isChunked: false))
+            _ = upstream.awaitWhole(within: bench.patience)
+            upstream.answer(201)
+            let status = try client.readResponse().status
+            if status != 201 { return (.bad, "201 becomes \(status)") }
+            return passes ? (.good, "the server answers it") : (.poor, "passed on, but the server's 100 is lost")
+        }
+        try client.send(piece(0..<Self.size, isChunked: false))
+        guard let served = upstream ?? bench.awaitRequest(), served.awaitWhole(within: bench.patience) else {
+            return (.poor, "refused by the proxy")
+        }
+        served.answer(201)
+        let response = try client.readResponse()
+        if response.status != 201 { return (.bad, "201 becomes \(response.status)") }
+        return isEarly || response.interim.contains { $0.status == 100 }
+            ? (.neutral, "the proxy answers it: the server cannot refuse before the body comes")
+            : (.poor, "nobody answers it: clients wait until they lose patience")
+    }
+
+    /// What the server sees of a client that goes away in the middle of a body.
+    func abort(isChunked: Bool, byReset: Bool) throws -> Answer {
+        let client = try bench.connect()
+        try client.send(creation(isChunked: isChunked))
+        try client.send(piece(0..<Self.part, isChunked: isChunked))
+        var upstream = bench.awaitRequest()
+        // A proxy that streams has handed everything on before the client goes.
+        _ = upstream?.awaitContent(Int64(Self.part), within: bench.patience)
+        let cutAt = SystemClock.monotonicNanoseconds()
+        if byReset { client.reset() } else { client.close() }
+        if upstream == nil { upstream = bench.awaitRequest() }
+        let seen = upstream.map { upstream -> ProxyBehaviour.Abort in
+            guard upstream.awaitEnding(within: bench.patience) else { return .hidden }
+            if upstream.content.isWhole { return .faked }
+            let missing = max(0, Int64(Self.part) - upstream.content.count)
+            return .seen(milliseconds: Self.milliseconds(since: cutAt), bytesMissing: missing)
+        }
+        let abort = seen ?? .unheard
+        if isChunked {
+            behaviour.chunkedAbort = abort
+        } else if !byReset {
+            behaviour.abort = abort
+        } else if case .faked = abort {
+            behaviour.abort = .faked
+        }
+        let how = upstream?.ending == .reset ? "as a reset" : "as an end"
+        switch abort {
+        case .seen(let time, 0): return (.good, "seen by the server after \(time) ms \(how), no byte is lost")
+        case .seen(let time, let missing):
+            return (.poor, "seen by the server after \(time) ms \(how), \(missing) of \(Self.part) bytes are lost")
+        case .hidden: return (.poor, "not seen by the server within \(bench.patience.milliseconds) ms")
+        case .faked: return (.bad, "the server sees a body that ends as if it were whole")
+        case .unheard: return (.bad, "the server never hears of the upload")
+        }
+    }
+
+    /// Whether a response that comes during the body reaches the client.
+    func earlyAnswer() throws -> Answer {
+        if behaviour.body == .withheld { return (.neutral, "not asked: the server sees no body that is under way") }
+        let total = 3_000_000
+        let client = try bench.connect()
+        try client.send(creation(isChunked: false, size: total))
+        try client.send(piece(0..<Self.part, isChunked: false))
+        guard let upstream = bench.awaitRequest() else { return (.bad, "the request does not arrive") }
+        _ = upstream.awaitContent(Int64(Self.part), within: bench.patience)
+        let start = SystemClock.monotonicNanoseconds()
+        upstream.answer(409, [("Upload-Offset", "5"), ("Upload-Complete", "?0")], Array("early".utf8))
+        if try client.awaitHead(within: bench.patience) {
+            let time = Self.milliseconds(since: start)
+            let response = try client.readResponse()
+            guard response.status == 409, response.integer("Upload-Offset") == 5 else {
+                behaviour.earlyAnswer = .lost("\(response.status)")
+                return (.poor, "409 becomes \(response.summary)")
+            }
+            behaviour.earlyAnswer = .passed(milliseconds: time)
+            return (.good, "passes after \(time) ms")
+        }
+        do {
+            // The upstream takes what comes, so that nothing jams.
+            for start in stride(from: Self.part, to: total, by: Self.part) {
+                try client.send(piece(start..<(start + Self.part), isChunked: false), stoppingAtResponse: true)
+                _ = upstream.awaitContent(Int64(start + Self.part), within: bench.patience)
+            }
+            let response = try client.readResponse()
+            behaviour.earlyAnswer = response.status == 409 ? .late : .lost("\(response.status)")
+            return response.status == 409
+                ? (.poor, "comes only behind the body") : (.poor, "409 becomes \(response.status), behind the body")
+        } catch {
+            behaviour.earlyAnswer = .lost("\(error)")
+            return (.poor, "is lost: \(error)")
+        }
+    }
+
+    /// How long a body the proxy lets begin; no more than its first bytes are sent.
+    func bodyLimit() throws -> Answer {
+        if behaviour.body == .withheld { return (.neutral, "not asked: bodies are held back") }
+        for length: Int64 in [1 << 20, (1 << 20) + 1, 16 << 20, 1 << 28, 1 << 31, 1 << 34, 1 << 40] {
+            bench.begin()
+            let client = try bench.connect()
+            try client.send(bench.creation(.declared(length)))
+            try client.send(piece(0..<Self.part, isChunked: false))
+            guard let upstream = bench.awaitRequest(), upstream.content.framing == .length(length) else {
+                behaviour.refusedContent = length
+                let status =
+                    (try? client.awaitHead(within: .milliseconds(200))) == true
+                    ? (try? client.readResponse()).map { "\($0.status)" } : nil
+                return (
+                    .poor,
+                    "\(behaviour.longestContent ?? 0) bytes pass, \(length) end in \(status ?? "silence")"
+                )
+            }
+            behaviour.longestContent = length
+            upstream.answer(409)
+            client.close()
+        }
+        return (.good, "none up to 1 TiB")
+    }
+}

@@ -1,0 +1,144 @@
+import HTTPSemantics
+import SystemCalls
+
+extension ProxyRun {
+    /// A request and its response go through at all.
+    func reach() throws -> Answer {
+        let client = try bench.connect()
+        try client.send(bench.request("GET"))
+        guard let upstream = bench.awaitRequest() else {
+            let heard = try client.awaitHead(within: .milliseconds(100))
+            let status = heard ? "the proxy answered \(try client.readResponse().status) itself" : "silence"
+            return (.bad, "\(status); does the proxy lead to the port of --upstream-port?")
+        }
+        upstream.answer(200, [], Array("reached".utf8))
+        let response = try client.readResponse()
+        behaviour.speaksOldHTTP = upstream.head.version < .http11
+        guard response.status == 200, response.text == "reached" else {
+            return (.bad, "the response came as \(response.summary)")
+        }
+        return behaviour.speaksOldHTTP
+            ? (.poor, "by HTTP/1.0, to which nobody sends 104") : (.good, "by \(upstream.head.version)")
+    }
+
+    /// The methods of the draft.
+    func methods() throws -> Answer {
+        var refused: [String] = []
+        for method in ["HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS"] {
+            bench.begin()
+            let client = try bench.connect()
+            let hasContent = ["PUT", "POST", "PATCH"].contains(method)
+            try client.send(bench.request(method, [], hasContent ? .bytes(Array("content".utf8)) : .none))
+            guard let upstream = bench.awaitRequest(), upstream.head.method.rawValue == method else {
+                refused.append(method)
+                continue
+            }
+            upstream.answer(204)
+            if try client.readResponse().status != 204 { refused.append(method) }
+        }
+        behaviour.refusedMethods = refused
+        return refused.isEmpty ? (.good, "all pass") : (.bad, "refused: \(refused.joined(separator: ", "))")
+    }
+
+    /// What of a request's fields arrives, and what is added.
+    func requestFields() throws -> Answer {
+        let sent = [
+            ("Upload-Draft-Interop-Version", "8"), ("Upload-Complete", "?0"), ("Upload-Offset", "0"),
+            ("Upload-Length", "999999999999999"), ("Content-Type", "application/partial-upload"),
+            ("Repr-Digest", "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:"),
+            ("Want-Repr-Digest", "sha-256=1"),
+            ("Content-Disposition", "inline; filename=\"a b.bin\""), ("If-None-Match", "*"),
+        ]
+        let client = try bench.connect()
+        try client.send(bench.request("PATCH", sent, .bytes(Array("content".utf8))))
+        guard let upstream = bench.awaitRequest() else { return (.bad, "the request does not arrive") }
+        let arrived = upstream.head.fields
+        upstream.answer(204)
+        _ = try client.readResponse()
+        let changed = sent.filter { arrived.values($0.0) != [$0.1] }.map(\.0)
+        behaviour.changedFields += changed
+        let forwarding = ["Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via"]
+        let added = forwarding.filter(arrived.contains)
+        let keepsHost = arrived["Host"] == bench.endpoint.authority
+        let tellsHost =
+            keepsHost || arrived.contains("X-Forwarded-Host") || arrived["Forwarded"]?.contains("host=") == true
+        let tellsScheme =
+            bench.endpoint.trust == nil || arrived["X-Forwarded-Proto"] == "https"
+            || arrived["Forwarded"]?.lowercased().contains("proto=https") == true
+        behaviour.tellsOrigin = tellsHost && tellsScheme
+        var parts = changed.isEmpty ? [] : ["changed or lost: \(changed.joined(separator: ", "))"]
+        parts.append(keepsHost ? "Host as it is" : "Host becomes \(arrived["Host"] ?? "nothing")")
+        parts.append(added.isEmpty ? "no forwarding fields" : "adds \(added.joined(separator: ", "))")
+        if !tellsScheme { parts.append("https is not told") }
+        let isGood = changed.isEmpty && behaviour.tellsOrigin == true
+        return (isGood ? .good : changed.isEmpty ? .poor : .bad, parts.joined(separator: "; "))
+    }
+
+    /// What of a response's fields arrives, Location above all.
+    func responseFields() throws -> Answer {
+        let client = try bench.connect()
+        try client.send(bench.creation(.bytes(Array("content".utf8))))
+        guard let upstream = bench.awaitRequest() else { return (.bad, "the request does not arrive") }
+        let host = upstream.head.fields["Host"] ?? "localhost"
+        let sent = [
+            ("Location", "http://\(host)/uploads/0123456789abcdef"), ("Upload-Offset", "7"),
+            ("Upload-Complete", "?0"), ("Upload-Limit", "max-size=1000000, max-age=3600"),
+            ("Content-Type", "application/problem+json"), ("Cache-Control", "no-store"), ("ETag", "\"x\""),
+            ("Accept-Ranges", "bytes"), ("Repr-Digest", "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:"),
+        ]
+        upstream.answer(201, sent, Array("{\"status\":201}".utf8))
+        let response = try client.readResponse()
+        let changed = sent.dropFirst().filter { response.fields.values($0.0) != [$0.1] }.map(\.0)
+        behaviour.changedFields += changed
+        let location = response.fields["Location"]
+        var parts = changed.isEmpty ? [] : ["changed or lost: \(changed.joined(separator: ", "))"]
+        if let location {
+            parts.append(location == sent[0].1 ? "Location as it is" : "Location becomes \(location)")
+        } else {
+            behaviour.changedFields.append("Location")
+            parts.append("Location is lost")
+        }
+        if response.status != 201 { parts.append("201 becomes \(response.status)") }
+        let isGood = changed.isEmpty && location != nil && response.status == 201
+        return (isGood ? .good : .bad, parts.joined(separator: "; "))
+    }
+
+    /// Downloads that go on where they stopped.
+    func ranges() throws -> Answer {
+        let sent = [("Range", "bytes=100-199"), ("If-Range", "\"x\"")]
+        let client = try bench.connect()
+        try client.send(bench.request("GET", sent))
+        guard let upstream = bench.awaitRequest() else { return (.bad, "the request does not arrive") }
+        let lost = sent.filter { upstream.head.fields.values($0.0) != [$0.1] }.map(\.0)
+        let content = TestContent.bytes(100, from: 100)
+        upstream.answer(
+            206, [("Content-Range", "bytes 100-199/1000"), ("ETag", "\"x\""), ("Accept-Ranges", "bytes")], content)
+        let response = try client.readResponse()
+        let isWhole =
+            response.status == 206 && response.fields["Content-Range"] == "bytes 100-199/1000"
+            && response.fields["ETag"] == "\"x\"" && response.content == content
+        behaviour.passesRanges = lost.isEmpty && isWhole
+        if !lost.isEmpty { return (.poor, "lost: \(lost.joined(separator: ", "))") }
+        return isWhole ? (.good, "pass, and the 206 comes back whole") : (.poor, "the 206 came as \(response.summary)")
+    }
+
+    /// How long a header section may be.
+    func largeHead() throws -> Answer {
+        var longest = 0
+        for size in [4, 7, 15, 31, 63] {
+            bench.begin()
+            let lines = (0..<size).map { ("X-Line-\($0)", String(repeating: "x", count: 1000)) }
+            let client = try bench.connect()
+            try client.send(bench.request("GET", lines))
+            guard let upstream = bench.awaitRequest(within: .milliseconds(bench.patience.milliseconds / 2)),
+                upstream.head.fields.count >= size
+            else { break }
+            upstream.answer(204)
+            guard try client.readResponse().status == 204 else { break }
+            longest = size
+        }
+        return longest == 0
+            ? (.poor, "not even some 4 KB pass")
+            : (.neutral, "some \(longest) KB pass\(longest == 63 ? ", and maybe more" : "")")
+    }
+}

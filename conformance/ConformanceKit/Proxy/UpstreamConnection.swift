@@ -1,0 +1,146 @@
+import HTTPSemantics
+import SystemCalls
+
+/// The upstream's end of a connection that the proxy has opened: one request, and what is answered. Used by one thread.
+final class UpstreamConnection {
+    let head: RequestHead
+    private(set) var content: IncomingContent
+    private(set) var ending: RawConnection.Ending?
+    /// Monotonic nanoseconds at which the head had arrived.
+    let arrivedAt: Int64
+    private let transcript: Transcript
+    private let number: Int
+    private var socket: ConnectedSocket?
+
+    /// Reads the head of a request.
+    /// - Throws: ``WireFailure`` where none comes, or none that can be understood.
+    init(_ socket: ConnectedSocket, transcript: Transcript, until deadline: Deadline) throws(WireFailure) {
+        var bytes: [UInt8] = []
+        var end: Int?
+        repeat {
+            let piece = try Self.receive(socket, until: deadline)
+            if piece.isEmpty { throw .closed("reading a request of the proxy") }
+            bytes += piece
+            if bytes.count > 1 << 20 { throw .flood("a request head of more than a megabyte") }
+            end = ParsedHead.end(of: bytes, from: 0)
+        } while end == nil
+        let length = end ?? bytes.count
+        head = try Self.parse(bytes[..<length])
+        arrivedAt = SystemClock.monotonicNanoseconds()
+        switch MessageFraming.evaluate(head) {
+        case .success(let framing): content = IncomingContent(framing)
+        case .failure: throw .malformed("the proxy's framing of the request is wrong")
+        }
+        self.socket = socket
+        self.transcript = transcript
+        number = transcript.newConnection()
+        transcript.note("the proxy connected to its upstream", on: number)
+        transcript.received(bytes[..<length], on: number)
+        content.take(bytes[length...])
+    }
+
+    private static func receive(_ socket: ConnectedSocket, until deadline: Deadline) throws(WireFailure) -> [UInt8] {
+        var failure: Errno?
+        let bytes = [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, count in
+            do throws(Errno) {
+                count = try socket.receive(into: UnsafeMutableRawBufferPointer(buffer), until: deadline.nanoseconds)
+            } catch {
+                failure = error
+            }
+        }
+        guard let failure else { return bytes }
+        throw failure == .timedOut
+            ? WireFailure.timedOut("reading from the proxy") : WireFailure.reset("reading from the proxy")
+    }
+
+    private static func parse(_ bytes: ArraySlice<UInt8>) throws(WireFailure) -> RequestHead {
+        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\r\n").map(String.init)
+        let words = (lines.first ?? "").split(separator: " ").map(String.init)
+        guard words.count == 3, let version = ProtocolVersion(parsing: words[2]) else {
+            throw .malformed("the proxy's request line is “\((lines.first ?? "").prefix(80))”")
+        }
+        var fields = Fields()
+        for line in lines.dropFirst() {
+            guard let colon = line.firstIndex(of: ":") else { continue }
+            fields.append(String(line[..<colon]), line[line.index(after: colon)...].drop { $0 == " " }.description)
+        }
+        return RequestHead(method: Method(rawValue: words[0]), target: words[1], version: version, fields: fields)
+    }
+
+    // MARK: - Receiving
+
+    /// Waits until so many bytes of the content have come.
+    func awaitContent(_ count: Int64, within limit: Duration) -> Bool {
+        let deadline = Deadline(in: limit)
+        while content.count < count, !content.isWhole, receive(until: deadline) {}
+        return content.count >= count
+    }
+
+    /// Waits until the content is whole.
+    func awaitWhole(within limit: Duration) -> Bool {
+        let deadline = Deadline(in: limit)
+        while !content.isWhole, receive(until: deadline) {}
+        return content.isWhole
+    }
+
+    /// Waits until the proxy ends the connection, or the content is whole; false where neither happens.
+    func awaitEnding(within limit: Duration) -> Bool {
+        let deadline = Deadline(in: limit)
+        while !content.isWhole, receive(until: deadline) {}
+        return ending != nil || content.isWhole
+    }
+
+    /// Takes what comes; false once nothing more does.
+    private func receive(until deadline: Deadline) -> Bool {
+        guard let socket, ending == nil else { return false }
+        do throws(WireFailure) {
+            let bytes = try Self.receive(socket, until: deadline)
+            if bytes.isEmpty {
+                ending = .closed
+                transcript.note("the proxy ended its side", on: number)
+            } else {
+                transcript.received(bytes, on: number)
+                content.take(bytes)
+            }
+        } catch {
+            if case .timedOut = error { return false }
+            ending = .reset
+            transcript.note("the proxy reset the connection", on: number)
+        }
+        return ending == nil
+    }
+
+    // MARK: - Sending
+
+    /// Sends an interim response.
+    func sendInterim(_ status: Int, _ fields: [(String, String)]) { send(status, fields, nil) }
+
+    /// Sends a final response behind which the connection ends.
+    func answer(_ status: Int, _ fields: [(String, String)] = [], _ content: [UInt8] = []) {
+        send(status, fields + [("Connection", "close")], content)
+        socket?.endOutput()
+    }
+
+    private func send(_ status: Int, _ fields: [(String, String)], _ content: [UInt8]?) {
+        var text = "HTTP/1.1 \(status) \(Self.reasons[status] ?? "Status")\r\n"
+        for (name, value) in fields { text += "\(name): \(value)\r\n" }
+        if let content, status != 204 { text += "Content-Length: \(content.count)\r\n" }
+        let bytes = Array((text + "\r\n").utf8) + (head.method == .head ? [] : content ?? [])
+        let deadline = Deadline(in: .seconds(5))
+        var rest = bytes[...]
+        while !rest.isEmpty, let socket {
+            do throws(Errno) {
+                rest = rest.dropFirst(try socket.send(rest, until: deadline.nanoseconds))
+            } catch {
+                transcript.note("the proxy takes no more: \(error)", on: number)
+                break
+            }
+        }
+        transcript.sent(bytes.dropLast(rest.count), on: number)
+    }
+
+    private static let reasons = [
+        100: "Continue", 104: "Upload Resumption Supported", 200: "OK", 201: "Created", 204: "No Content",
+        206: "Partial Content", 409: "Conflict",
+    ]
+}

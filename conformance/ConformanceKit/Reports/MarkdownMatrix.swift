@@ -1,0 +1,86 @@
+/// Subjects against sections, as Markdown: what each passes of what it was asked, and what it does not meet.
+package struct MarkdownMatrix: Sendable {
+    package let text: String
+
+    /// - Throws: ``RunFailure`` where there are servers and clients.
+    package init(_ subjects: [MatrixSubject]) throws {
+        guard let mode = subjects.first?.mode, subjects.allSatisfy({ $0.mode == mode }) else {
+            throw RunFailure("servers and clients do not stand in one matrix")
+        }
+        var lines = ["| Section | " + subjects.map { Self.cell($0.name) }.joined(separator: " | ") + " |"]
+        lines.append("|---|" + subjects.map { _ in "--:|" }.joined())
+        lines.append("| judged on | " + subjects.map(\.date).joined(separator: " | ") + " |")
+        if subjects.contains(where: { !$0.profiles.isEmpty }) {
+            let versions = subjects.map { $0.profiles.sorted().joined(separator: ", ") }
+            lines.append("| versions | " + versions.joined(separator: " | ") + " |")
+        }
+        for group in Self.groups(of: subjects) {
+            let cells = subjects.map { subject in Self.count(subject.cases.filter { Self.group($0) == group }) }
+            lines.append("| \(Self.cell(SectionTitle.title(of: group))) | " + cells.joined(separator: " | ") + " |")
+        }
+        lines.append("| **all** | " + subjects.map { "**\(Self.count($0.cases))**" }.joined(separator: " | ") + " |")
+        lines += [
+            "",
+            "Passed of asked; ✗ is a MUST that is not met, ! a SHOULD, ? could not be judged. What a subject does not offer "
+                + "is not asked.",
+        ]
+        for subject in subjects { lines += Self.details(of: subject) }
+        text = lines.joined(separator: "\n") + "\n"
+    }
+
+    private static func groups(of subjects: [MatrixSubject]) -> [String] {
+        // In the order of the runs; what only a later subject was asked follows its neighbour there.
+        var groups: [String] = []
+        for subject in subjects {
+            var place = groups.startIndex
+            for next in subject.cases.map(group) {
+                if let known = groups.firstIndex(of: next) {
+                    place = max(place, known + 1)
+                } else {
+                    groups.insert(next, at: place)
+                    place += 1
+                }
+            }
+        }
+        return groups
+    }
+
+    private static func group(_ next: MatrixSubject.CasePart) -> String { String(next.id.prefix { $0 != "/" }) }
+
+    private static func count(_ cases: [MatrixSubject.CasePart]) -> String {
+        func count(_ words: String...) -> Int { cases.count { words.contains($0.outcome) } }
+        let asked = cases.count - count("skipped")
+        if asked == 0 { return "–" }
+        var text = "\(count("pass"))/\(asked)"
+        for (mark, number) in [
+            ("✗", count("fail")), ("!", count("warn")), ("?", count("blocked", "setup", "harness")),
+        ] where number > 0 {
+            text += " \(mark)\(number)"
+        }
+        return text
+    }
+
+    private static func details(of subject: MatrixSubject) -> [String] {
+        let unmet = subject.cases.filter { ["fail", "warn"].contains($0.outcome) }
+        if unmet.isEmpty && subject.failure == nil { return [] }
+        var lines = ["", "### \(subject.name.replacing("\n", with: " "))", ""]
+        if let failure = subject.failure { lines.append("- not judged to the end: \(cell(failure))") }
+        for next in unmet {
+            lines.append("- \(next.outcome == "fail" ? "✗" : "!") `\(next.id)`: \(cell(next.seen ?? ""))")
+        }
+        return lines
+    }
+
+    /// Text that can stand in a cell and in a line.
+    private static func cell(_ text: String) -> String {
+        var result = ""
+        for character in text.prefix(160) {
+            switch character {
+            case "|", "<", "*", "_", "`", "[", "]", "\\": result += "\\\(character)"
+            case "\n", "\r", "\r\n": result += " "
+            default: result.append(character)
+            }
+        }
+        return result + (text.count > 160 ? "…" : "")
+    }
+}

@@ -1,0 +1,96 @@
+/// What one principal may do with the uploads of another (section 13).
+enum PrincipalCases {
+    static let all: [Case] = [
+        Case(
+            "13/other-principal", .should, "13", "Nobody but its creator reads, continues or cancels an upload.",
+            covers: "SEC-02", needs: ["4.2/create-part"]
+        ) { t in
+            try t.requireOtherPrincipal()
+            let upload = try t.newUpload(t.part)
+            let requests = [
+                t.retrieval(upload), t.retrieval(upload, "GET"),
+                t.append(upload, at: Int64(t.part), complete: false, .bytes(t.bytes(t.part, from: t.part))),
+                t.cancellation(upload),
+            ]
+            for request in requests {
+                try t.expect(
+                    t.exchangeByOther(request, with: upload), isOneOf: [401, 403, 404],
+                    "to \(request.method) by another principal")
+            }
+            try t.expectStanding(of: upload, offset: Int64(t.part))
+        },
+        Case(
+            "13/other-cannot-finish", .should, "13",
+            "The request that completes an upload needs the rights of its creator.", covers: "SEC-05",
+            needs: ["4.2/create-part"]
+        ) { t in
+            try t.requireOtherPrincipal()
+            let upload = try t.newUpload(t.part)
+            let request = t.append(upload, at: Int64(t.part), complete: true, .bytes([]))
+            try t.expect(
+                t.exchangeByOther(request, with: upload), isOneOf: [401, 403, 404], "to the end by another principal")
+            try t.expectStanding(of: upload, offset: Int64(t.part))
+            try t.expectSuccess(t.exchange(request, with: upload), "to the same by its creator")
+        },
+        Case(
+            "13/foreign-hidden", .should, "13",
+            "Whether somebody else's upload exists cannot be told from the answers.", covers: "SEC-16",
+            needs: ["13/other-principal"]
+        ) { t in
+            try t.requireOtherPrincipal()
+            let upload = try t.newUpload(t.part)
+            let unknown = upload.withOtherName
+            for method in ["HEAD", "PATCH", "DELETE"] {
+                func answer(_ upload: Upload) throws -> Response {
+                    let request =
+                        switch method {
+                        case "PATCH": t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
+                        case "DELETE": t.cancellation(upload)
+                        default: t.retrieval(upload)
+                        }
+                    return try t.exchangeByOther(request, with: upload)
+                }
+                let (foreign, none) = (try answer(upload), try answer(unknown))
+                try t.expect(
+                    Self.likeness(foreign) == Self.likeness(none),
+                    "to \(method) the same as for an upload that is not: \(none.summary)", foreign.summary)
+            }
+            try t.expectStanding(of: upload, offset: Int64(t.part))
+        },
+    ]
+
+    /// What a stranger sees of a refusal, without what differs in every answer.
+    private static func likeness(_ response: Response) -> [String] {
+        let names = Set(response.fields.map { $0.name.lowercased() }).subtracting(["date"]).sorted()
+        let problem = ProblemDocument(response.content)
+        return ["\(response.status)", problem?.type ?? "", names.joined(separator: " ")]
+    }
+}
+
+extension Upload {
+    /// One of a name of the same form that nobody has.
+    var withOtherName: Upload {
+        var target = Array(endpoint.target)
+        for index in target.indices.reversed() where target[index].isHexDigit && target[index].isASCII {
+            target[index] = target[index] == "0" ? "1" : "0"
+            break
+        }
+        return Upload(location: String(target), endpoint: endpoint.at(String(target)))
+    }
+}
+
+extension CaseContext {
+    func requireOtherPrincipal() throws {
+        if subject.settings.otherFields.isEmpty {
+            throw skip("there are no credentials of another principal: see --other-header")
+        }
+    }
+
+    /// Sends a request with the other principal's credentials.
+    func exchangeByOther(_ request: Request, with upload: Upload) throws -> Response {
+        guard let request = subject.byOther(request) else {
+            throw skip("there are no credentials of another principal")
+        }
+        return try exchange(request, with: upload)
+    }
+}

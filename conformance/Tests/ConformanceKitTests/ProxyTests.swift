@@ -1,0 +1,115 @@
+import Foundation
+import SystemCalls
+import Testing
+
+@testable import ConformanceKit
+
+/// The proxy mode is judged itself: by a proxy that does everything rightly, and by the same with one fault at a time.
+@Suite("Proxy mode", .timeLimit(.minutes(15)))
+struct ProxyTests {
+    @Test("A proxy without a fault lets everything through")
+    func unbroken() async throws {
+        // Whatever is right comes at once, so patience costs nothing.
+        let report = try await Self.run(nil, patience: .seconds(20))
+        #expect(report.failure == nil)
+        for finding in report.findings where finding.grade != .good {
+            #expect(finding.id == "large-head" && finding.grade == .neutral, "\(finding.id): \(finding.answer)")
+        }
+        #expect(report.findings.count == 15)
+        #expect(report.verdict?.usability == .usable)
+        #expect(report.verdict?.settings == ["interim responses: on"])
+        #expect(report.exitStatus == 0)
+    }
+
+    @Test("Each fault is noticed, and the setting that fits is told", arguments: ProxyFault.allCases)
+    func broken(_ fault: ProxyFault) async throws {
+        let expected = fault.caughtBy
+        let report = try await Self.run(fault, only: [expected.id], patience: .seconds(2))
+        let finding = try #require(report.findings.last { $0.id == expected.id })
+        #expect(finding.grade.rawValue == expected.grade, "\(finding.answer)")
+        #expect(finding.answer.contains(expected.answer), "\(finding.answer)")
+        let settings = try #require(report.verdict).settings
+        if !expected.setting.isEmpty {
+            #expect(settings.contains { $0.contains(expected.setting) }, "\(settings)")
+        }
+        #expect(!finding.transcript.isEmpty)
+    }
+
+    @Test("A proxy that leads elsewhere cannot be judged")
+    func elsewhere() async throws {
+        let report = try await onThread {
+            let nobody = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
+            let free = FileDescriptor(owning: nobody.release())
+            defer { withExtendedLifetime(free) {} }
+            guard case .tcp(_, let other) = nobody.address else { throw PeerInput.Failure.ended }
+            let proxy = try FaultProxy(upstreamPort: other)
+            var settings = ProxySettings(url: proxy.url)
+            settings.patience = .milliseconds(200)
+            settings.upstreamPort = 1
+            let bench = try ProxyBench(settings, port: 0)
+            defer { withExtendedLifetime(proxy) {} }
+            return ProxyRun(bench).run()
+        }
+        #expect(report.exitStatus == 2 && report.verdict == nil)
+        #expect(report.failure?.contains("--upstream-port") == true)
+    }
+
+    @Test("The answers go into a JSON document of a fixed schema")
+    func json() async throws {
+        let report = try await Self.run(.refusesPatch, only: ["methods"], patience: .seconds(5))
+        let object = try JSONSerialization.jsonObject(with: report.json())
+        let members = try #require(object as? [String: Any])
+        #expect(members["version"] as? Int == 1 && members["mode"] as? String == "proxy")
+        #expect(members["usability"] as? String == "unusable" && members["exitStatus"] as? Int == 1)
+        let findings = try #require(members["findings"] as? [[String: Any]])
+        #expect(findings.contains { $0["id"] as? String == "methods" && $0["grade"] as? String == "bad" })
+    }
+
+    private static func run(
+        _ fault: ProxyFault?, only: Set<String>? = nil, patience: Duration
+    ) async throws -> ProxyReport {
+        try await onThread {
+            var settings = ProxySettings(url: "http://127.0.0.1:1/")
+            settings.patience = patience
+            let bench = try ProxyBench(settings, port: 0)
+            let proxy = try FaultProxy(upstreamPort: bench.upstreamPort, fault)
+            defer { withExtendedLifetime(proxy) {} }
+            return ProxyRun(try bench.leading(to: proxy.url), only: only).run()
+        }
+    }
+
+    // MARK: - A server behind a proxy
+
+    @Test("A server behind a proxy without a fault works from outside")
+    func deployment() async throws {
+        let report = try await Self.deploy(nil, patience: .seconds(20))
+        #expect(report.failure == nil)
+        for finding in report.findings { #expect(finding.grade == .good, "\(finding.id): \(finding.answer)") }
+        #expect(report.verdict?.usability == .usable)
+    }
+
+    @Test(
+        "What a proxy does to a server behind it is seen from outside",
+        arguments: [
+            (ProxyFault.buffersBodies, "body", "bad"), (.buffersChunkedBodies, "body-chunked", "poor"),
+            (.dropsInterim, "interim", "poor"), (.dropsInterim, "location", "poor"),
+            (.takesInterimForFinal, "interim", "bad"), (.endsChunksCleanly, "abort-chunked", "bad"),
+            (.delaysAnswers, "early-answer", "poor"), (.losesRange, "range", "poor"),
+        ])
+    func deployment(_ fault: ProxyFault, _ id: String, _ grade: String) async throws {
+        let report = try await Self.deploy(fault, patience: .seconds(1))
+        let finding = try #require(report.findings.first { $0.id == id }, "\(report.failure ?? "")")
+        #expect(finding.grade.rawValue == grade, "\(finding.answer)")
+    }
+
+    private static func deploy(_ fault: ProxyFault?, patience: Duration) async throws -> ProxyReport {
+        try await onThread {
+            let server = try ReferenceServer(fault == .dropsInterim ? .locatesDifferently : nil)
+            let proxy = try FaultProxy(upstreamPort: server.port, fault)
+            defer { withExtendedLifetime((server, proxy)) {} }
+            var settings = ProxySettings(url: proxy.url)
+            settings.patience = patience
+            return try DeploymentRun(settings).run()
+        }
+    }
+}

@@ -1,0 +1,73 @@
+import HTTPSemantics
+import Testing
+
+@testable import ConformanceKit
+
+/// Conclusions from plain values.
+@Suite("Proxy verdicts")
+struct ProxyVerdictTests {
+    private func behaviour(_ change: (inout ProxyBehaviour) -> Void) -> ProxyVerdict {
+        var behaviour = ProxyBehaviour()
+        behaviour.body = .streamed
+        behaviour.chunkedBody = .streamed
+        behaviour.interim = .live
+        behaviour.abort = .seen(milliseconds: 1, bytesMissing: 0)
+        behaviour.chunkedAbort = behaviour.abort
+        behaviour.earlyAnswer = .passed(milliseconds: 1)
+        behaviour.longestContent = 1 << 40
+        behaviour.tellsOrigin = true
+        behaviour.passesRanges = true
+        change(&behaviour)
+        return ProxyVerdict(behaviour)
+    }
+
+    @Test("Nothing is to be set for a proxy that lets everything through")
+    func right() {
+        let verdict = behaviour { _ in }
+        #expect(verdict.usability == .usable && verdict.settings == ["interim responses: on"])
+    }
+
+    @Test("A body that is held back, or that ends cleanly when it was cut, makes a proxy unusable")
+    func unusable() {
+        #expect(behaviour { $0.body = .withheld }.usability == .unusable)
+        #expect(behaviour { $0.abort = .faked }.usability == .unusable)
+        #expect(behaviour { $0.changedFields = ["Upload-Offset"] }.usability == .unusable)
+        #expect(behaviour { $0.refusedMethods = ["PATCH"] }.usability == .unusable)
+    }
+
+    @Test("What a setting mends leaves a proxy usable")
+    func limited() {
+        for verdict in [
+            behaviour { $0.interim = .takenForFinal }, behaviour { $0.interim = .fatal("503") },
+            behaviour { $0.chunkedAbort = .faked }, behaviour { $0.earlyAnswer = .late },
+            behaviour { $0.tellsOrigin = false }, behaviour { $0.refusedContent = 1 << 21 },
+        ] {
+            #expect(verdict.usability == .limited && verdict.settings.count >= 1)
+        }
+    }
+
+    @Test("Content is counted without its coding, whatever the pieces")
+    func content() {
+        let coded = Array("5\r\nhello\r\n6;x=y\r\n world\r\n0\r\nT: v\r\n\r\n".utf8)
+        for size in 1...coded.count {
+            var content = IncomingContent(.chunked)
+            var rest = coded[...]
+            while !rest.isEmpty {
+                #expect(!content.isWhole)
+                content.take(rest.prefix(size))
+                rest = rest.dropFirst(size)
+            }
+            #expect(content.isWhole && content.count == 11 && !content.isBroken)
+        }
+        var cut = IncomingContent(.chunked)
+        cut.take(coded.dropLast(2))
+        #expect(!cut.isWhole && cut.count == 11)
+        var wrong = IncomingContent(.chunked)
+        wrong.take(Array("zz\r\n".utf8))
+        #expect(wrong.isBroken && !wrong.isWhole)
+        var length = IncomingContent(.length(3))
+        length.take(Array("abcd".utf8))
+        #expect(length.isWhole && length.count == 3)
+        #expect(IncomingContent(.length(0)).isWhole)
+    }
+}

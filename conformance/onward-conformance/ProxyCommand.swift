@@ -1,0 +1,40 @@
+import CommandLineInterface
+import ConformanceKit
+import Foundation
+import SystemCalls
+
+/// `onward-conformance proxy`.
+enum ProxyCommand {
+    static func run(_ arguments: [String]) -> Int32 {
+        if arguments.contains("--help") || arguments.contains("-h") {
+            OnwardConformance.write(HelpText(page, of: "onward-conformance").text + "\n")
+            return 0
+        }
+        let options: ProxyOptions
+        do throws(OptionError) {
+            options = try ProxyOptions.parse(arguments)
+        } catch {
+            return OnwardConformance.misused(error.message)
+        }
+        do {
+            return try judge(options)
+        } catch {
+            FileHandle.standardError.write(Data("onward-conformance: \(error)\n".utf8))
+            return 2
+        }
+    }
+
+    private static func judge(_ options: ProxyOptions) throws -> Int32 {
+        let isTerminal = Terminal.isBehind(1)
+        let terminal = TerminalReport(
+            colours: isTerminal && ProcessInfo.processInfo.environment["NO_COLOR"] == nil,
+            width: Terminal.columns(of: 1) ?? 120)
+        let show = { (finding: ProxyFinding) in OnwardConformance.write(terminal.line(of: finding)) }
+        let report =
+            options.settings.upstreamPort == nil
+            ? try DeploymentRun(options.settings).run(show) : try ProxyRun(options.settings).run(show)
+        OnwardConformance.write(terminal.closing(report, showsTranscripts: options.showsTranscripts))
+        if let path = options.json { try report.json().write(to: URL(fileURLWithPath: path)) }
+        return report.exitStatus
+    }
+}

@@ -1,0 +1,61 @@
+import CommandLineInterface
+import ConformanceKit
+import TLS
+
+/// What `onward-conformance proxy` was told, and the options that tell it.
+struct ProxyOptions: Sendable {
+    var settings = ProxySettings(url: "")
+    var json: String?
+    var showsTranscripts = false
+
+    static let table: [CommandOption<ProxyOptions>] = [
+        CommandOption(
+            "upstream-port", "N", group: "Proxy",
+            "where the proxy expects its server: this command plays it.\nWithout it, a server behind the proxy is asked, and the two\nare judged together"
+        ) { options, value throws(OptionError) in
+            guard let port = UInt16(value), port > 0 else { throw OptionError("“\(value)” is no port") }
+            options.settings.upstreamPort = port
+        },
+        CommandOption("upstream-address", "ADDRESS", group: "Proxy", "where to listen (127.0.0.1)") {
+            options, value throws(OptionError) in options.settings.upstreamAddress = value
+        },
+        CommandOption(
+            "method", "M", group: "Proxy", values: .words(["POST", "PUT"]), "method of creations (POST)"
+        ) { options, value throws(OptionError) in options.settings.method = value },
+        CommandOption(
+            "header", "'N: V'", group: "Proxy", repeatable: true,
+            "field of every request: credentials, for example; repeatable"
+        ) { options, value throws(OptionError) in options.settings.fields.append(try RequestField.parse(value)) },
+        CommandOption(
+            "cacert", "FILE", group: "Proxy", "certificates to believe where URL is https (those of the system)"
+        ) { options, value throws(OptionError) in options.settings.trust = .authorities(path: value) },
+        CommandOption(flag: "insecure", group: "Proxy", "believe every certificate") { $0.settings.trust = .anybody },
+        CommandOption(
+            "patience", "SECONDS", group: "Proxy", "how long something may take before it counts as withheld (2)"
+        ) { options, value throws(OptionError) in
+            guard let seconds = Double(value), (0.1...60).contains(seconds) else {
+                throw OptionError("“\(value)” is no number of seconds from 0.1 to 60")
+            }
+            options.settings.patience = .milliseconds(Int64(seconds * 1000))
+        },
+
+        CommandOption(
+            flag: "verbose", group: "Reports", "what went over the wire where something is not as it should be"
+        ) {
+            $0.showsTranscripts = true
+        },
+        CommandOption("json", "FILE", group: "Reports", "the answers as JSON") {
+            options, value throws(OptionError) in options.json = value
+        },
+    ]
+
+    /// - Throws: what is wrong with the command line.
+    static func parse(_ arguments: [String]) throws(OptionError) -> ProxyOptions {
+        var options = ProxyOptions()
+        let operands = try OptionParser(options: table).operands(of: arguments, into: &options)
+        guard operands.count <= 1 else { throw OptionError("one URL is enough") }
+        guard let url = operands.first else { throw OptionError("the URL of the proxy is missing") }
+        options.settings.url = url
+        return options
+    }
+}
