@@ -30,9 +30,12 @@ enum ProxyCommand {
             colours: isTerminal && ProcessInfo.processInfo.environment["NO_COLOR"] == nil,
             width: Terminal.columns(of: 1) ?? 120)
         let show = { (finding: ProxyFinding) in OnwardConformance.write(terminal.line(of: finding)) }
-        let report =
-            options.settings.upstreamPort == nil
-            ? try DeploymentRun(options.settings).run(show) : try ProxyRun(options.settings).run(show)
+        let report: ProxyReport
+        if options.settings.upstreamPort == nil {
+            report = try DeploymentRun(options.settings).run(show)
+        } else {
+            report = try ProxyRun(options.settings).run(show)
+        }
         OnwardConformance.write(terminal.closing(report, showsTranscripts: options.showsTranscripts))
         if let path = options.json { try report.json().write(to: URL(fileURLWithPath: path)) }
         return report.exitStatus

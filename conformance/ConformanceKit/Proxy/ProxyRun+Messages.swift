@@ -7,9 +7,12 @@ extension ProxyRun {
         let client = try bench.connect()
         try client.send(bench.request("GET"))
         guard let upstream = bench.awaitRequest() else {
-            let heard = try client.awaitHead(within: .milliseconds(100))
-            let status = heard ? "the proxy answered \(try client.readResponse().status) itself" : "silence"
-            return (.bad, "\(status); does the proxy lead to the port of --upstream-port?")
+            var heard = "silence"
+            if try client.awaitHead(within: .milliseconds(100)) {
+                let status = try client.readResponse().status
+                heard = "the proxy answered \(status) itself"
+            }
+            return (.bad, "\(heard); does the proxy lead to the port of --upstream-port?")
         }
         upstream.answer(200, [], Array("reached".utf8))
         let response = try client.readResponse()

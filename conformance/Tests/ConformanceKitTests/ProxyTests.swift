@@ -91,10 +91,10 @@ struct ProxyTests {
     @Test(
         "What a proxy does to a server behind it is seen from outside",
         arguments: [
-            (ProxyFault.buffersBodies, "body", "bad"), (.buffersChunkedBodies, "body-chunked", "poor"),
-            (.dropsInterim, "interim", "poor"), (.dropsInterim, "location", "poor"),
-            (.takesInterimForFinal, "interim", "bad"), (.endsChunksCleanly, "abort-chunked", "bad"),
-            (.delaysAnswers, "early-answer", "poor"), (.losesRange, "range", "poor"),
+            (ProxyFault.buffersBodies, "body", "bad"), (ProxyFault.buffersChunkedBodies, "body-chunked", "poor"),
+            (ProxyFault.dropsInterim, "interim", "poor"), (ProxyFault.dropsInterim, "location", "poor"),
+            (ProxyFault.takesInterimForFinal, "interim", "bad"), (ProxyFault.endsChunksCleanly, "abort-chunked", "bad"),
+            (ProxyFault.delaysAnswers, "early-answer", "poor"), (ProxyFault.losesRange, "range", "poor"),
         ])
     func deployment(_ fault: ProxyFault, _ id: String, _ grade: String) async throws {
         let report = try await Self.deploy(fault, patience: .seconds(1))
