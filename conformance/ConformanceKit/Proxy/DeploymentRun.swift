@@ -108,14 +108,7 @@ package final class DeploymentRun {
         let request = t.creation(complete: true, .declared(Int64(Self.part)))
         let connection = try t.connect()
         try connection.send(request)
-        var live: InterimResponse?
-        do throws(WireFailure) {
-            while live == nil, let next = try connection.readInterim(within: patience) {
-                if next.status == 104 { live = next }
-            }
-        } catch .timedOut {
-            // None came.
-        }
+        let live = try connection.awaitAnnouncement(within: patience)
         if let live { _ = try? t.upload(at: live.location, of: request, live.summary) }
         let framing = ["Transfer-Encoding", "Content-Length", "Connection"]
         if let live, framing.contains(where: live.fields.contains) {
@@ -123,7 +116,7 @@ package final class DeploymentRun {
             return (.bad, "the first is taken for the final response, what follows for its content")
         }
         try connection.send(t.bytes(Self.part))
-        do throws(WireFailure) {
+        do {
             let response = try connection.readResponse()
             guard response.status < 500 else {
                 behaviour.interim = .fatal("\(response.status)")

@@ -64,11 +64,11 @@ extension ProxyRun {
         upstream.sendInterim(104, [version, ("Location", "/uploads/0123456789abcdef"), ("Upload-Limit", "max-age=60")])
         do {
             var live: [InterimResponse] = []
-            if let first = try announcement(on: client) { live.append(first) }
+            if let first = try client.awaitAnnouncement(within: bench.patience) { live.append(first) }
             try client.send(piece(Self.part..<(2 * Self.part), isChunked: false))
             _ = upstream.awaitContent(Int64(2 * Self.part), within: bench.patience)
             upstream.sendInterim(104, [version, ("Upload-Offset", "\(2 * Self.part)")])
-            if let second = try announcement(on: client) { live.append(second) }
+            if let second = try client.awaitAnnouncement(within: bench.patience) { live.append(second) }
             try client.send(piece((2 * Self.part)..<Self.size, isChunked: false))
             _ = upstream.awaitWhole(within: bench.patience)
             upstream.answer(201, [("Upload-Complete", "?1")])
@@ -76,18 +76,6 @@ extension ProxyRun {
         } catch {
             return fatal("\(error)")
         }
-    }
-
-    /// The next 104, while the final response is not there.
-    private func announcement(on client: RawConnection) throws(WireFailure) -> InterimResponse? {
-        do throws(WireFailure) {
-            while let interim = try client.readInterim(within: bench.patience) {
-                if interim.status == 104 { return interim }
-            }
-        } catch .timedOut {
-            return nil
-        }
-        return nil
     }
 
     private func judgeInterim(_ response: Response, _ live: [InterimResponse]) -> Answer {

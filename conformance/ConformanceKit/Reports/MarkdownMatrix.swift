@@ -66,7 +66,9 @@ package struct MarkdownMatrix: Sendable {
         var lines = ["", "### \(subject.name.replacing("\n", with: " "))", ""]
         if let failure = subject.failure { lines.append("- not judged to the end: \(cell(failure))") }
         for next in unmet {
-            lines.append("- \(next.outcome == "fail" ? "✗" : "!") `\(next.id)`: \(cell(next.seen ?? ""))")
+            let mark = next.outcome == "fail" ? "✗" : "!"
+            let (expected, seen) = (cell(next.expected ?? ""), cell(next.seen ?? ""))
+            lines.append("- \(mark) `\(next.id)`: expected \(expected), seen: \(seen)")
         }
         return lines
     }

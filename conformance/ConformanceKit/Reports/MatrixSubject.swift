@@ -6,6 +6,7 @@ package struct MatrixSubject: Sendable {
         let id: String
         let level: String
         let outcome: String
+        let expected: String?
         let seen: String?
     }
 

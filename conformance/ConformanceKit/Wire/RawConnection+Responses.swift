@@ -17,6 +17,15 @@ extension RawConnection {
         return interim.count > known ? interim.last : nil
     }
 
+    /// The next 104; nil where none comes within `limit`, or the final response comes first.
+    func awaitAnnouncement(within limit: Duration) throws(WireFailure) -> InterimResponse? {
+        let known = interim.count
+        while finalHead == nil, try awaitHead(within: limit) {
+            if interim.count > known, let last = interim.last, last.status == 104 { return last }
+        }
+        return nil
+    }
+
     /// Whether a 1xx or final response comes within `limit`.
     func awaitHead(within limit: Duration) throws(WireFailure) -> Bool {
         if finalHead != nil { return true }
