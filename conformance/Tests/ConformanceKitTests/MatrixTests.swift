@@ -12,7 +12,7 @@ struct MatrixTests {
             limits: [:], download: nil, beganAt: 1_790_000_000, milliseconds: 1,
             results: outcomes.map { id, outcome in
                 CaseResult(
-                    subject: Case(id, .must, "4.2", "A sentence.") { _ in }, outcome: outcome, notes: [],
+                    subject: Question(id, .must, "4.2", "A sentence."), outcome: outcome, notes: [],
                     transcript: [], omittedEvents: 0, command: nil, milliseconds: 1)
             }, failure: nil)
         return try JSONReport(report, strict: false).data()
