@@ -96,7 +96,8 @@ test-proxies: ## HAProxy, Caddy, nginx, Apache, nghttpx (docker/proxies) and Var
 	@scripts/system-packages proxies
 	$(SWIFT) build --build-tests
 	@dpkg-query -W haproxy caddy nginx apache2 nghttp2-proxy varnish curl 2>/dev/null || true
-	ONWARD_PROXIES=1 SWIFT=$(SWIFT) scripts/run-tests --filter 'EndToEndTests.(ProxyTests|DangerousProxyTests)'
+	ONWARD_PROXIES=1 SWIFT=$(SWIFT) scripts/run-tests \
+	  --filter 'EndToEndTests.(ProxyTests|DangerousProxyTests)|ConformanceKitTests.ProxyTests'
 
 bench-upload: build-packages ## 1 GiB by curl, side by side with nginx
 	$(SWIFT) build -c release --product onward

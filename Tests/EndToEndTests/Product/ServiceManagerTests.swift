@@ -42,6 +42,7 @@ struct ServiceManagerTests {
             ["NOTIFY_SOCKET": manager.address, "LISTEN_FDNAMES": "web:local"])
         #expect(try early.readResponse(within: .seconds(30)).status == 200)
         try manager.await("READY", "1")
+        _ = try first.awaitErrorOutput { log in addresses(log).count == 2 ? true : nil }
         #expect(addresses(first.errorOutput) == ["127.0.0.1:\(port)", "unix:" + directory.path + "/onward.sock"])
         let local = try RawConnection(unixPath: directory.path + "/onward.sock")
         #expect(try local.exchange(Request("PUT", "/files/f", [], .bytes([1, 2]))).status == 201)

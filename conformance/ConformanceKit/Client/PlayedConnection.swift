@@ -134,20 +134,21 @@ final class PlayedConnection {
         var count = Int64(input.count - position)
         position = input.count
         while !deadline.isOver {
-            do throws(Failure) { try receive(within: deadline) } catch { break }
+            // Of a client that has ended, too: what it sent before may still lie in the socket.
+            do throws(Failure) { try receive(within: deadline, mayBeOver: true) } catch { break }
             count += Int64(input.count - position)
             position = input.count
         }
         return count
     }
 
-    private func receive(within limit: Deadline? = nil) throws(Failure) {
+    private func receive(within limit: Deadline? = nil, mayBeOver: Bool = false) throws(Failure) {
         if position > 1 << 18 {
             input.removeFirst(position)
             position = 0
         }
         let known = input.count
-        while let socket, !play.isOver, limit?.isOver != true {
+        while let socket, mayBeOver || !play.isOver, limit?.isOver != true {
             var ending: Errno?
             input.append(
                 contentsOf: [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, count in

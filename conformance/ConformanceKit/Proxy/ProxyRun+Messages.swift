@@ -6,7 +6,8 @@ extension ProxyRun {
     func reach() throws -> Answer {
         let client = try bench.connect()
         try client.send(bench.request("GET"))
-        guard let upstream = bench.awaitRequest() else {
+        // Everything else hangs on this one, and a proxy may be slow to begin.
+        guard let upstream = bench.awaitRequest(within: max(bench.patience, .seconds(10))) else {
             var heard = "silence"
             if try client.awaitHead(within: .milliseconds(100)) {
                 let status = try client.readResponse().status

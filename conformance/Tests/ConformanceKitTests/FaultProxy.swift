@@ -188,7 +188,8 @@ private final class Relay: Sendable {
     private func closing(_ head: ParsedHead, _ raw: [UInt8]) -> [UInt8] {
         let text = String(decoding: raw, as: UTF8.self)
         switch fault {
-        case .losesAnswers: return Array("HTTP/1.1 502 No\r\nContent-Length: 5\r\nConnection: close\r\n\r\n".utf8)
+        case .losesAnswers where head.status == 409:
+            return Array("HTTP/1.1 502 No\r\nContent-Length: 5\r\nConnection: close\r\n\r\n".utf8)
         case .losesResponseFields: return Array(text.replacing("Upload-Limit:", with: "X-Limit:").utf8)
         case .losesLocation: return Array(text.replacing("Location:", with: "X-Location:").utf8)
         case .changesPartialContent: return Array(text.replacing("HTTP/1.1 206", with: "HTTP/1.1 200").utf8)
