@@ -16,4 +16,11 @@ public enum SystemClock {
         clock_gettime(clock, &time)
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
+
+    /// Lets the calling thread do nothing for so many nanoseconds, or less where a signal comes.
+    public static func pause(nanoseconds: Int64) {
+        var time = timespec(
+            tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
+        nanosleep(&time, nil)
+    }
 }

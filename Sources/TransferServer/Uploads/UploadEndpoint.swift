@@ -12,7 +12,12 @@ struct UploadEndpoint {
     /// How long a repeat of the completing request waits for a target at work.
     private static let processingWait: Duration = .seconds(30)
     /// How often a request without content asks again when the upload changes hands before there is an answer.
-    private static let attempts = 10
+    private static let attempts = 20
+
+    /// Lets others that ask at the same time come to their end: who asks again at once takes the upload from them.
+    private static func giveWay(_ attempt: Int) {
+        SystemClock.pause(nanoseconds: .random(in: 0..<(1_000_000 << Int64(min(attempt, 6)))))
+    }
 
     private var store: UploadStore { service.store }
     private var principal: String { identity.principal }
@@ -79,12 +84,12 @@ struct UploadEndpoint {
 
     /// Ends the request that still sends, so that the offset that is told is the one at which an append is accepted.
     private func retrieve(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> Reply {
-        for _ in 1..<Self.attempts {
+        for attempt in 1..<Self.attempts {
             do {
                 return try retrieveOnce(record, responses)
             } catch .superseded {
                 // Whoever took it over in between lost or ended it; the answer has to be a later one.
-                continue
+                Self.giveWay(attempt)
             }
         }
         return try retrieveOnce(record, responses)
@@ -114,7 +119,7 @@ struct UploadEndpoint {
         } catch {
             return Served(refused(error, responses, record))
         }
-        for _ in 0..<Self.attempts {
+        for attempt in 0..<Self.attempts {
             switch try store.takeOver(record.id, principal: principal, waitForProcessing: .zero) {
             case .lease(let lease):
                 do {
@@ -122,6 +127,7 @@ struct UploadEndpoint {
                 } catch .superseded {
                     // A newer request ends this one, unless it has been received whole.
                     guard append.contentLength == 0 else { return .dropped }
+                    Self.giveWay(attempt)
                 }
             case .processing(let record), .complete(let record):
                 return answer(append, record, responses)

@@ -72,7 +72,8 @@ struct UploadEnduranceTests {
                 state.isFirst = false
                 return FaultProxy.Fault(
                     kind: state.history.oneIn(5) ? .stall : .reset, direction: isOfResponse ? .toClient : .toServer,
-                    after: .random(in: isOfResponse ? 1...400 : most / 2...most, using: &state.history))
+                    after: .random(in: isOfResponse ? 1...400 : most / 2...most, using: &state.history),
+                    most: isOfResponse ? most : nil)
             }
         }
     }

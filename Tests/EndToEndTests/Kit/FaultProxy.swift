@@ -18,6 +18,8 @@ final class FaultProxy: Sendable {
         var kind = Kind.reset
         var direction: Direction
         var after: Int
+        /// Bytes in the other direction after which the connection is reset if that comes first; nil: any.
+        var most: Int?
     }
 
     private struct State {
@@ -84,7 +86,8 @@ final class FaultProxy: Sendable {
         _ direction: Direction, from source: FileDescriptor, to destination: FileDescriptor, _ fault: Fault?,
         _ state: Monitor<State>
     ) {
-        var left = fault?.direction == direction ? fault?.after : nil
+        let isAwaited = fault?.direction == direction
+        var left = isAwaited ? fault?.after : fault?.most
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
         while true {
             let count = recv(source.rawValue, &buffer, min(buffer.count, left ?? .max), 0)
@@ -104,7 +107,7 @@ final class FaultProxy: Sendable {
             left = rest
             guard rest <= 0, let fault else { continue }
             state.withLock { $0.faults += 1 }
-            switch fault.kind {
+            switch isAwaited ? fault.kind : .reset {
             case .reset:
                 LoopbackListener.reset(source)
                 LoopbackListener.reset(destination)

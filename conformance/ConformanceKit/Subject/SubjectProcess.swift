@@ -73,12 +73,15 @@ final class SubjectProcess: SubjectControl {
         }
     }
 
-    /// A port that nobody uses at the moment.
+    /// A port that nobody uses at the moment, of those that the system does not give away by itself: it has to stay free
+    /// until the server listens, and while it is started again.
     private static func freePort() throws -> UInt16 {
-        let socket = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
-        let descriptor = FileDescriptor(owning: socket.release())
-        defer { withExtendedLifetime(descriptor) {} }
-        guard case .tcp(_, let port) = socket.address else { throw RunFailure("no free port") }
-        return port
+        for _ in 0..<100 {
+            let port = UInt16.random(in: 20_000...31_999)
+            guard let socket = try? ListeningSocket(.tcp(host: "127.0.0.1", port: port)) else { continue }
+            _ = FileDescriptor(owning: socket.release())
+            return port
+        }
+        throw RunFailure("no free port")
     }
 }
