@@ -13,7 +13,7 @@ extension TransferClient {
         /// called for requests to another origin than that of the caller's URI. What it throws ends the transfer.
         public var authorize: (@Sendable (inout TransferRequest) async throws -> Void)?
         /// How uploads are begun.
-        public var creation: CreationStyle = .optimistic
+        public var creation: CreationStyle = .automatic
         /// How long the content of an optimistic creation waits for the server's 104.
         public var gate: Duration = .seconds(1)
         /// The version of the protocol that uploads speak.

@@ -64,6 +64,8 @@ struct TransferSettings: Sendable {
     /// What transfers do where the application says nothing: they wait out seconds, not minutes, as Foundation does.
     static var defaultTransfers: TransferClient.Configuration {
         var configuration = TransferClient.Configuration()
+        // As Apple's does: an application expects the requests that it asked for, and no others.
+        configuration.creation = .optimistic
         configuration.retry.delays = [0, 0.5, 1, 2, 4, 8]
         configuration.retry.triesWithoutProgress = 6
         configuration.retry.maximumRetryAfter = 30

@@ -23,7 +23,7 @@ extension ClientUpload {
         }
         switch request.kind {
         case .cancel: return endCancellation(isConfirmed: false)
-        case .discover: return endDiscovery()
+        case .discover: return endDiscovery(isSupported: false)
         case .create, .append, .retrieve: break
         }
         if let completed { return endWithoutAnswer(completed) }

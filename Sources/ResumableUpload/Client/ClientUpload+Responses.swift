@@ -20,7 +20,7 @@ extension ClientUpload {
         let answer = Answer(head: head, sent: sent, sourceEnded: sourceEnded, problem: problem, now: now)
         switch request.kind {
         case .cancel: endCancellation(isConfirmed: head.status.isSuccessful || head.status.isGone)
-        case .discover: endDiscovery()
+        case .discover: endDiscovery(isSupported: isSupport(head))
         case .retrieve: takeRetrieval(answer)
         case .create, .append:
             if let completed {
@@ -153,7 +153,15 @@ extension ClientUpload {
 
     // MARK: The limits of the target, and cancellation
 
-    mutating func endDiscovery() {
+    /// Whether the target tells that it takes resumable uploads of this version: a server of another one could take the
+    /// empty content of a careful creation for everything.
+    private func isSupport(_ head: UploadResponseHead) -> Bool {
+        head.status.isSuccessful && intent.dialect.understands(head.fields)
+            && UploadLimits(parsing: head.fields, dialect: intent.dialect) != nil
+    }
+
+    mutating func endDiscovery(isSupported: Bool) {
+        if intent.style == .automatic { intent.style = isSupported ? .careful : .optimistic }
         if let exceededSize { return giveUp(.tooLarge(limit: exceededSize)) }
         phase = resumption == nil ? .create : .retrieve
     }

@@ -51,6 +51,7 @@ public struct ClientUpload: Sendable {
     var limits = UploadLimits()
     /// Bytes at once that the server has been seen not to refuse, or half of what it refused.
     var learnedBound: Int64?
+    /// Whether the target was asked for its limits.
     var hasDiscovered = false
 
     /// Where redirections of the target and of the upload resource led.
@@ -69,6 +70,13 @@ public struct ClientUpload: Sendable {
         self.retry = retry
         self.random = random
         phase = .create
+        guard intent.style == .automatic else { return }
+        guard let length = intent.length, length > CreationStyle.largestUnasked else {
+            self.intent.style = .optimistic
+            return
+        }
+        hasDiscovered = true
+        phase = .discover
     }
 
     /// The rest of an upload. Its first request asks for the offset.

@@ -5,6 +5,14 @@ public enum CreationStyle: Sendable, Hashable, CaseIterable {
     case optimistic
     /// An empty request creates the upload; the content follows in appends.
     case careful
+    /// Optimistic up to ``largestUnasked`` bytes and for content of unknown length. For more the target is asked for its
+    /// limits first (draft section 4.1.4): careful where it tells that it takes resumable uploads of this version,
+    /// optimistic otherwise. That costs two round trips, and makes a cut cheap also behind proxies that keep 104 to
+    /// themselves.
+    case automatic
     /// One ordinary request, of which nothing can be resumed.
     case plain
+
+    /// In bytes.
+    static let largestUnasked: Int64 = 4 << 20
 }

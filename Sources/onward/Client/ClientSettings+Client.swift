@@ -11,7 +11,7 @@ extension ClientSettings {
         -> TransferClient
     {
         var configuration = TransferClient.Configuration()
-        configuration.creation = isPlain ? .plain : isCareful ? .careful : .optimistic
+        configuration.creation = isPlain ? .plain : isCareful ? .careful : .automatic
         configuration.dialect = dialect
         configuration.maximumContent = appendSize
         if let retries { configuration.retry.triesWithoutProgress = retries }

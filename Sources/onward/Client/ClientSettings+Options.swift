@@ -20,7 +20,7 @@ extension ClientSettings {
             },
             Option(
                 flag: "careful", group: "Upload",
-                "begin with an empty request, so that nothing is sent before\nthe server has said that it can resume"
+                "begin with an empty request, so that nothing is sent before\nthe server has said that it can resume; where it says so to\nOPTIONS, files of more than 4 MiB are begun so anyway"
             ) { $0.isCareful = true },
             Option(flag: "plain", group: "Upload", "one ordinary request that cannot be resumed") { $0.isPlain = true },
             Option(

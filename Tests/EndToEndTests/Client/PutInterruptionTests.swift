@@ -49,6 +49,26 @@ struct PutInterruptionTests {
         }
     }
 
+    @Test("Where no 104 arrives a file of some size goes on all the same; a small one is sent once more")
+    func withoutInterimResponses() throws {
+        try withServer("--interim", "off") { server in
+            for (name, size) in [("large.bin", Self.size), ("small.bin", 2_000_000)] {
+                let home = try CommandHome()
+                let bytes = Payload.bytes(size)
+                let put = ["put", "--json", try home.file(bytes), server.url("/files/" + name)]
+                let run = try home.start(put + ["--limit-rate", "1M"])
+                _ = try run.awaitEvent("progress") { ($0.number("sent") ?? 0) > 1_000_000 }
+                run.process.kill(SIGKILL)
+                _ = try run.process.awaitEnding()
+                let again = try home.run(put)
+                try again.expect(0)
+                let resumed = try again.objects().first { $0.name == "resumed" }
+                #expect(((resumed?.number("at") ?? 0) > 0) == (size == Self.size), "\(again.output)")
+                expectSame(server.published(name) ?? [], bytes)
+            }
+        }
+    }
+
     @Test("SIGINT, SIGTERM and SIGHUP pause: 75, and the same command goes on", arguments: [SIGINT, SIGTERM, SIGHUP])
     func paused(signal: Int32) throws {
         try withServer { server in

@@ -19,6 +19,7 @@ final class SessionFixture: Sendable {
 
     func transfers(_ change: (inout TransferClient.Configuration) -> Void = { _ in }) -> TransferClient.Configuration {
         var configuration = TransferClient.Configuration()
+        configuration.creation = .optimistic
         configuration.storageDirectory = storage
         configuration.retry.delays = [0, 0.02, 0.05]
         configuration.retry.triesWithoutProgress = 4

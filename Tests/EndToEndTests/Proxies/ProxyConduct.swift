@@ -25,9 +25,6 @@ struct ProxyConduct: Sendable {
     /// has seen (REFUSED_STREAM). The offset has moved meanwhile, so it gets 409.
     var repeatsTakenOver: Set<WireVersion> = []
 
-    /// Whether `onward put` has to create its upload before it sends content, to be able to go on with it.
-    var needsCarefulCreation: Bool { interims != .all }
-
     static func expected(of proxy: ReverseProxy) -> ProxyConduct? {
         switch proxy {
         case .haproxy:

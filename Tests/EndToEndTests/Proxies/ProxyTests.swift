@@ -137,8 +137,7 @@ struct ProxyTests {
             let file = try home.file(Self.content)
             let url = proxied.url + "/files/a.bin"
             let common = ["--json", "--cacert", proxied.certificate]
-            let put =
-                ["put"] + common + (try conduct(of: proxy).needsCarefulCreation ? ["--careful"] : []) + [file, url]
+            let put = ["put"] + common + [file, url]
             let killed = try home.start(put + ["--limit-rate", "4M"])
             _ = try killed.awaitEvent("progress") { ($0.number("sent") ?? 0) > 4_000_000 }
             try proxied.awaitReceived(2_000_000)
