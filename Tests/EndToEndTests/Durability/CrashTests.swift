@@ -51,7 +51,7 @@ struct CrashTests {
         try server.crash()
         // Nobody changes anything now.
         try world.inspectFiles()
-        try server.restartOnItsPort(within: .seconds(60))
+        try server.restart()
     }
 
     @Test("OFF-10 CRE-15: a server that is asked to stop keeps all that has arrived, and does not wait for clients")

@@ -1,5 +1,3 @@
-import SystemCalls
-
 /// `openssl s_server` with a certificate of its own, which answers every GET.
 final class SecureServer: Sendable {
     let url: String
@@ -11,10 +9,7 @@ final class SecureServer: Sendable {
     init() throws {
         identity = try SelfSignedCertificate()
         certificate = identity.certificate
-        // Free a moment ago; nobody else asks for this one.
-        let listening = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
-        guard case .tcp(_, let port) = listening.address else { throw WireFailure.server("no port") }
-        _ = FileDescriptor(owning: listening.release())
+        let port = try FixedPort.next()
         process = try ChildProcess(
             "/usr/bin/openssl",
             ["s_server", "-accept", "127.0.0.1:\(port)", "-cert", certificate, "-key", identity.key, "-www", "-quiet"])

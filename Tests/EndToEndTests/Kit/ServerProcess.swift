@@ -17,13 +17,13 @@ final class ServerProcess {
     /// Standard error of the present process.
     var log: String { process.errorOutput }
 
-    /// Starts a server on a port of the system's choice and waits until it listens.
+    /// Starts a server on a port that it keeps and waits until it listens.
     /// - Parameter options: of `serve`, besides root and address.
     init(_ options: [String] = [], environment: [String: String] = [:]) throws {
         directory = try TemporaryDirectory()
         self.options = options
         self.environment = environment
-        process = try Self.start(root: directory.path + "/data", port: 0, options, environment)
+        process = try Self.start(root: directory.path + "/data", port: FixedPort.next(), options, environment)
         port = try Self.awaitListening(process)
     }
 
@@ -50,19 +50,6 @@ final class ServerProcess {
         if let options { self.options = options }
         process = try Self.start(root: root, port: port, self.options, environment)
         port = try Self.awaitListening(process)
-    }
-
-    /// As ``restart(_:)``, for as long as a connection of somebody else has been given the port for a moment.
-    func restartOnItsPort(within limit: Duration) throws {
-        let restarted: Bool? = try Deadline.poll(within: limit) {
-            do {
-                try restart()
-                return true
-            } catch  where log.contains("cannot listen on") {
-                return nil
-            }
-        }
-        if restarted == nil { throw WireFailure.server("no restart: \(log)") }
     }
 
     /// Asks it to read its files again, and waits until it says how that went.

@@ -1,6 +1,5 @@
 import Foundation
 import Glibc
-import SystemCalls
 import Testing
 
 /// A server with a real proxy in front of it; both end with this object, or after five minutes.
@@ -33,10 +32,7 @@ final class ProxiedServer {
         let both = try [identity.certificate, identity.key].map { try String(contentsOfFile: $0, encoding: .utf8) }
         try both.joined().write(toFile: directory.path + "/site.pem", atomically: false, encoding: .utf8)
         certificate = identity.certificate
-        // Free a moment ago; nobody else asks for this one.
-        let listening = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
-        guard case .tcp(_, let port) = listening.address else { throw WireFailure.server("no port") }
-        _ = FileDescriptor(owning: listening.release())
+        let port = try FixedPort.next()
         url = "\(proxy == .varnish ? "http" : "https")://127.0.0.1:\(port)"
         // As its configuration says: nghttpx lets a prefix pass that the client has invented.
         let base = proxy == .nghttpx ? ["--public-url", url] : []

@@ -73,7 +73,7 @@ struct SoakTests {
         } else {
             try server.crash()
         }
-        try server.restartOnItsPort(within: .seconds(20))
+        try server.restart()
     }
 
     /// What the server holds when nobody is there.
