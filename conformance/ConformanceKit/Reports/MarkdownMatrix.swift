@@ -63,7 +63,7 @@ package struct MarkdownMatrix: Sendable {
     private static func details(of subject: MatrixSubject) -> [String] {
         let unmet = subject.cases.filter { ["fail", "warn"].contains($0.outcome) }
         if unmet.isEmpty && subject.failure == nil { return [] }
-        var lines = ["", "### \(subject.name.replacing("\n", with: " "))", ""]
+        var lines = ["", "### \(VisibleText.of(subject.name).replacing("\n", with: " "))", ""]
         if let failure = subject.failure { lines.append("- not judged to the end: \(cell(failure))") }
         for next in unmet {
             let mark = next.outcome == "fail" ? "✗" : "!"
@@ -76,7 +76,7 @@ package struct MarkdownMatrix: Sendable {
     /// Text that can stand in a cell and in a line.
     private static func cell(_ text: String) -> String {
         var result = ""
-        for character in text.prefix(160) {
+        for character in VisibleText.of(String(text.prefix(160))) {
             switch character {
             case "|", "<", "*", "_", "`", "[", "]", "\\": result += "\\\(character)"
             case "\n", "\r", "\r\n": result += " "

@@ -1,7 +1,7 @@
 extension TerminalReport {
     /// The line of one finding.
     package func line(of finding: ProxyFinding) -> String {
-        "  \(symbol(of: finding.grade)) \(finding.title.padding(to: 30)) \(finding.answer)\n"
+        "  \(symbol(of: finding.grade)) \(finding.title.padding(to: 30)) \(VisibleText.of(finding.answer))\n"
     }
 
     /// What was seen where something is not as it should be, and the settings that fit.
@@ -9,21 +9,25 @@ extension TerminalReport {
         var text = ""
         if showsTranscripts {
             for finding in report.findings where finding.grade == .bad || finding.grade == .poor {
-                text += "\n\(symbol(of: finding.grade)) " + paint(finding.title, .bold) + "  \(finding.answer)\n"
+                text += "\n\(symbol(of: finding.grade)) " + paint(finding.title, .bold)
+                text += "  \(VisibleText.of(finding.answer))\n"
                 for entry in finding.transcript { text += paint(TranscriptText.lines(of: entry), .faint) }
                 if finding.omittedEvents > 0 { text += "    … and \(finding.omittedEvents) events more\n" }
             }
         }
-        text += "\n" + paint(report.url, .bold) + "  \(report.findings.count) answers in \(report.milliseconds / 1000)."
+        text += "\n" + paint(VisibleText.of(report.url), .bold)
+        text += "  \(report.findings.count) answers in \(report.milliseconds / 1000)."
         text += "\(report.milliseconds % 1000 / 100) s\n"
-        if let failure = report.failure { text += paint("Could not judge: \(failure)", .red) + "\n" }
+        if let failure = report.failure {
+            text += paint("Could not judge: \(VisibleText.of(failure))", .red) + "\n"
+        }
         guard let verdict = report.verdict else { return text }
         switch verdict.usability {
         case .usable: text += paint("Uploads work.", .green) + "\n"
         case .limited: text += paint("Uploads work, with these settings and limits:", .yellow) + "\n"
         case .unusable: text += paint("Resumable uploads do not work through it.", .red) + "\n"
         }
-        for setting in verdict.settings { text += "  · \(setting)\n" }
+        for setting in verdict.settings { text += "  · \(VisibleText.of(setting))\n" }
         return text
     }
 

@@ -23,7 +23,9 @@ package struct TerminalReport {
         let room = max(20, width - 41)
         let shown = result.outcome.summary ?? result.subject.requirement
         text += left + Self.cut(shown, to: room) + "\n"
-        for note in result.notes { text += String(repeating: " ", count: 11) + paint(note, .faint) + "\n" }
+        for note in result.notes {
+            text += String(repeating: " ", count: 11) + paint(VisibleText.of(note), .faint) + "\n"
+        }
         return text
     }
 
@@ -31,9 +33,10 @@ package struct TerminalReport {
     package func closing(_ report: some Judgement, strict: Bool) -> String {
         var text = ""
         for result in report.results { text += details(of: result) }
-        text += "\n" + report.subjects.map { paint($0, .bold) }.joined(separator: "\n") + "  \(report.remark)\n"
+        text += "\n" + report.subjects.map { paint(VisibleText.of($0), .bold) }.joined(separator: "\n")
+        text += "  \(VisibleText.of(report.remark))\n"
         text += "\(report.results.count) cases in \(report.seconds): \(report.counts)\n"
-        if let failure = report.failure { text += paint("Could not judge: \(failure)", .red) + "\n" }
+        if let failure = report.failure { text += paint("Could not judge: \(VisibleText.of(failure))", .red) + "\n" }
         switch report.exitStatus(strict: strict) {
         case 0: text += paint(report.count("warn") == 0 ? "Conforms." : "Conforms, with warnings.", .green) + "\n"
         case 1: text += paint("Does not conform.", .red) + "\n"
@@ -51,10 +54,10 @@ package struct TerminalReport {
         }
         var text = "\n\(symbol(of: result.outcome)) " + paint(result.subject.id, .bold)
         text += "  (\(result.subject.level.rawValue), \(result.subject.section))\n"
-        text += "  requirement  \(result.subject.requirement)\n"
+        text += "  requirement  \(VisibleText.of(result.subject.requirement))\n"
         if case .setup = result.outcome { text += "  while preparing the case\n" }
-        text += "  expected     \(finding.expected)\n  seen         \(finding.seen)\n"
-        if let command = result.command { text += "  again        \(command)\n" }
+        text += "  expected     \(VisibleText.of(finding.expected))\n  seen         \(VisibleText.of(finding.seen))\n"
+        if let command = result.command { text += "  again        \(VisibleText.of(command))\n" }
         for entry in result.transcript { text += paint(TranscriptText.lines(of: entry), .faint) }
         if result.omittedEvents > 0 { text += "    … and \(result.omittedEvents) events more\n" }
         return text
@@ -85,7 +88,7 @@ package struct TerminalReport {
     }
 
     private static func cut(_ text: String, to room: Int) -> String {
-        let line = text.split(separator: "\n").joined(separator: " ")
+        let line = VisibleText.of(text).split(separator: "\n").joined(separator: " ")
         return line.count <= room ? line : line.prefix(room - 1) + "…"
     }
 }

@@ -84,6 +84,20 @@ struct ReportTests {
         #expect(text.hasSuffix("Does not conform.\n"))
     }
 
+    @Test("What a peer sends gives a terminal no orders, and puts nothing into a table that cannot be seen")
+    func orders() throws {
+        let report = report(Self.outcomes, failure: Self.hostile)
+        var terminal = TerminalReport(colours: false, width: 200)
+        var text = report.results.map { terminal.line(of: $0) }.joined() + terminal.closing(report, strict: false)
+        text += try MarkdownMatrix([MatrixSubject(try JSONReport(report, strict: false).data(), name: Self.hostile)])
+            .text
+        let orders = text.unicodeScalars.filter {
+            $0 != "\n" && [.control, .format, .unassigned].contains($0.properties.generalCategory)
+        }
+        #expect(orders.isEmpty, "\(orders.map(\.value))")
+        #expect(text.contains("\\x00\\x1b[31m \\u{202e}"))
+    }
+
     @Test("the page shows every case and the proof, runs nothing, and asks for nothing from elsewhere")
     func html() throws {
         let text = HTMLReport(report(Self.outcomes, failure: Self.hostile), strict: false).text
