@@ -27,6 +27,14 @@ extension FramingRefusal {
     public static let bareLineFeed = FramingRefusal.badRequest(
         "bare-line-feed", "A line of the chunked coding ends with LF instead of CRLF.")
 
+    /// Transfer-Encoding is no list of codings (RFC 9112 section 6.1).
+    public static let invalidTransferEncoding = FramingRefusal.badRequest(
+        "invalid-transfer-encoding", "Transfer-Encoding is malformed.")
+    /// Lines that other recipients could read in another way (RFC 9112 sections 2.2, 5.1 and 5.2).
+    public static let malformedHead = FramingRefusal.badRequest(
+        "malformed-head",
+        "A line of the request's head is folded, has no name, holds a NUL, or does not end in CR and LF.")
+
     static func badRequest(_ code: String, _ detail: String) -> FramingRefusal {
         FramingRefusal(status: .badRequest, code: code, detail: detail)
     }

@@ -58,7 +58,8 @@ public enum MessageFraming: Sendable, Hashable {
         return .chunked
     }
 
-    private static func checkCodings(_ lines: [String]) throws(FramingRefusal) {
+    /// Whether the values of `Transfer-Encoding` name codings that are understood.
+    package static func checkCodings(_ lines: [String]) throws(FramingRefusal) {
         var scanner = FieldValueScanner(lines.joined(separator: ", "))
         let codings = scanner.list(allowsEmptyElements: false) { scanner -> (name: String, isPlain: Bool)? in
             guard let name = scanner.token() else { return nil }
@@ -67,7 +68,7 @@ public enum MessageFraming: Sendable, Hashable {
             return (name.asciiLowercased, scanner.position == end)
         }
         guard let codings, let last = codings.last, !codings.contains(where: { $0.name == "chunked" && !$0.isPlain })
-        else { throw .badRequest("invalid-transfer-encoding", "Transfer-Encoding is malformed.") }
+        else { throw .invalidTransferEncoding }
         guard codings.count(where: { $0.name == "chunked" }) <= 1 else {
             throw .badRequest("chunked-repeated", "The chunked coding is applied more than once.")
         }

@@ -27,11 +27,13 @@ public func interposedReceive(
     _ socket: CInt, _ buffer: UnsafeMutableRawPointer?, _ size: Int, _ flags: CInt
 ) -> Int {
     let count = systemReceive(socket, buffer, size, flags)
-    if count > 0, flags & CInt(MSG_PEEK) == 0 {
-        ConnectionThread.received(
-            UnsafeMutableRawBufferPointer(start: buffer, count: count), isDecrypted: false)
-    }
-    return count
+    guard count > 0, flags & CInt(MSG_PEEK) == 0 else { return count }
+    let kept = ConnectionThread.received(
+        UnsafeMutableRawBufferPointer(start: buffer, count: count), isDecrypted: false)
+    if kept > 0 { return kept }
+    // Nothing that means anything, and not the end.
+    errno = EAGAIN
+    return -1
 }
 
 /// The same for what it receives from a TLS session.
@@ -39,22 +41,34 @@ public func interposedReceive(
 public func interposedRecordReceive(
     _ session: UnsafeMutableRawPointer?, _ buffer: UnsafeMutableRawPointer?, _ size: Int
 ) -> Int {
-    let count = systemRecordReceive(session, buffer, size)
-    if count > 0 {
-        ConnectionThread.received(UnsafeMutableRawBufferPointer(start: buffer, count: count), isDecrypted: true)
+    var total = 0
+    while true {
+        let count = systemRecordReceive(session, buffer.map { $0 + total }, size - total)
+        guard count > 0, let buffer else { return total > 0 ? total : count }
+        let kept = ConnectionThread.received(
+            UnsafeMutableRawBufferPointer(start: buffer + total, count: count), isDecrypted: true)
+        total += kept
+        // What the session still holds poll(2) does not know of. libmicrohttpd asks for it only where it got all that it
+        // has room for.
+        if kept == count || total == size || systemRecordPending(session) == 0 { break }
     }
-    return count
+    return total > 0 ? total : tryAgain
 }
+
+/// GNUTLS_E_AGAIN
+private let tryAgain = -28
 
 private typealias PollFunction = @convention(c) (UnsafeMutablePointer<pollfd>?, nfds_t, CInt) -> CInt
 private typealias ReceiveFunction = @convention(c) (CInt, UnsafeMutableRawPointer?, Int, CInt) -> Int
 private typealias RecordReceiveFunction =
     @convention(c) (UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, Int) -> Int
+private typealias RecordPendingFunction = @convention(c) (UnsafeMutableRawPointer?) -> Int
 
 // Each found once.
 private let systemPoll = next("poll", as: PollFunction.self)
 private let systemReceive = next("recv", as: ReceiveFunction.self)
 private let systemRecordReceive = next("gnutls_record_recv", as: RecordReceiveFunction.self)
+private let systemRecordPending = next("gnutls_record_check_pending", as: RecordPendingFunction.self)
 
 /// The function of this name in the library that comes next.
 private func next<Function>(_ name: String, as type: Function.Type) -> Function {

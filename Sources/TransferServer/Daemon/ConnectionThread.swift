@@ -40,14 +40,18 @@ package enum ConnectionThread {
 
     /// Looks at what the calling thread has received, and may change it, before it is read.
     /// - Parameter isDecrypted: whether TLS has been taken off; what arrives with it on says nothing.
-    package static func received(_ bytes: UnsafeMutableRawBufferPointer, isDecrypted: Bool) {
-        guard let reception else { return }
+    /// - Returns: how many bytes are left, at the beginning of `bytes`.
+    package static func received(_ bytes: UnsafeMutableRawBufferPointer, isDecrypted: Bool) -> Int {
+        guard let reception else { return bytes.count }
         if isDecrypted && !reception.isDecrypted {
             reception.isDecrypted = true
             reception.framing = ReceivedFraming()
         }
-        if isDecrypted == reception.isDecrypted { reception.framing.receive(bytes) }
+        return isDecrypted == reception.isDecrypted ? reception.framing.receive(bytes) : bytes.count
     }
+
+    /// Whether the requests of the calling thread are looked at before libmicrohttpd reads them.
+    static var isFollowed: Bool { reception.map { $0.framing.requests > 0 } ?? false }
 
     /// libmicrohttpd begins to serve a request on the calling thread.
     /// - Returns: which of the connection's it is, counted from 1.

@@ -1,21 +1,25 @@
 import HTTPSemantics
 
-/// Follows the framing of what a connection receives, for the faults that libmicrohttpd hides or answers wrongly.
+/// Follows the framing of what a connection receives, and gives libmicrohttpd what it reads as it was meant.
 ///
-/// To a malformed Content-Length it gives an answer that has two heads, it takes white space behind the number for a fault,
-/// which is none (RFC 9112 section 5), and a bare LF for the end of a line of chunks (RFC 9112 section 2.2). So what it is
-/// about to read is looked at first. Where its own refusal would come before ours the line is made one that it does not
-/// know; the fault is told to whoever serves the request.
+/// By itself libmicrohttpd hides lines of a head or answers them with two heads, takes white space behind a value for a
+/// part of it, a bare LF for the end of a line of chunks (RFC 9112 section 2.2), and in version 1.0.1 the end of a chunk
+/// extension for content. So what it is about to read is looked at first. What means nothing is left out: chunk extensions,
+/// white space behind a length or a coding. What is wrong is told to whoever serves the request, and where
+/// libmicrohttpd's own refusal would come before ours, it is given something else to read.
 ///
 /// Only what is well-formed is followed: after anything else the connection is ended anyway, and nothing more is said.
 package struct ReceivedFraming {
-    private enum Place {
+    enum Place {
         /// Before a request, where empty lines may stand.
         case start
         case head
         case content(Int64)
         case chunkSize(Int64?)
-        case chunkExtension(Int64)
+        /// White space behind the size, where only an extension may follow.
+        case chunkSpace(Int64)
+        case chunkExtension(Int64, length: Int)
+        case chunkSizeEnd(Int64)
         case chunk(Int64)
         case chunkEnd
         case trailer(isEmpty: Bool)
@@ -23,14 +27,15 @@ package struct ReceivedFraming {
         case lost
     }
 
-    private var place = Place.start
-    private var previous: UInt8 = 0
-    /// Of the head: how a line begins, without its LF, and how long it is.
-    private var line: [UInt8] = []
-    private var lineSize = 0
+    var place = Place.start
+    /// As it was received.
+    var previous: UInt8 = 0
+    private var line = ReceivedLine()
+    /// Where the line begins, if it does so in the bytes that are looked at.
+    private var lineStart: Int?
     private var lines = 0
-    private var length: Int64?
-    private var isChunked = false
+    private var length: UInt64?
+    private var codings = 0
     private var isStrict = true
 
     /// Requests of which something has arrived.
@@ -38,173 +43,131 @@ package struct ReceivedFraming {
     /// The first fault, and the request that has it, counted from 1.
     package private(set) var fault: (request: Int, refusal: FramingRefusal)?
 
-    /// More of a line is not kept: what strangers send must not fill the memory.
-    private static let keptOfLine = 256
-    private static let (lineFeed, carriageReturn, space): (UInt8, UInt8, UInt8) = (10, 13, 32)
+    static let (lineFeed, carriageReturn): (UInt8, UInt8) = (10, 13)
 
     package init() {}
 
-    /// Looks at bytes in the order of their arrival, before anybody else does, and changes what has to be changed.
-    package mutating func receive(_ bytes: UnsafeMutableRawBufferPointer) {
-        var index = 0
-        while index < bytes.count {
+    /// Takes bytes in the order of their arrival, before anybody else does.
+    /// - Returns: how many of them are left, at the beginning of `bytes`.
+    package mutating func receive(_ bytes: UnsafeMutableRawBufferPointer) -> Int {
+        var (next, kept) = (0, 0)
+        lineStart = nil
+        while next < bytes.count {
             switch place {
             case .lost:
-                return
-            case .start:
-                let byte = bytes[index]
-                if byte != Self.carriageReturn && byte != Self.lineFeed {
-                    beginRequest(byte)
-                } else {
-                    index += 1
-                }
-            case .head:
-                index = readLine(bytes, from: index)
+                Self.move(bytes, from: next, count: bytes.count - next, to: &kept)
+                return kept
             case .content(let rest):
-                let count = min(rest, Int64(bytes.count - index))
+                let count = min(rest, Int64(bytes.count - next))
                 place = count == rest ? .start : .content(rest - count)
-                index += Int(count)
+                Self.move(bytes, from: next, count: Int(count), to: &kept)
+                next += Int(count)
             case .chunk(let rest) where rest > 0:
-                let count = min(rest, Int64(bytes.count - index))
+                let count = min(rest, Int64(bytes.count - next))
                 place = .chunk(rest - count)
-                index += Int(count)
-            case .chunk, .chunkEnd, .chunkSize, .chunkExtension, .trailer:
-                takeOfChunks(bytes[index])
-                previous = bytes[index]
-                index += 1
+                Self.move(bytes, from: next, count: Int(count), to: &kept)
+                next += Int(count)
+            default:
+                let byte = bytes[next]
+                if let replacement = follow(byte, at: kept, in: bytes) {
+                    bytes[kept] = replacement
+                    kept += 1
+                }
+                previous = byte
+                next += 1
             }
+        }
+        return kept
+    }
+
+    private static func move(
+        _ bytes: UnsafeMutableRawBufferPointer, from start: Int, count: Int, to kept: inout Int
+    ) {
+        if start != kept, let base = bytes.baseAddress {
+            (base + kept).copyMemory(from: base + start, byteCount: count)
+        }
+        kept += count
+    }
+
+    /// What is left of a byte, which would come to lie at `index`.
+    private mutating func follow(
+        _ byte: UInt8, at index: Int, in bytes: UnsafeMutableRawBufferPointer
+    ) -> UInt8? {
+        switch place {
+        case .start:
+            if byte == Self.carriageReturn || byte == Self.lineFeed { return byte }
+            // No request begins with a control character, but TLS does.
+            guard byte > 0x20 else {
+                place = .lost
+                return byte
+            }
+            requests += 1
+            (length, codings, isStrict, lines, previous) = (nil, 0, true, 0, 0)
+            place = .head
+            beginLine(at: index)
+            return followHead(byte, in: bytes)
+        case .head:
+            if lines > 0, previous == Self.lineFeed { beginLine(at: index) }
+            return followHead(byte, in: bytes)
+        case .content, .lost:
+            return byte
+        default:
+            return followChunks(byte)
         }
     }
 
-    private mutating func fail(_ refusal: FramingRefusal) {
+    mutating func fail(_ refusal: FramingRefusal) {
         if fault == nil { fault = (requests, refusal) }
+        isStrict = false
     }
 
     // MARK: - Head
 
-    private mutating func beginRequest(_ byte: UInt8) {
-        // No request begins with a control character, but TLS does.
-        guard byte > Self.space else {
-            place = .lost
-            return
-        }
-        requests += 1
-        (length, isChunked, isStrict, lines) = (nil, false, true, 0)
-        place = .head
+    private mutating func beginLine(at index: Int) {
+        line = ReceivedLine()
+        lineStart = index
     }
 
-    /// Takes in a line of the head, or what there is of it, and returns where the rest begins.
-    private mutating func readLine(_ bytes: UnsafeMutableRawBufferPointer, from start: Int) -> Int {
-        let end = bytes[start...].firstIndex(of: Self.lineFeed)
-        let beginsHere = lineSize == 0
-        let piece = bytes[start..<(end ?? bytes.count)]
-        line += piece.prefix(Self.keptOfLine - line.count)
-        lineSize += piece.count
-        previous = piece.last ?? previous
-        guard let end else { return bytes.count }
-        endLine(in: UnsafeMutableRawBufferPointer(rebasing: bytes[start..<end]), isWhole: beginsHere)
-        line.removeAll(keepingCapacity: true)
-        lineSize = 0
-        previous = Self.lineFeed
-        return end + 1
+    private mutating func followHead(_ byte: UInt8, in bytes: UnsafeMutableRawBufferPointer) -> UInt8? {
+        if byte == 0 || (previous == Self.carriageReturn && byte != Self.lineFeed) { fail(.malformedHead) }
+        if byte == Self.lineFeed {
+            endLine()
+            return byte
+        }
+        // The first line is nobody's field.
+        guard lines > 0 else { return byte }
+        let (reaction, refusal) = byte == Self.carriageReturn ? line.end() : line.take(byte)
+        guard let refusal else { return reaction }
+        fail(refusal)
+        guard line.hides(refusal) else { return reaction }
+        guard let lineStart else { return line.substitute(for: byte) }
+        // A name that means nothing to libmicrohttpd.
+        bytes[lineStart] = UInt8(ascii: "X")
+        line.isHidden = true
+        return byte
     }
 
-    private mutating func endLine(in bytes: UnsafeMutableRawBufferPointer, isWhole: Bool) {
-        lines += 1
-        let endsWithReturn = previous == Self.carriageReturn
-        if !endsWithReturn { isStrict = false }
-        let size = lineSize - (endsWithReturn ? 1 : 0)
-        if size == 0 { return endHead() }
-        let text = line.prefix(size)
-        guard lines > 1 else { return }
-        guard let colon = text.firstIndex(of: 0x3a), !Self.isBlank(text[0]) else {
-            isStrict = false
-            return
-        }
-        let value = text[(colon + 1)...].drop(while: Self.isBlank)
-        switch String(decoding: text[..<colon], as: UTF8.self).lowercased() {
-        case "content-length":
-            takeLength(size > text.count ? [] : value, in: bytes, isWhole: isWhole)
-        case "transfer-encoding":
-            isChunked = String(decoding: value, as: UTF8.self).lowercased() == "chunked" && !isChunked
-            if !isChunked || size > text.count { isStrict = false }
-        default: break
-        }
-    }
-
-    private static func isBlank(_ byte: UInt8) -> Bool { byte == space || byte == 9 }
-
-    /// - Parameter isWhole: whether `bytes` hold all of the line, as far as it can be changed.
-    private mutating func takeLength(_ value: ArraySlice<UInt8>, in bytes: UnsafeMutableRawBufferPointer, isWhole: Bool)
-    {
-        let digits = value.prefix { (0x30...0x39).contains($0) }
-        let rest = value[digits.endIndex...]
-        guard !digits.isEmpty, rest.allSatisfy(Self.isBlank) else {
-            fail(.invalidContentLength)
-            if isWhole { bytes[0] = UInt8(ascii: "X") }
-            return
-        }
-        guard let number = UInt64(String(decoding: digits, as: UTF8.self)) else {
-            fail(.contentLengthOverflow)
-            if isWhole { bytes[0] = UInt8(ascii: "X") }
-            return
-        }
-        if length != nil { isStrict = false }
-        length = length ?? Int64(exactly: number) ?? .max
-        guard isWhole, !rest.isEmpty else { return }
-        // White space before the number is understood.
-        for index in value.indices {
-            bytes[index] = index < value.startIndex + rest.count ? Self.space : line[index - rest.count]
+    private mutating func endLine() {
+        if previous != Self.carriageReturn { fail(.malformedHead) }
+        defer { lines += 1 }
+        guard lines > 0 else { return }
+        switch line.meaning {
+        case .nothing: return endHead()
+        case .length(let number):
+            if length != nil && length != number { isStrict = false }
+            length = number
+        case .chunked: codings += 1
+        case .field: break
+        case .unknown: isStrict = false
         }
     }
 
     private mutating func endHead() {
-        switch (isStrict, isChunked, length) {
-        case (true, true, nil): place = .chunkSize(nil)
-        case (true, false, let length): place = length ?? 0 == 0 ? .start : .content(length ?? 0)
+        let count = length.map { Int64(exactly: $0) ?? .max }
+        switch (isStrict, codings, count) {
+        case (true, 0, let count): place = count ?? 0 == 0 ? .start : .content(count ?? 0)
+        case (true, 1, nil): place = .chunkSize(nil)
         default: place = .lost
         }
-    }
-
-    // MARK: - Chunks
-
-    private mutating func takeOfChunks(_ byte: UInt8) {
-        switch place {
-        case .chunkSize(let size):
-            if let digit = Character(Unicode.Scalar(byte)).hexDigitValue {
-                let (product, overflows) = (size ?? 0).multipliedReportingOverflow(by: 16)
-                place = overflows ? .lost : .chunkSize(product + Int64(digit))
-            } else if let size {
-                place = .chunkExtension(size)
-                takeOfChunks(byte)
-            } else {
-                place = .lost
-            }
-        case .chunkExtension(let size):
-            guard byte == Self.lineFeed else { return }
-            requireReturn()
-            place = size == 0 ? .trailer(isEmpty: true) : .chunk(size)
-        case .chunk:
-            place = byte == Self.carriageReturn ? .chunkEnd : .lost
-            if byte == Self.lineFeed {
-                fail(.bareLineFeed)
-                place = .chunkSize(nil)
-            }
-        case .chunkEnd:
-            place = byte == Self.lineFeed ? .chunkSize(nil) : .lost
-        case .trailer(let isEmpty):
-            if byte == Self.lineFeed {
-                requireReturn()
-                place = isEmpty ? .start : .trailer(isEmpty: true)
-            } else {
-                place = .trailer(isEmpty: isEmpty && byte == Self.carriageReturn)
-            }
-        case .start, .head, .content, .lost:
-            break
-        }
-    }
-
-    private mutating func requireReturn() {
-        if previous != Self.carriageReturn { fail(.bareLineFeed) }
     }
 }

@@ -40,11 +40,13 @@ struct RequestConnection {
 
     /// The request's field lines in their order, and whether the head holds nothing else.
     ///
-    /// libmicrohttpd hides lines that are folded, have no name or hold a NUL: it joins, drops or cuts them. But names and
-    /// values lie where they arrived, one behind the other. So where anything but CR and LF stands between them, or before
-    /// the end, the head held more than is told here. No byte is read for that: places are compared.
+    /// libmicrohttpd hides lines that are folded, have no name or hold a NUL: it joins, drops or cuts them. Where the
+    /// head was not looked at when it arrived (``ConnectionThread/isFollowed``) that shows in the places: names and values
+    /// lie where they arrived, one behind the other, so anything but CR and LF between them, or before the end, is more
+    /// than is told here. No byte is read for that.
     func fields(after line: RequestStart, targetSize: Int) -> (fields: Fields, isPlain: Bool) {
-        var head = Head(end: line.end)
+        let isFollowed = ConnectionThread.isFollowed
+        var head = Head(end: line.end, isFollowed: isFollowed)
         withUnsafeMutablePointer(to: &head) { pointer in
             _ = MHD_get_connection_values_n(
                 handle, .HEADER_KIND,
@@ -54,8 +56,8 @@ struct RequestConnection {
                     return .YES
                 }, pointer)
         }
-        let isPlain = head.isPlain && line.isPlain(targetSize: targetSize)
-        return (head.fields, isPlain && head.end + 4 == line.start + UInt(headSize))
+        let isWhole = isFollowed || head.end + 4 == line.start + UInt(headSize)
+        return (head.fields, head.isPlain && isWhole && line.isPlain(targetSize: targetSize))
     }
 
     private struct Head {
@@ -63,6 +65,12 @@ struct RequestConnection {
         var isPlain = true
         /// Where what was seen last ends.
         var end: UInt
+        let isFollowed: Bool
+
+        init(end: UInt, isFollowed: Bool) {
+            self.end = end
+            self.isFollowed = isFollowed
+        }
 
         mutating func append(
             _ name: UnsafePointer<CChar>?, _ nameSize: Int, _ value: UnsafePointer<CChar>?, _ valueSize: Int
@@ -71,8 +79,10 @@ struct RequestConnection {
                 isPlain = false
                 return
             }
-            fields.append(text(name, nameSize), text(value, valueSize))
-            if UInt(bitPattern: name) != end + 2 { isPlain = false }
+            // White space behind a value is none of it (RFC 9112 section 5); libmicrohttpd 0.9 leaves it there.
+            let size = isFollowed ? sizeWithoutBlanks(value, valueSize) : valueSize
+            fields.append(text(name, nameSize), text(value, size))
+            if !isFollowed && UInt(bitPattern: name) != end + 2 { isPlain = false }
             end = UInt(bitPattern: value) + UInt(valueSize)
         }
     }
@@ -85,6 +95,12 @@ struct RequestConnection {
     func queue(_ response: OutgoingResponse, status: Status) -> Bool {
         MHD_queue_response(handle, UInt32(status.rawValue), response.handle) == .YES
     }
+}
+
+private func sizeWithoutBlanks(_ start: UnsafePointer<CChar>, _ count: Int) -> Int {
+    var count = count
+    while count > 0, start[count - 1] == 0x20 || start[count - 1] == 9 { count -= 1 }
+    return count
 }
 
 private func text(_ start: UnsafePointer<CChar>, _ count: Int) -> String {

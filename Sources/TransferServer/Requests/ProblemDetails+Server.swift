@@ -12,10 +12,7 @@ extension ProblemDetails {
     static let malformedTarget = ProblemDetails(
         status: 400, detail: "The request target is not a path, an absolute URL, or * with OPTIONS.",
         code: "malformed-target")
-    static let malformedHead = ProblemDetails(
-        status: 400,
-        detail: "A line of the request's head is folded, has no name, holds a NUL, or does not end in CR and LF.",
-        code: "malformed-head")
+    static let malformedHead = ProblemDetails(FramingRefusal.malformedHead)
     static let ambiguousTransferEncoding = ProblemDetails(
         status: 400, detail: "Transfer-Encoding has white space around its value; send exactly \"chunked\".",
         code: "invalid-transfer-encoding")
