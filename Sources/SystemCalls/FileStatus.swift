@@ -70,6 +70,12 @@ extension FileDescriptor {
         _ = try retryingOnInterrupt { futimens(rawValue, times) }
     }
 
+    /// Sets the permission bits of an entry of this directory, which is not opened for it (fchmodat(2)). A link is
+    /// followed.
+    public func setPermissions(_ mode: UInt32, at path: String) throws(Errno) {
+        _ = try retryingOnInterrupt { fchmodat(rawValue, path, mode_t(mode), 0) }
+    }
+
     /// Sets the permission bits (fchmod(2)).
     public func setPermissions(_ mode: UInt32) throws(Errno) {
         _ = try retryingOnInterrupt { fchmod(rawValue, mode_t(mode)) }

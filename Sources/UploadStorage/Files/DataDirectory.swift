@@ -72,7 +72,9 @@ final class DataDirectory: Sendable {
     /// Keeps other users out, once it is known that the directory is ours.
     func secure() throws(StoreError) {
         try Self.translating(path) { [root] () throws(Errno) in
-            try root.open(at: Self.catalogueName, [.readWrite, .noFollow]).setPermissions(0o600)
+            // Never opened here: to close any descriptor of the file would end the locks that SQLite has on it (fcntl(2)), and
+            // another program that closes the catalogue would then remove the log from under us.
+            try root.setPermissions(0o600, at: Self.catalogueName)
             // That of somebody else is only usable by the system's administrator, who set it up like that.
             if try root.status().owner == ProcessControl.effectiveUser { try root.setPermissions(0o700) }
         }
