@@ -9,6 +9,9 @@ public struct AcknowledgementPace: Sendable {
     /// The least time between two interim responses.
     public var spacing: Int64
 
+    /// How often the client is still told, in growing distances; `nil`: as often as `spacing` lets.
+    public private(set) var rest: Int?
+
     private var requestedOffset: Int64
     private var requestedAt: Int64
     private var toldOffset: Int64
@@ -16,8 +19,9 @@ public struct AcknowledgementPace: Sendable {
 
     public init(
         start: Int64, now: Int64, step: Int64 = 8 << 20, interval: Int64 = 1_000_000_000,
-        spacing: Int64 = 250_000_000
+        spacing: Int64 = 250_000_000, most: Int? = nil
     ) {
+        rest = most
         self.step = step
         self.interval = interval
         self.spacing = spacing
@@ -36,11 +40,17 @@ public struct AcknowledgementPace: Sendable {
         return true
     }
 
+    private static let growth: Int64 = 8
+
     /// Whether to tell the client the durable offset.
     public mutating func shouldTell(durable: Int64, now: Int64) -> Bool {
-        guard durable > toldOffset, now - toldAt >= spacing else { return false }
+        guard durable > toldOffset, now - toldAt >= spacing, rest != 0 else { return false }
         toldOffset = durable
         toldAt = now
+        if let rest {
+            self.rest = rest - 1
+            spacing *= Self.growth
+        }
         return true
     }
 }

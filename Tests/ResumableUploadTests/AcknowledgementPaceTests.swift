@@ -42,6 +42,13 @@ import Testing
         #expect(told == [true, false, true])
     }
 
+    @Test("INT-07: where few interim responses are taken they come in growing distances, and then no more")
+    func few() {
+        var pace = AcknowledgementPace(start: 0, now: 0, spacing: 10, most: 3)
+        let told = (1...2000 as ClosedRange<Int64>).filter { pace.shouldTell(durable: $0, now: $0) }
+        #expect(told == [1, 81, 721])
+    }
+
     @Test("Bytes are made durable after a step of them, or after a while")
     func durability() {
         var pace = AcknowledgementPace(start: 1000, now: 0, step: 100, interval: 10)

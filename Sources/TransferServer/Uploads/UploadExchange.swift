@@ -39,7 +39,9 @@ final class UploadExchange: Exchange {
         self.lease = lease
         self.origin = origin
         counter = ContentCounter(plan)
-        pace = AcknowledgementPace(start: plan.start, now: SystemClock.monotonicNanoseconds())
+        pace = AcknowledgementPace(
+            start: plan.start, now: SystemClock.monotonicNanoseconds(),
+            most: InterimAllowance.offsets(for: context.request.head.fields))
         contentDigest = DigestField(fieldLines: context.request.fields.values("Content-Digest"))
     }
 

@@ -64,6 +64,19 @@ struct ProxyTests {
     }
 
     @Test(
+        "An upload that takes its time gets no more interim responses than Caddy bears", arguments: WireVersion.allCases
+    )
+    func slow(version: WireVersion) throws {
+        try withProxy(.caddy, version) { proxied in
+            let file = try proxied.file(Self.content)
+            let upload = try CurlRequest(
+                proxied, "/files/a.bin", ["-T", file, "--limit-rate", "1M", "-H", "Upload-Complete: ?1"])
+            #expect(try upload.response().status == 201, "\(upload.process.errorOutput)")
+            #expect((2...5).contains(upload.interims.count))
+        }
+    }
+
+    @Test(
         "A cut keeps what was sent, whether its length was known or not; the upload goes on, and is taken over",
         arguments: ReverseProxy.recommended, WireVersion.allCases)
     func cut(proxy: ReverseProxy, version: WireVersion) throws {
