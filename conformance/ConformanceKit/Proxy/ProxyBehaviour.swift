@@ -4,6 +4,8 @@ package struct ProxyBehaviour: Sendable, Equatable {
         /// All arrive while the content is still being sent.
         case live
         case firstOnly
+        /// So many of a request arrive; with the next one the request ends.
+        case limited(Int)
         /// They arrive together with the final response.
         case late
         case dropped

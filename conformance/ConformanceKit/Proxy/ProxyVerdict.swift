@@ -53,6 +53,10 @@ package struct ProxyVerdict: Sendable, Equatable {
         let off = "set `Onward-Interim: off` in this proxy (or interim responses: off in the server), because "
         switch seen.interim {
         case .live?: settings.append("interim responses: on")
+        case .limited(let most)?:
+            limit(
+                "interim responses: on, but no more than \(most) for one request (Onward counts where a proxy is in between); "
+                    + "otherwise `Onward-Interim: off`")
         case .firstOnly?:
             limit("interim responses: on; the first one passes, progress does not")
         case .late?:

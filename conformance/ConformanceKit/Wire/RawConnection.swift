@@ -91,7 +91,7 @@ final class RawConnection {
                 if ending == nil {
                     let ready = try socket.awaitReadiness(until: deadline.nanoseconds)
                     if ready.hasInput && (!ready.takesOutput || stops) && input.count - position < Bounds.readAhead {
-                        try receive(until: deadline)
+                        try receiveWhatIsThere()
                         if stops, try responseHasBegun() { break }
                         if !ready.takesOutput { continue }
                     }
@@ -105,6 +105,15 @@ final class RawConnection {
             }
         }
         return sent
+    }
+
+    /// Takes what has arrived. Of TLS that may be nothing for us, such as a ticket for another session.
+    private func receiveWhatIsThere() throws(Errno) {
+        do throws(Errno) {
+            try receive(until: Deadline(in: .zero))
+        } catch {
+            if error != .timedOut { throw error }
+        }
     }
 
     /// Sends each byte in a segment of its own.

@@ -170,6 +170,7 @@ private final class Relay: Sendable {
                 case (.losesContinue, 100), (.dropsInterim, 104): break
                 case (.passesFirstInterim, 104) where interims > 1: break
                 case (.delaysInterim, 104): delayed += raw
+                case (.limitsInterim, 104) where interims > 5: return
                 case (.failsOnInterim, 104):
                     return send("HTTP/1.1 503 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", to: client)
                 case (.takesInterimForFinal, 104):

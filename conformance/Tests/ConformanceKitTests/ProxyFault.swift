@@ -5,6 +5,7 @@ enum ProxyFault: String, CaseIterable, Sendable {
     case holdsBack
     case dropsInterim
     case passesFirstInterim
+    case limitsInterim
     case delaysInterim
     case takesInterimForFinal
     case failsOnInterim
@@ -35,6 +36,7 @@ enum ProxyFault: String, CaseIterable, Sendable {
         case .holdsBack: ("abort", "poor", "50000 of 100000 bytes are lost", "sent again")
         case .dropsInterim: ("interim", "poor", "dropped", "none passes")
         case .passesFirstInterim: ("interim", "poor", "only the first", "progress does not")
+        case .limitsInterim: ("interim", "poor", "the first 5 pass", "no more than 5")
         case .delaysInterim: ("interim", "poor", "only with the final response", "too late")
         case .takesInterimForFinal: ("interim", "bad", "taken for the final", "Onward-Interim: off")
         case .failsOnInterim: ("interim", "bad", "503", "Onward-Interim: off")
