@@ -27,6 +27,8 @@ public struct PathSegments: Sendable, Hashable {
         case segmentTooLong = "path-segment-too-long"
         /// A decoded path of more than 4096 bytes, slashes included.
         case pathTooLong = "path-too-long"
+        /// More than 100 segments.
+        case pathTooDeep = "path-too-deep"
         /// The decoded bytes are not UTF-8.
         case invalidUTF8 = "path-invalid-utf8"
     }
@@ -35,6 +37,8 @@ public struct PathSegments: Sendable, Hashable {
     public static let maximumSegmentLength = 255
     /// Bytes of UTF-8 in the decoded path, slashes included.
     public static let maximumPathLength = 4096
+    /// Segments of a path. Each costs a directory where it is published, which no quota counts.
+    public static let maximumDepth = 100
 
     /// The decoded segments, none of them empty; no segment at all for "/".
     public let segments: [String]
@@ -67,6 +71,7 @@ public struct PathSegments: Sendable, Hashable {
             total += 1 + segment.utf8.count
         }
         guard total <= PathSegments.maximumPathLength else { throw .pathTooLong }
+        guard segments.count <= PathSegments.maximumDepth else { throw .pathTooDeep }
         self.segments = segments
         self.hasTrailingSlash = hasTrailingSlash || segments.isEmpty
     }

@@ -43,6 +43,9 @@ import Testing
         let longest = String(repeating: "/" + String(repeating: "a", count: 127), count: 32)
         #expect(try PathSegments(decoding: longest).segments.count == 32)
         #expect(throws: PathSegments.Refusal.pathTooLong) { try PathSegments(decoding: longest + "/") }
+        let deepest = String(repeating: "/a", count: 100)
+        #expect(try PathSegments(decoding: deepest + "/").segments.count == 100)
+        #expect(throws: PathSegments.Refusal.pathTooDeep) { try PathSegments(decoding: deepest + "/a") }
         #expect(throws: PathSegments.Refusal.pathTooLong) {
             try PathSegments(decoding: String(repeating: "/a", count: 100_000))
         }

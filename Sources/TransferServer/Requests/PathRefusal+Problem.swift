@@ -14,6 +14,7 @@ extension ProblemDetails {
             case .emptySegment: "it has two slashes in a row."
             case .segmentTooLong: "a name has more than \(PathSegments.maximumSegmentLength) bytes."
             case .pathTooLong: "it has more than \(PathSegments.maximumPathLength) bytes."
+            case .pathTooDeep: "it has more than \(PathSegments.maximumDepth) segments."
             case .invalidUTF8: "it is not UTF-8."
             }
         self.init(
