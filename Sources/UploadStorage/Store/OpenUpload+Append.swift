@@ -69,7 +69,8 @@ extension OpenUpload {
         guard space.free >= floor else {
             throw .insufficientSpace
         }
-        state.spaceCheckedUpTo = end + Self.spaceStep
+        // The nearer the floor, the sooner again.
+        state.spaceCheckedUpTo = end + min(Self.spaceStep, (space.free - floor) / 4)
     }
 
     private func needsBackgroundWork(_ state: State) -> Bool {

@@ -87,6 +87,31 @@ struct FullDiskTests {
         }
     }
 
+    @Test("SEC-17: an upload of unknown length leaves the catalogue room, so that its offset can be told and kept")
+    func room() throws {
+        try withSmallDisk(["--min-free", "2M"]) { server in
+            let connection = try server.connect()
+            try connection.send(.creation(complete: true, .openChunks))
+            let location = try #require(try connection.readInterim().location)
+            var sent = 0
+            while sent < Self.size,
+                connection.sendWhatGoes(Request.chunk(BytePool.repeated(sent..<sent + 50_000))) > 50_000
+            {
+                sent += 50_000
+            }
+            let refusal = try connection.readResponse(to: "PUT")
+            #expect(refusal.status == 507 && refusal.problem?.code == "insufficient-space")
+            let health = try server.exchange(.get("/readyz"))
+            #expect(health.status == 503)
+            #expect(!String(decoding: health.body, as: UTF8.self).contains("cannot-be-written"))
+            let head = try server.exchange(.retrieval(.v8, location))
+            #expect(head.status == 204 && (head.offset ?? 0) > 2_000_000, "\(head)")
+            try server.crash()
+            try server.restart()
+            #expect(try server.exchange(.retrieval(.v8, location)).offset == head.offset)
+        }
+    }
+
     /// Asks for the offset. Where the disk has no room for the catalogue either, room is made first.
     private func awaitOffset(_ server: ServerProcess, _ location: String, _ refusal: Response) throws -> Int {
         var head = try server.exchange(.retrieval(.v8, location))
