@@ -244,6 +244,15 @@ package final class DeploymentRun {
                 ? (.good, "\(response.status) comes after \(time) ms")
                 : (.poor, "a refusal came as \(response.summary)")
         }
+        // Proxies made with Go tell it as soon as they have read what comes next.
+        try connection.send(t.bytes(Self.part), stoppingAtResponse: true)
+        if try connection.awaitHead(within: patience) {
+            let response = try connection.readResponse()
+            if response.isRefusal {
+                behaviour.earlyAnswer = .passed(milliseconds: ProxyRun.milliseconds(since: start))
+                return (.good, "\(response.status) comes with the next bytes that are sent")
+            }
+        }
         behaviour.earlyAnswer = .late
         return (.poor, "a refusal does not come while the body is under way")
     }
