@@ -23,37 +23,44 @@ enum FramingCases {
             ["Content-Length: 5 5"], "hello"),
         refusing(
             "length-huge", .must, "RFC 9112 6.3", "A length that no number holds does not wrap.", covers: "H11-03",
-            ["Content-Length: 18446744073709551621"], "hello"),
+            ["Content-Length: 18446744073709551621"], "hello", refusal: 400...599, allowing: [.waiting, .goingOn]),
         refusing(
             "coding-not-last", .must, "RFC 9112 6.3", "The last transfer coding of a request is chunked.",
             covers: "H11-04", ["Transfer-Encoding: chunked, identity"], "5\r\nhello\r\n0\r\n\r\n"),
         refusing(
             "coding-unknown", .should, "RFC 9112 6.1", "A transfer coding that nobody knows is not implemented.",
-            covers: "H11-05", ["Transfer-Encoding: foo, chunked"], "5\r\nhello\r\n0\r\n\r\n", refusal: 501...501),
+            covers: "H11-05", ["Transfer-Encoding: foo, chunked"], "5\r\nhello\r\n0\r\n\r\n", refusal: 501...501,
+            allowing: .goingOn),
         refusing(
-            "coding-twice", .must, "RFC 9112 6.1", "Chunked is applied once.", covers: "H11-21",
-            ["Transfer-Encoding: chunked, chunked"], "5\r\nhello\r\n0\r\n\r\n"),
+            "coding-twice", .must, "RFC 9112 6.1", "Chunked is applied once: twice is refused, or taken for once.",
+            covers: "H11-21",
+            ["Transfer-Encoding: chunked, chunked"], "5\r\nhello\r\n0\r\n\r\n", allowing: [.goingOn, .success]),
         refusing(
             "coding-in-1.0", .must, "RFC 9112 6.1", "HTTP/1.0 has no transfer codings.", covers: "H11-06",
             ["Transfer-Encoding: chunked"], "5\r\nhello\r\n0\r\n\r\n", version: "HTTP/1.0", refusal: nil),
         refusing(
             "space-before-colon", .must, "RFC 9112 5.1", "No white space stands before a colon.", covers: "H11-07",
-            ["Content-Length : 5"], "hello"),
+            ["Content-Length : \(request.utf8.count)"], request, allowing: .goingOn),
         refusing(
-            "nul", .must, "RFC 9110 5.5", "A NUL in a field value is refused.", covers: "H11-22",
-            ["X-Test: a\u{0}b", "Content-Length: 5"], "hello"),
+            "nul", .must, "RFC 9110 5.5", "A NUL in a field value is refused, or read as a space.", covers: "H11-22",
+            ["X-Test: a\u{0}b", length], request, allowing: [.goingOn, .success]),
         refusing(
-            "bare-cr", .must, "RFC 9112 2.2", "A CR alone in a field value is refused.", covers: "H11-22",
-            ["X-Test: a\rb", "Content-Length: 5"], "hello"),
+            "bare-cr", .must, "RFC 9112 2.2", "A CR alone in a field value is refused, or read as a space.",
+            covers: "H11-22", ["X-Test: a\rb", length], request, allowing: [.goingOn, .success]),
+        hiding(
+            "nul-hides", "RFC 9110 5.5", "A field value does not end before a NUL.", "Upload-Offset: 0\u{0}7"),
+        hiding(
+            "bare-cr-hides", "RFC 9112 2.2", "What stands behind a CR alone is no field.",
+            "X-Test: a\rUpload-Offset: 0"),
         refusing(
-            "no-host", .must, "RFC 9112 3.2", "A request without Host is bad.", covers: "H11-09",
-            ["Content-Length: 5"], "hello", hasHost: false),
+            "no-host", .must, "RFC 9112 3.2", "A request without Host is bad.", covers: "H11-09", [length], request,
+            hasHost: false, allowing: .goingOn),
         refusing(
             "two-hosts", .must, "RFC 9112 3.2", "A request with two Hosts is bad.", covers: "H11-09",
-            ["Host: example.org", "Content-Length: 5"], "hello"),
+            ["Host: example.org", length], request, allowing: .goingOn),
         refusing(
             "bad-host", .must, "RFC 9112 3.2", "A Host that is none is bad.", covers: "H11-09",
-            ["Host: a b", "Content-Length: 5"], "hello", hasHost: false),
+            ["Host: a b", length], request, hasHost: false, allowing: .goingOn),
         Case(
             "9112/folding", .must, "RFC 9112 5.2", "A folded field line is refused, or read as one with spaces.",
             covers: "H11-08", needs: ["4.2/whole"]
@@ -69,7 +76,7 @@ enum FramingCases {
             covers: "H11-26", needs: ["4.2/whole"]
         ) { t in
             var request = t.creation(complete: true, .bytes(t.bytes(t.part)))
-            request.target = "http://\(t.subject.endpoint.authority)\(request.target)"
+            request.target = "\(t.subject.endpoint.scheme)://\(t.subject.endpoint.authority)\(request.target)"
             try t.expectSuccess(t.exchange(request), "to a target in absolute form")
         },
         Case(
@@ -91,7 +98,8 @@ enum FramingCases {
     static let chunks: [Case] = [
         refusing(
             "chunk-overflow", .must, "RFC 9112 7.1", "A chunk size that no number holds does not wrap.",
-            covers: "H11-10", ["Transfer-Encoding: chunked"], "10000000000000005\r\nhello\r\n0\r\n\r\n"),
+            covers: "H11-10", ["Transfer-Encoding: chunked"], "10000000000000005\r\nhello\r\n0\r\n\r\n",
+            refusal: 400...599, allowing: [.waiting, .goingOn]),
         refusing(
             "chunk-negative", .must, "RFC 9112 7.1", "A chunk size has no sign.", covers: "H11-10",
             ["Transfer-Encoding: chunked"], "-1\r\nhello\r\n0\r\n\r\n"),
@@ -127,149 +135,56 @@ enum FramingCases {
         },
     ]
 
-    static let connections: [Case] = [
-        Case(
-            "9112/pipelining", .must, "RFC 9112 9.3.2", "Pipelined requests are answered in their order.",
-            covers: "H11-16", needs: ["4.4/append"]
-        ) { t in
-            let upload = try t.newUpload()
-            let connection = try t.connect(to: upload.endpoint)
-            let append = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
-            let retrieval = t.retrieval(upload)
-            connection.expectResponses(to: append, retrieval)
-            let authority = upload.endpoint.authority
-            try connection.send(
-                append.head(authority: authority) + append.encodedContent + retrieval.head(authority: authority))
-            try t.expectSuccess(connection.readResponse(), "to the append")
-            let second = try connection.readResponse()
-            try t.expectSuccess(second, "to the HEAD behind it")
-            try t.expect(
-                second.integer("Upload-Offset") == Int64(t.part), "Upload-Offset: \(t.part)", second.summary)
-        },
-        Case(
-            "9112/unread-content", .must, "RFC 9112 9.3", "What is left of a refused content is no request.",
-            covers: "H11-14", needs: ["4.4/offset-mismatch"]
-        ) { t in
-            let upload = try t.newUpload()
-            let victim = try t.newUpload()
-            let connection = try t.connect(to: upload.endpoint)
-            let smuggled = t.cancellation(victim).head(authority: upload.endpoint.authority)
-            let content = smuggled + [UInt8](repeating: 0x0A, count: 200_000) + smuggled
-            let request = t.append(upload, at: 7, complete: false, .bytes(content))
-            t.remember(request, upload.endpoint)
-            try connection.send(request)
-            try t.expect(connection.readResponse(), isOneOf: [409, 413], "to an append at another offset")
-            _ = connection.hasInput(within: .milliseconds(200))
-            try t.expectStanding(of: victim, offset: 0)
-        },
-        Case(
-            "9112/early-refusal", .should, "RFC 9112 9.6", "A refusal can be read by a client that is still sending.",
-            covers: "H11-15", needs: ["4.4/offset-mismatch"]
-        ) { t in
-            let size = 8 << 20
-            guard t.subject.allows(size) else { throw t.skip("the limits are too low for it") }
-            let upload = try t.newUpload()
-            let connection = try t.connect(to: upload.endpoint)
-            let request = t.append(upload, at: 7, complete: false, .declared(Int64(size)))
-            t.remember(request, upload.endpoint)
-            try connection.send(request)
-            // A client that does not look for responses while it sends.
-            try connection.send(t.bytes(size))
-            try t.expect(connection.readResponse(), isOneOf: [409], "to an append at another offset")
-        },
-        Case(
-            "9112/single-bytes", .must, "RFC 9112 2.2", "How a request is cut into segments does not matter.",
-            covers: "APP-01", needs: ["4.4/append"]
-        ) { t in
-            let upload = try t.newUpload()
-            let connection = try t.connect(to: upload.endpoint)
-            let request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(10)))
-            if t.part > 10 { throw t.skip("the limits are too high for it") }
-            t.remember(request, upload.endpoint)
-            connection.expectResponses(to: request)
-            try connection.sendByBytes(
-                request.head(authority: upload.endpoint.authority) + request.encodedContent)
-            try t.expectSuccess(connection.readResponse(), "to an append byte by byte")
-            try t.expectStanding(of: upload, offset: 10)
-        },
-    ]
+    /// Content that would be a request where nobody knew that it is content.
+    private static let request = "OPTIONS / HTTP/1.1\r\nHost: a\r\n\r\n"
+    private static let length = "Content-Length: \(request.utf8.count)"
 
     /// A creation with these field lines and this content is refused: by a status of `refusal`, or by the end of the
-    /// connection without a response. With nil any status is right if the connection ends after it.
+    /// connection without a response. With nil any status is right.
+    ///
+    /// The connection ends, since nobody knows where the content does, unless that is allowed otherwise.
     private static func refusing(
         _ name: String, _ level: Level, _ section: String, _ requirement: String, covers: String, _ lines: [String],
-        _ content: String, version: String = "HTTP/1.1", hasHost: Bool = true, refusal: ClosedRange<Int>? = 400...499
+        _ content: String, version: String = "HTTP/1.1", hasHost: Bool = true,
+        refusal: ClosedRange<Int>? = 400...499, allowing leniency: Leniency = []
     ) -> Case {
         Case("9112/\(name)", level, section, requirement, covers: covers, needs: ["4.2/whole"]) { t in
-            // Something behind it that must not be taken for a request.
-            let behind = "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"
-            let (answer, isEnded) = try t.answerAndEnd(
-                lines, Array((content + behind).utf8), version: version, hasHost: hasHost)
-            guard let answer else { return }
-            if let refusal {
+            let answers = try t.answers(
+                to: lines, Array(content.utf8), version: version, hasHost: hasHost, allowing: leniency)
+            guard let first = answers.first else { return }
+            if let refusal, !(leniency.contains(.success) && first.isSuccessful) {
                 try t.expect(
-                    refusal.contains(answer.status) || (level == .must && [501, 505].contains(answer.status)),
-                    refusal == 501...501 ? "501" : "400", answer.summary)
+                    refusal.contains(first.status) || (level == .must && [501, 505].contains(first.status)),
+                    refusal == 501...501 ? "501" : "400", first.summary)
             }
-            try t.expect(
-                isEnded || (refusal != nil && lines.allSatisfy { !$0.contains("ength") && !$0.contains("oding") }),
-                "the end of the connection behind \(answer.status)", "it stays open, or more is answered")
-        }
-    }
-}
-
-extension CaseContext {
-    /// Sends a creation with these lines and content as they are; nil where the connection ends without a response.
-    func answer(_ lines: [String], _ content: [UInt8]) throws -> Response? {
-        try answerAndEnd(lines, content, version: "HTTP/1.1", hasHost: true).response
-    }
-
-    func answerAndEnd(
-        _ lines: [String], _ content: [UInt8], version: String, hasHost: Bool
-    ) throws -> (response: Response?, isEnded: Bool) {
-        var request = creation(complete: true)
-        request.version = version
-        request.hasHost = hasHost
-        let connection = try connect()
-        var bytes = Array(request.head(authority: connection.endpoint.authority).dropLast(2))
-        bytes += Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8)
-        bytes += content
-        connection.expectResponses(to: request)
-        try connection.send(bytes)
-        let response: Response
-        do throws(WireFailure) {
-            response = try connection.readResponse()
-        } catch {
-            switch error {
-            case .closed, .reset: return (nil, true)
-            default: throw error
+            guard leniency.contains(.goingOn) else {
+                return try t.expect(
+                    answers.isEnded, "the end of the connection behind \(first.status)",
+                    "it stays open, or more is answered")
+            }
+            // The one request behind the content may be answered; of content without an end it is a part.
+            let most = leniency.contains(.waiting) ? 1 : 2
+            try t.expect(answers.count <= most, "no answer to content", "\(answers.count) answers")
+            if first.isSuccessful, let second = answers.second {
+                try t.expect(
+                    second.status != 400, "an answer to the request behind the content", second.summary)
             }
         }
-        if let location = response.announcements.first?.location {
-            _ = try? upload(at: location, of: request, location)
-        }
-        // More than one response would answer what stands behind the request.
-        let isAnswered = (try? connection.awaitHead(within: .milliseconds(300))) == true
-        return (
-            response,
-            !isAnswered && (try? connection.awaitEnding(within: min(.seconds(5), subject.timeout))) ?? nil != nil
-        )
     }
 
-    /// A head that is far too long is answered by one of these, or by the end of the connection.
-    func expectLimited(_ bytes: [UInt8], _ statuses: [Int]) throws {
-        let connection = try connect()
-        connection.expectResponses(to: Request("OPTIONS", "*"))
-        try connection.send(bytes, stoppingAtResponse: true)
-        let response: Response
-        do throws(WireFailure) {
-            response = try connection.readResponse()
-        } catch {
-            switch error {
-            case .closed, .reset: return
-            default: throw error
-            }
+    /// An append whose only offset is in a line that has to be refused, or read otherwise, is refused.
+    private static func hiding(_ name: String, _ section: String, _ requirement: String, _ line: String) -> Case {
+        Case("9112/\(name)", .must, section, requirement, covers: "H11-22", needs: ["4.4/append"]) { t in
+            let upload = try t.newUpload()
+            let bare = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part))).without("Upload-Offset")
+            if try t.exchange(bare, with: upload).isSuccessful { throw t.skip("appends need no Upload-Offset") }
+            let parts = line.split(separator: ":", maxSplits: 1).map(String.init)
+            let request = bare.with(parts[0], String(parts[1].dropFirst()))
+            let connection = try t.connect(to: upload.endpoint)
+            t.remember(request, upload.endpoint)
+            try connection.send(request)
+            guard let answer = try connection.readResponseUnlessEnded() else { return }
+            try t.expect(!answer.isSuccessful, "a refusal, or the end of the connection", answer.summary)
         }
-        try expect(response, isOneOf: statuses, "to a megabyte")
     }
 }

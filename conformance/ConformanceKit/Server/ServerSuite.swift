@@ -13,7 +13,7 @@ package enum ServerSuite {
             RetrievalCases.all,
             AppendCases.all, CompletionCases.all, CancellationCases.all, LengthCases.all, LimitCases.all,
             InterimCases.continuation, ConcurrencyCases.all, FieldSyntaxCases.all, ProblemCases.all, DigestCases.all,
-            SecurityCases.all, PrincipalCases.all, FramingCases.heads, FramingCases.chunks, FramingCases.connections,
+            SecurityCases.all, PrincipalCases.all, FramingCases.heads, FramingCases.chunks, ConnectionCases.all,
             DownloadCases.ranges,
             DownloadCases.conditions, RestartCases.all,
             WholeRunCases.all,

@@ -59,6 +59,18 @@ extension RawConnection {
         return response
     }
 
+    /// The same; nil where the peer ends the connection instead.
+    func readResponseUnlessEnded(within limit: Duration? = nil) throws(WireFailure) -> Response? {
+        do throws(WireFailure) {
+            return try readResponse(within: limit)
+        } catch {
+            switch error {
+            case .closed, .reset: return nil
+            default: throw error
+            }
+        }
+    }
+
     /// Takes the heads that have arrived; true where the final one is among them.
     func responseHasBegun() throws(Errno) -> Bool {
         while finalHead == nil, ParsedHead.end(of: input, from: position) != nil {

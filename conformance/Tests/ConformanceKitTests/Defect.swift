@@ -73,6 +73,8 @@ enum Defect: String, CaseIterable, Sendable {
     case lowersOffsets = "4.1.1/offset-never-decreases"
     case acceptsBothFramings = "9112/length-and-coding"
     case acceptsUnhostedRequests = "9112/no-host"
+    case endsValuesAtNUL = "9112/nul-hides"
+    case splitsLinesAtCR = "9112/bare-cr-hides"
     case readsLeftoverAsRequest = "9112/unread-content"
     case shiftsRanges = "14/single"
     case rangesHead = "14/head"

@@ -9,6 +9,7 @@ final class PeerInput {
     private var position = 0
     /// Fields behind the last chunk.
     private(set) var trailers: [String] = []
+    var countsBeyondNumbers = false
 
     init(_ connection: FileDescriptor) {
         self.connection = connection
@@ -51,9 +52,9 @@ final class PeerInput {
             while true {
                 let line = try line(atMost: 4096, strict: true)
                 let digits = line.prefix { $0 != ";" }
-                guard !digits.isEmpty, digits.utf8.count <= 15, digits.allSatisfy(\.isHexDigit),
-                    let size = Int64(digits, radix: 16)
+                guard !digits.isEmpty, digits.utf8.count <= 15 || countsBeyondNumbers, digits.allSatisfy(\.isHexDigit)
                 else { throw Failure.malformed }
+                let size = Int64(digits, radix: 16) ?? .max
                 if size == 0 { break }
                 guard try pieces(size, take) else { return }
                 guard try self.line(atMost: 1, strict: true).isEmpty else { throw Failure.malformed }

@@ -15,6 +15,7 @@ final class ReferenceServer: SubjectControl, Sendable {
     }
 
     let defect: Defect?
+    let liberty: Liberty?
     let limits: [(String, Int64)]
     /// What one upload finds room for.
     let diskSize: Int64?
@@ -23,9 +24,10 @@ final class ReferenceServer: SubjectControl, Sendable {
 
     init(
         _ defect: Defect? = nil, limits: [(String, Int64)] = [("max-size", 100_000_000), ("max-age", 1000)],
-        diskSize: Int64? = nil
+        diskSize: Int64? = nil, taking liberty: Liberty? = nil
     ) throws {
         self.defect = defect
+        self.liberty = liberty
         self.diskSize = diskSize
         self.limits = limits
         let socket = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
@@ -40,6 +42,7 @@ final class ReferenceServer: SubjectControl, Sendable {
     deinit { try? kill() }
 
     func has(_ defect: Defect) -> Bool { self.defect == defect }
+    func takes(_ liberty: Liberty) -> Bool { self.liberty == liberty }
 
     var url: String { "http://127.0.0.1:\(port)/files/" }
 

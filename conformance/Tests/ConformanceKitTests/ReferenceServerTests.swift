@@ -44,6 +44,19 @@ struct ReferenceServerTests {
         #expect(report.results.map(\.outcome) == [.pass, .pass])
     }
 
+    @Test("What HTTP leaves to a server fails no MUST", arguments: Liberty.allCases)
+    func legal(_ liberty: Liberty) async throws {
+        let needed = ["4.2/whole", "4.2/chunked-whole", "4.2/create-empty", "4.4/append", "4.4/offset-mismatch"]
+        let report = try await Self.run(nil, only: needed + ["9112/*"], taking: liberty)
+        #expect(report.failure == nil)
+        for result in report.results {
+            switch result.outcome {
+            case .pass, .skipped, .warn: break
+            default: Issue.record("\(result.subject.id): \(result.outcome)")
+            }
+        }
+    }
+
     @Test("What one principal does to another's uploads is skipped where there is only one")
     func onePrincipal() async throws {
         let report = try await Self.run(nil, only: ["13/*other*", "13/foreign-hidden"], others: [])
@@ -75,12 +88,12 @@ struct ReferenceServerTests {
 
     static func run(
         _ defect: Defect?, only: [String] = [], limits: [(String, Int64)]? = nil, diskSize: Int64? = nil,
-        others: [(String, String)] = [("Authorization", "Bearer two")]
+        others: [(String, String)] = [("Authorization", "Bearer two")], taking liberty: Liberty? = nil
     ) async throws -> RunReport {
         try await onThread {
             let server =
                 try limits.map { try ReferenceServer(defect, limits: $0) }
-                ?? ReferenceServer(defect, diskSize: diskSize)
+                ?? ReferenceServer(defect, diskSize: diskSize, taking: liberty)
             var settings = ServerSettings(url: server.url)
             settings.only = only
             settings.fields = [("Authorization", "Bearer one")]

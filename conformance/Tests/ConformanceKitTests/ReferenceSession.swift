@@ -17,6 +17,7 @@ final class ReferenceSession {
         self.server = server
         self.connection = connection
         input = PeerInput(connection)
+        input.countsBeyondNumbers = server.takes(.countsBeyondNumbers)
     }
 
     func has(_ defect: Defect) -> Bool { server.has(defect) }
@@ -42,7 +43,7 @@ final class ReferenceSession {
             return end(ReferenceReply(status: 400), to: "GET")
         }
         var fields = Fields()
-        for line in lines.dropFirst() {
+        for line in readable(lines.dropFirst()) {
             guard let colon = line.firstIndex(of: ":") else { return end(ReferenceReply(status: 400), to: parts[0]) }
             let name = String(line[..<colon])
             let isHidden = has(.namesAreCaseSensitive) && name == "upload-offset"
@@ -55,7 +56,15 @@ final class ReferenceSession {
         let framing: MessageFraming
         switch MessageFraming.evaluate(head) {
         case .success(let found): framing = found
-        case .failure(let refusal): return end(ReferenceReply(status: refusal.status.rawValue), to: parts[0])
+        case .failure(let refusal):
+            guard let known = Self.framing(of: head, despite: refusal, server.liberty) else {
+                return end(ReferenceReply(status: refusal.status.rawValue), to: parts[0])
+            }
+            if !server.takes(.mendsCodings) {
+                try input.content(known) { _ in true }
+                return write(ReferenceReply(status: refusal.status.rawValue), to: parts[0])
+            }
+            framing = known
         }
         var path = parts[1]
         if path.hasPrefix("http://") { path = "/" + path.dropFirst(7).drop { $0 != "/" }.dropFirst() }
@@ -67,6 +76,35 @@ final class ReferenceSession {
             return finish(ReferenceReply(status: 417), to: request)
         }
         try finish(answer(request), to: request)
+    }
+
+    /// Field lines without what no line may contain, or as a server would have them that looks no closer.
+    private func readable(_ lines: ArraySlice<String>) -> [String] {
+        lines.flatMap { line -> [String] in
+            if has(.splitsLinesAtCR) { return line.split(separator: "\r").map(String.init) }
+            if has(.endsValuesAtNUL) { return [String(line.prefix { $0 != "\0" })] }
+            guard server.takes(.replacesControls) else { return [line] }
+            return [line.replacing("\r", with: " ").replacing("\0", with: " ")]
+        }
+    }
+
+    /// How long a request is that has to be refused, where that can be told.
+    private static func framing(
+        of head: RequestHead, despite refusal: FramingRefusal, _ liberty: Liberty?
+    ) -> MessageFraming? {
+        switch (refusal.code, liberty) {
+        case ("missing-host", .goesOnWithoutHost), ("repeated-host", .goesOnWithoutHost),
+            ("invalid-host", .goesOnWithoutHost):
+            var mended = head
+            mended.fields.remove("Host")
+            mended.fields.append("Host", "a")
+            return try? MessageFraming.evaluate(mended).get()
+        case ("unknown-transfer-coding", .skipsCodings), ("chunked-repeated", .skipsCodings),
+            ("chunked-repeated", .mendsCodings):
+            return .chunked
+        case ("content-length-overflow", .countsBeyondNumbers): return .length(.max)
+        default: return nil
+        }
     }
 
     private static func draft(of fields: Fields) -> Int? {
@@ -97,6 +135,14 @@ final class ReferenceSession {
     private func finish(_ reply: ReferenceReply, to request: ReferenceRequest) {
         var reply = reply
         if !contentIsRead && !has(.readsLeftoverAsRequest) { reply.closes = true }
+        if reply.closes, server.takes(.resetsConnections) {
+            var linger = linger(l_onoff: 1, l_linger: 0)
+            setsockopt(connection.rawValue, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<linger>.size))
+            write(reply, to: request.method)
+            isOpen = false
+            return
+        }
+        if server.takes(.endsConnections) { reply.closes = true }
         if request.version < .http11 || request.fields["Connection"]?.lowercased() == "close" { reply.closes = true }
         if reply.closes { end(reply, to: request.method) } else { write(reply, to: request.method) }
     }

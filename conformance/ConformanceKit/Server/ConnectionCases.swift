@@ -1,0 +1,74 @@
+/// RFC 9112: what becomes of a connection, and of what was sent on it.
+enum ConnectionCases {
+    static let all: [Case] = [
+        Case(
+            "9112/pipelining", .must, "RFC 9112 9.3.2", "Pipelined requests are answered in their order.",
+            covers: "H11-16", needs: ["4.4/append"]
+        ) { t in
+            let upload = try t.newUpload()
+            let connection = try t.connect(to: upload.endpoint)
+            let append = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
+            let retrieval = t.retrieval(upload)
+            connection.expectResponses(to: append, retrieval)
+            let authority = upload.endpoint.authority
+            try connection.send(
+                append.head(authority: authority) + append.encodedContent + retrieval.head(authority: authority))
+            try t.expectSuccess(connection.readResponse(), "to the append")
+            guard let second = try connection.readResponseUnlessEnded() else {
+                throw t.skip("the server ends the connection behind an answer")
+            }
+            try t.expectSuccess(second, "to the HEAD behind it")
+            try t.expect(
+                second.integer("Upload-Offset") == Int64(t.part), "Upload-Offset: \(t.part)", second.summary)
+        },
+        Case(
+            "9112/unread-content", .must, "RFC 9112 9.3", "What is left of a refused content is no request.",
+            covers: "H11-14", needs: ["4.4/offset-mismatch"]
+        ) { t in
+            let upload = try t.newUpload()
+            let victim = try t.newUpload()
+            let connection = try t.connect(to: upload.endpoint)
+            let smuggled = t.cancellation(victim).head(authority: upload.endpoint.authority)
+            let content = smuggled + [UInt8](repeating: 0x0A, count: 200_000) + smuggled
+            let request = t.append(upload, at: 7, complete: false, .bytes(content))
+            t.remember(request, upload.endpoint)
+            try connection.send(request)
+            // How early an answer may be lost with the connection is another question.
+            if let answer = try connection.readResponseUnlessEnded() {
+                try t.expect(!answer.isSuccessful, "409 to an append at another offset", answer.summary)
+                _ = connection.hasInput(within: .milliseconds(200))
+            }
+            try t.expectStanding(of: victim, offset: 0)
+        },
+        Case(
+            "9112/early-refusal", .should, "RFC 9112 9.6", "A refusal can be read by a client that is still sending.",
+            covers: "H11-15", needs: ["4.4/offset-mismatch"]
+        ) { t in
+            let size = 8 << 20
+            guard t.subject.allows(size) else { throw t.skip("the limits are too low for it") }
+            let upload = try t.newUpload()
+            let connection = try t.connect(to: upload.endpoint)
+            let request = t.append(upload, at: 7, complete: false, .declared(Int64(size)))
+            t.remember(request, upload.endpoint)
+            try connection.send(request)
+            // A client that does not look for responses while it sends.
+            try connection.send(t.bytes(size))
+            try t.expect(connection.readResponse(), isOneOf: [409], "to an append at another offset")
+        },
+        Case(
+            "9112/single-bytes", .must, "RFC 9112 2.2", "How a request is cut into segments does not matter.",
+            covers: "APP-01", needs: ["4.4/append"]
+        ) { t in
+            let upload = try t.newUpload()
+            let connection = try t.connect(to: upload.endpoint)
+            let request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(10)))
+            if t.part > 10 { throw t.skip("the limits are too high for it") }
+            t.remember(request, upload.endpoint)
+            connection.expectResponses(to: request)
+            try connection.sendByBytes(
+                request.head(authority: upload.endpoint.authority) + request.encodedContent)
+            try t.expectSuccess(connection.readResponse(), "to an append byte by byte")
+            try t.expectStanding(of: upload, offset: 10)
+        },
+    ]
+}

@@ -1,0 +1,11 @@
+/// What else than a refusal and the end of the connection is right.
+struct Leniency: OptionSet {
+    let rawValue: Int
+
+    /// It is known where the request ends: the connection may go on behind it.
+    static let goingOn = Leniency(rawValue: 1)
+    /// What is wrong may be mended.
+    static let success = Leniency(rawValue: 2)
+    /// The length is a number: who can count so far waits for the content.
+    static let waiting = Leniency(rawValue: 4)
+}
