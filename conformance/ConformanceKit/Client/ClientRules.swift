@@ -26,13 +26,14 @@ struct ClientRules {
         (
             .givesUp,
             .init(
-                "9110/gives-up", .must, "RFC 9110 9.2.2",
+                "9110/gives-up", .should, "RFC 9110 9.2.2",
                 "Nobody is asked for ever: a client gives up after tries in vain.", covers: "CLI-32")
         ),
         (
             .version,
             .init(
-                "B/every-request", .must, "B", "A client of the draft names one version, in all requests.",
+                "B/every-request", .must, "B",
+                "A client of the draft names a version in all of its requests, and the same for one upload.",
                 covers: "CLI-01")
         ),
         (
@@ -122,9 +123,12 @@ struct ClientRules {
             return
         }
         uploads += record.requests.count
-        let versions = Set(record.requests.map(\.profile).filter { $0 != .rfc })
-        if versions.count > 1 {
-            note(.version, versions.map(\.description).sorted().joined(separator: " and "), record)
+        for upload in record.stage.uploads.uploads {
+            let requests = record.requests.filter { $0.upload == upload.number && $0.profile != .rfc }
+            let versions = Set(requests.map(\.profile))
+            if versions.count > 1 {
+                note(.version, versions.map(\.description).sorted().joined(separator: " and "), record)
+            }
         }
         for request in record.requests {
             observeFields(request, record)
@@ -141,11 +145,14 @@ struct ClientRules {
 
     private mutating func observeFields(_ request: PlayedRequest, _ record: PlayRecord) {
         let isDraft = record.requests.contains { $0.profile != .rfc }
-        if isDraft, request.profile == .rfc, request.kind != .stray { note(.version, request.summary, record) }
+        let isOfDraft = ![.stray, .plain].contains(request.kind) && !request.isPreflight
+        if isDraft, isOfDraft, request.profile == .rfc { note(.version, request.summary, record) }
         if request.kind == .append {
             let type = request.fields["Content-Type"]?.lowercased()
             let lacksType = request.profile.hasMediaType && type != "application/partial-upload"
-            if lacksType || request.offset == nil || (request.isComplete == nil && request.profile.rank != 3) {
+            // Before version 7 an append without Upload-Complete was one that completes nothing, or everything.
+            let lacksCompleteness = request.isComplete == nil && request.profile.rank >= 7
+            if lacksType || request.offset == nil || lacksCompleteness {
                 note(.appendFields, request.summary, record)
             }
             if request.fields.contains("Content-Encoding") { note(.codings, request.summary, record) }

@@ -1,9 +1,8 @@
 /// Uploads that begin and end without interruption, with and without the server's help.
 enum CreationScenarios {
     static let all: [Scenario] = [
-        .upload("4.2/whole", .must, "4.2", "A file arrives whole at a server that does everything rightly.") { record in
-            try record.expectSuccess()
-            try record.expectThrift(0)
+        .upload("4.2/whole", .must, "4.2", "A file arrives whole at a server that does everything rightly.") {
+            try $0.expectSuccess()
         },
         .upload(
             "4.2/empty", .must, "4.2.1", "An empty representation is one request with ?1 and empty content.",
@@ -28,7 +27,8 @@ enum CreationScenarios {
             },
             judge: { record in
                 try record.expectHonesty()
-                try record.expectNone(record.of(.stray), "no request to an invented place")
+                let invented = record.of(.stray).filter { !record.stage.uploads.isTarget($0.target) }
+                try record.expectNone(invented, "no request to an invented place")
             }),
         .upload(
             "4.2/unaware", .must, "4.2",
@@ -124,10 +124,7 @@ enum CreationScenarios {
             script: { request, _, reaction in
                 if reaction.completes, request.profile.rank >= 7 { reaction.set("Location", "/documents/1") }
             },
-            judge: { record in
-                try record.expectSuccess()
-                try record.expectNone(record.of(.cancellation), "no cancellation")
-            }),
+            judge: { try $0.expectSuccess() }),
         .upload(
             "4.1.2/silent-success", .should, "4.1.2",
             "2xx without Upload-Complete, to a request with ?1, means that the upload is complete.", covers: "CLI-34",
@@ -162,6 +159,7 @@ enum CreationScenarios {
             throw record.skip("the client names no version of the draft")
         }
         try record.expectHonesty()
-        try record.expectNone(record.of(.stray), "no request to the place that the 104 named")
+        try record.expectNone(
+            record.of(.stray).filter { $0.target == "/decoy" }, "no request to the place that the 104 named")
     }
 }

@@ -127,9 +127,7 @@ enum DownloadScenarios {
             },
             judge: { record in
                 try record.expectHonesty()
-                try record.expect(
-                    record.file == nil || record.file?.count != Int(record.size) || record.edition != nil,
-                    "one representation, or none", "a mixture of two")
+                try record.expect(!record.isMixture, "one representation, or none", "a mixture of two")
             })
     }
 
@@ -261,7 +259,7 @@ enum DownloadScenarios {
             judge: { record in
                 try record.expectHonesty()
                 guard record.requests.first?.carriesCredentials == true else {
-                    throw record.skip("the command sends no credentials (Authorization or Cookie)")
+                    throw record.skip("the command sends no credentials (Authorization)")
                 }
                 try record.expectNone(
                     record.requests.filter { $0.origin != 0 && $0.carriesCredentials },

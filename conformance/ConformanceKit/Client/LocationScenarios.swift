@@ -135,7 +135,7 @@ enum LocationScenarios {
     @Sendable private static func judgeElsewhere(_ record: PlayRecord) throws {
         try record.expectHonesty()
         guard record.requests.first?.carriesCredentials == true else {
-            throw record.skip("the command sends no credentials (Authorization or Cookie)")
+            throw record.skip("the command sends no credentials (Authorization)")
         }
         try record.expectNone(
             record.requests.filter { $0.origin != 0 && $0.carriesCredentials }, "no credentials at another origin")

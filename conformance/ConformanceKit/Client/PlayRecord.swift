@@ -27,6 +27,25 @@ struct PlayRecord: Sendable {
         requests.filter { $0.number > request.number && (kinds.isEmpty || kinds.contains($0.kind)) }
     }
 
+    /// Whether the client could tell from what this run of it got that the upload of the request was so far.
+    func knew(atLeast offset: Int64, before request: PlayedRequest) -> Bool {
+        acknowledgements(of: request.upload, before: request) { $0.run == request.run }.contains { $0 >= offset }
+    }
+
+    /// Whether a response said, or meant, that the upload of the request was just so far.
+    func wasTold(_ offset: Int64?, before request: PlayedRequest) -> Bool {
+        acknowledgements(of: request.upload, before: request) { _ in true }.contains { $0 == offset }
+    }
+
+    private func acknowledgements(
+        of upload: Int?, before request: PlayedRequest, _ isMeant: (PlayedRequest) -> Bool
+    ) -> [Int64] {
+        requests.filter { $0.number < request.number && $0.upload == upload && isMeant($0) }.flatMap { other in
+            let isTaken = (200..<300).contains(other.status ?? 0) && [.creation, .append].contains(other.kind)
+            return [other.toldOffset, isTaken ? other.start + other.received : nil].compactMap { $0 }
+        }
+    }
+
     var succeeded: Bool { endings.last == .exited(0) }
 
     /// Whether the target has the whole file, and nothing but the file.
@@ -39,6 +58,15 @@ struct PlayRecord: Sendable {
     var edition: Int? {
         guard let file else { return nil }
         return [0, 1].first { DownloadModel.content($0, size) == file }
+    }
+
+    /// Whether the download begins as one representation and ends as another. A file may well have its size before
+    /// it has its bytes.
+    var isMixture: Bool {
+        guard let file, file.count == Int(size), edition == nil else { return false }
+        let count = min(file.count, 1000)
+        return DownloadModel.content(0, size).prefix(count).elementsEqual(file.prefix(count))
+            && DownloadModel.content(1, size).suffix(count).elementsEqual(file.suffix(count))
     }
 
     /// Bytes of content that went over the wire.
@@ -121,6 +149,11 @@ struct PlayRecord: Sendable {
 
     func expectNone(_ requests: [PlayedRequest], _ expected: @autoclosure () -> String) throws {
         if let first = requests.first { throw Unmet(expected(), seen: first.summary) }
+    }
+
+    /// Nothing is appended any more to the upload that the request was about.
+    func expectNoAppend(after request: PlayedRequest, _ expected: @autoclosure () -> String) throws {
+        try expectNone(after(request, .append).filter { $0.upload == request.upload }, expected())
     }
 
     func skip(_ reason: String) -> NotOffered { NotOffered(reason) }

@@ -60,9 +60,10 @@ struct PlayedRequest: FieldSection, Sendable {
     /// What it says of completeness, in its own version's way.
     var isComplete: Bool? { boolean(profile.completenessName).map { $0 != profile.isInverse } }
     var contentLength: Int64? { single("Content-Length").flatMap { Int64($0) } }
-    var carriesCredentials: Bool {
-        ["Authorization", "Cookie", "Proxy-Authorization"].contains { fields.contains($0) }
-    }
+    /// Cookies are those of a host, whatever the port (RFC 6265 section 8.5).
+    var carriesCredentials: Bool { fields.contains("Authorization") || fields.contains("Proxy-Authorization") }
+    /// A browser's question before the request proper, which cannot have fields of its own.
+    var isPreflight: Bool { method == "OPTIONS" && fields.contains("Access-Control-Request-Method") }
 
     /// Whether there is content to come, as far as the head tells.
     var bearsContent: Bool { fields.contains("Transfer-Encoding") || (contentLength ?? 0) > 0 }

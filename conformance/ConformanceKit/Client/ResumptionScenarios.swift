@@ -74,15 +74,20 @@ enum ResumptionScenarios {
             }),
         .upload(
             "4.4/finish", .must, "4.4.1",
+            "An upload of which all bytes have arrived, and which is not complete, is neither taken for complete nor sent more.",
+            script: { loseEnd($0, &$1, &$2) },
+            judge: { record in
+                try record.expectHonesty()
+                let told = record.of(.retrieval).first { $0.toldOffset == record.size && $0.toldComplete == false }
+                guard let told else { throw record.skip("the client does not ask for the offset") }
+                let more = record.after(told, .append).filter { $0.upload == told.upload && $0.bearsContent }
+                try record.expectNone(more, "no content to an upload that has all of it")
+            }),
+        .upload(
+            "4.4/finish-empty", .should, "4.4.1",
             "An upload of which all bytes have arrived, and which is not complete, is finished by an append without content.",
-            covers: "CLI-27",
-            script: { request, stage, reaction in
-                if stage.step == 0, reaction.completes, request.bearsContent {
-                    stage.step = 1
-                    reaction.completes = false
-                    reaction.ending = .reset
-                }
-            },
+            covers: "CLI-12",
+            script: { loseEnd($0, &$1, &$2) },
             judge: { record in
                 try record.expectSuccess()
                 try record.expectThrift(0)
@@ -122,6 +127,14 @@ enum ResumptionScenarios {
                 try record.expectPause(after: asked, milliseconds: 900)
             }),
     ]
+
+    /// All bytes arrive, and nothing is made of them.
+    @Sendable private static func loseEnd(_ request: PlayedRequest, _ stage: inout Stage, _ reaction: inout Reaction) {
+        guard stage.step == 0, reaction.completes, request.bearsContent else { return }
+        stage.step = 1
+        reaction.completes = false
+        reaction.ending = .reset
+    }
 
     private static let restarts: [Scenario] = [
         .upload(

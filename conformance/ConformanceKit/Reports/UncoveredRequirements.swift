@@ -22,6 +22,7 @@ enum UncoveredRequirements {
         ("parses the corpus of another project: a test of a parser, not of a server", ["STF-12"]),
         ("what a client keeps in memory cannot be seen from outside", ["CLI-25"]),
         ("needs a source that is still being written, and the command is given a file", ["CLI-29"]),
+        ("needs a source whose end is not known before, and the command is given a file", ["CLI-27"]),
         ("a workaround for one client, not a requirement of the draft", ["VER-24"]),
     ]
 

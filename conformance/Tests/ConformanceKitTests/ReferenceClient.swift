@@ -7,8 +7,12 @@ import SystemCalls
 /// A small client of the draft that does everything rightly unless it is told to have a defect.
 final class ReferenceClient: Candidate {
     private let defect: ClientDefect?
+    let habit: Habit?
 
-    init(_ defect: ClientDefect? = nil) { self.defect = defect }
+    init(_ defect: ClientDefect? = nil, _ habit: Habit? = nil) {
+        self.defect = defect
+        self.habit = habit
+    }
 
     func has(_ defect: ClientDefect) -> Bool { self.defect == defect }
 
@@ -23,6 +27,7 @@ final class ReferenceClient: Candidate {
         } catch let stop as ReferenceStop {
             switch stop {
             case .failed: return .exited(1)
+            case .interrupted: return .exited(75)
             case .killed: return .killed
             case .timedOut: return .timedOut
             }
@@ -33,6 +38,7 @@ final class ReferenceClient: Candidate {
 /// Why the reference client ends without success.
 enum ReferenceStop: Error {
     case failed
+    case interrupted
     case killed
     case timedOut
 }

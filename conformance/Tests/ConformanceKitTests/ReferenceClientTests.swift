@@ -22,6 +22,12 @@ struct ReferenceClientTests {
         }
         #expect(report.exitStatus(strict: true) == 0)
         #expect(report.count("pass") > 110)
+        // What a client that goes on is not let off.
+        let asked = [
+            "4.1.1/lower", "4.1.1/lower-progress", "4.3/impossible", "4.4/conflict-lower", "4.4/conflict-beyond",
+            "4.4/finish", "9651/length", "9651/offset-plus",
+        ]
+        for id in asked { #expect(report.results.first { $0.subject.id == id }?.outcome == .pass, "\(id)") }
         let cost = try #require(report.traffic["4.3/cut"])
         #expect(cost.transferred == cost.size && cost.recoveryMilliseconds != nil)
     }
@@ -56,6 +62,23 @@ struct ReferenceClientTests {
         #expect(!result.transcript.isEmpty, "\(defect)")
     }
 
+    @Test("What the draft leaves to a client fails no MUST", arguments: Habit.allCases)
+    func legal(_ habit: Habit) async throws {
+        let musts = ClientSuite.questions.filter { $0.level == .must }.map(\.id)
+        let direction = habit == .preallocates ? "14/" : ""
+        let report = try await Self.run(nil, habit, only: musts.filter { $0.hasPrefix(direction) })
+        #expect(report.failure == nil)
+        for result in report.results {
+            switch result.outcome {
+            case .pass, .skipped: break
+            default:
+                let proof = result.transcript.map(TranscriptText.lines).joined()
+                Issue.record("\(result.subject.id): \(result.outcome)\n\(proof)")
+            }
+        }
+        #expect(report.results.first { $0.subject.id == "4.2/whole" }?.outcome == (direction.isEmpty ? .pass : nil))
+    }
+
     @Test("A client that asks for ever is not waited for, but judged")
     func endless() async throws {
         let report = try await Self.run(.neverGivesUp, only: ["4.3/error-for-ever", "9110/gives-up"])
@@ -80,13 +103,15 @@ struct ReferenceClientTests {
         #expect(report.exitStatus(strict: false) == 2)
     }
 
-    private static func run(_ defect: ClientDefect?, only: [String] = []) async throws -> ClientReport {
+    private static func run(
+        _ defect: ClientDefect?, _ habit: Habit? = nil, only: [String] = []
+    ) async throws -> ClientReport {
         try await onThread {
             var settings = ClientSettings()
             settings.only = only
             settings.jobs = 8
             settings.timeout = .seconds(300)
-            return ClientRun(settings, candidate: ReferenceClient(defect)).run()
+            return ClientRun(settings, candidate: ReferenceClient(defect, habit)).run()
         }
     }
 }

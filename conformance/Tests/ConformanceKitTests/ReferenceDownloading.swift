@@ -15,6 +15,13 @@ final class ReferenceDownloading: ReferenceTransfer {
 
     func run() throws {
         restore()
+        var isDone = false
+        defer {
+            if client.habit == .preallocates, !isDone, let total {
+                let rest = max(0, Int(total) - content.count)
+                try? Data(content + [UInt8](repeating: 0, count: rest)).write(to: URL(fileURLWithPath: task.file))
+            }
+        }
         var place = target
         var redirections = 0
         while true {
@@ -37,6 +44,7 @@ final class ReferenceDownloading: ReferenceTransfer {
                 try fail()
             }
         }
+        isDone = true
         try Data(content).write(to: URL(fileURLWithPath: task.file))
         try? FileManager.default.removeItem(atPath: partial)
     }
@@ -131,6 +139,7 @@ final class ReferenceDownloading: ReferenceTransfer {
             return true
         }
         if response.isWhole || client.has(.takesCutForWhole) { return true }
+        if client.habit == .preallocates { throw ReferenceStop.failed }
         keepWhatCanBeResumed()
         try fail()
         return false

@@ -105,7 +105,8 @@ extension ReferenceUploading {
             }
             let version = interim.integer("Upload-Draft-Interop-Version")
             let isBelieved = version == nil ? client.has(.believesVersionless) : client.has(.believesOtherVersions)
-            guard interim.status == 104, version == 8 || isBelieved else { continue }
+            let isOwn = version == Int64(profile.rank) && client.habit != .ignoresInterims
+            guard interim.status == 104, isOwn || isBelieved else { continue }
             if let location = interim.location { try locate(location) }
             note(interim.fields)
             if let offset = interim.integer("Upload-Offset"), offset > acknowledged { acknowledged = offset }
@@ -134,7 +135,7 @@ extension ReferenceUploading {
         throw ReferenceStop.failed
     }
 
-    private func cancel() {
+    func cancel() {
         guard let upload else { return }
         _ = try? exchange(Request("DELETE", upload.target, fields(for: upload)), at: upload)
     }

@@ -12,10 +12,11 @@ final class ReferenceUploading: ReferenceTransfer {
         case retrieve
         case append
         case discover
+        case plain
     }
 
     let content: [UInt8]
-    let profile = Profile.interop(8)
+    var profile = Profile.interop(8)
     var phase = Phase.create
     var place: Endpoint
     var upload: Endpoint?
@@ -26,6 +27,7 @@ final class ReferenceUploading: ReferenceTransfer {
     var expires: Int64?
     var hasDiscovered = false
     var redirections = 0
+    private var beginnings = 0
     var locations: Set<String> = []
 
     var size: Int64 { Int64(content.count) }
@@ -41,10 +43,29 @@ final class ReferenceUploading: ReferenceTransfer {
 
     func run() throws {
         try restore()
+        if client.habit == .tidiesUp { _ = try? exchange(Request("HEAD", target.target), at: target) }
+        if client.habit == .asksLikeBrowser {
+            let fields = [("Origin", "null"), ("Access-Control-Request-Method", "POST")]
+            _ = try? exchange(Request("OPTIONS", target.target, fields), at: target)
+        }
         while true {
             do {
-                if try step() { return }
+                if try step() { break }
+            } catch ReferenceStop.failed where mayBeginAnew {
+                beginAnew()
             } catch let failure as WireFailure {
+                switch client.habit {
+                case .neverResumes: throw ReferenceStop.failed
+                case .beginsAnew where mayBeginAnew:
+                    beginAnew()
+                    continue
+                case .resumesLater where upload != nil: throw ReferenceStop.interrupted
+                case .fallsBack where mayBeginAnew:
+                    beginAnew()
+                    phase = .plain
+                    continue
+                default: break
+                }
                 // The upload was announced, or there is nothing to go on with: a creation is not repeated.
                 if upload == nil, phase == .create, failure != .cannotConnect(.timedOut) {
                     guard client.has(.inventsUploads) else { throw ReferenceStop.failed }
@@ -54,6 +75,18 @@ final class ReferenceUploading: ReferenceTransfer {
                 try fail()
             }
         }
+        if client.habit == .tidiesUp { cancel() }
+    }
+
+    private var mayBeginAnew: Bool {
+        let habits: [Habit] = [.beginsAnew, .beginsAnewAfterFailure, .fallsBack, .asksLikeBrowser]
+        return client.habit.map(habits.contains) == true && beginnings < 3
+    }
+
+    private func beginAnew() {
+        beginnings += 1
+        (phase, upload, acknowledged, expires) = (.create, nil, 0, nil)
+        if client.habit == .asksLikeBrowser { profile = .interop(7) }
     }
 
     /// - Returns: whether the upload is done.
@@ -70,6 +103,9 @@ final class ReferenceUploading: ReferenceTransfer {
             let response = try exchange(Request("OPTIONS", target.target, fields(for: target)), at: target)
             note(response.fields)
             return false
+        case .plain:
+            let request = Request("PUT", target.target, credentials(for: target), .bytes(content))
+            return try exchange(request, at: target).isSuccessful
         }
     }
 
@@ -86,7 +122,7 @@ final class ReferenceUploading: ReferenceTransfer {
     }
 
     private func create() throws -> Bool {
-        let isWhole = !client.has(.hidesLength) && most.map { size <= $0 } ?? true
+        let isWhole = !client.has(.hidesLength) && client.habit != .ignoresInterims && most.map { size <= $0 } ?? true
         let isEmptyPart = size == 0 && client.has(.leavesEmptyIncomplete)
         var fields = fields(for: place) + [profile.completeness(isWhole && !isEmptyPart)]
         if !client.has(.hidesLength) {
@@ -209,6 +245,11 @@ final class ReferenceUploading: ReferenceTransfer {
         let text = response.fields["Upload-Length"]?.filter { $0 != "\"" }
         let length = client.has(.readsStringLength) ? text.flatMap { Int64($0) } : response.integer("Upload-Length")
         if let length, length != size { throw ReferenceStop.failed }
+        if client.habit == .triesBeginning, offset == nil {
+            acknowledged = 0
+            phase = .append
+            return false
+        }
         if client.has(.readsDecimalOffsets), offset == nil {
             offset = response.fields["Upload-Offset"].flatMap { Double($0) }.map { Int64($0) }
         }
