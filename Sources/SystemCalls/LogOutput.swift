@@ -8,16 +8,22 @@ public struct LogOutput: Sendable {
 
     /// Writes all of a line with as few calls as the system allows, so that lines of several processes do not mix.
     /// A log that cannot be written is no reason to stop serving.
-    public func write(_ line: String) {
-        var line = line
-        line.withUTF8 { bytes in
+    public func write(_ line: String) { try? deliver(line) }
+
+    /// The same, for whom it matters.
+    /// - Throws: what keeps the rest from being written.
+    public func deliver(_ text: String) throws(Errno) {
+        var text = text
+        let failure = text.withUTF8 { bytes -> Errno? in
             var rest = UnsafeRawBufferPointer(bytes)
             while let start = rest.baseAddress, !rest.isEmpty {
                 let count = Glibc.write(descriptor, start, rest.count)
                 if count < 0 && errno == EINTR { continue }
-                guard count > 0 else { return }
+                guard count > 0 else { return .current }
                 rest = UnsafeRawBufferPointer(rebasing: rest[count...])
             }
+            return nil
         }
+        if let failure { throw failure }
     }
 }

@@ -32,6 +32,14 @@ extension ProcessControl {
     /// A write to a pipe that nobody reads fails instead of ending the process.
     public static func ignoreBrokenPipes() { signal(SIGPIPE, SIG_IGN) }
 
+    /// Ends the process as a write to a pipe that nobody reads does by itself.
+    public static func endByBrokenPipe() -> Never {
+        signal(SIGPIPE, SIG_DFL)
+        raise(SIGPIPE)
+        // It is blocked: with the status that a shell shows for it.
+        _exit(128 + SIGPIPE)
+    }
+
     /// Ends the process now: nothing is flushed, no handler runs.
     public static func endNow(_ status: Int32) -> Never { _exit(status) }
 

@@ -6,7 +6,7 @@ import Foundation
 enum MatrixCommand {
     static func run(_ arguments: [String]) -> Int32 {
         if arguments.contains("--help") || arguments.contains("-h") {
-            OnwardConformance.write(HelpText(page, of: "onward-conformance").text + "\n")
+            Output.write(HelpText(page, of: "onward-conformance").text + "\n")
             return 0
         }
         guard !arguments.isEmpty else { return OnwardConformance.misused("matrix needs a report in JSON") }
@@ -15,10 +15,10 @@ enum MatrixCommand {
                 let (name, path) = split(argument)
                 return try MatrixSubject(Data(contentsOf: URL(fileURLWithPath: path)), name: name)
             }
-            OnwardConformance.write(try MarkdownMatrix(subjects).text)
+            Output.write(try MarkdownMatrix(subjects).text)
             return 0
         } catch {
-            FileHandle.standardError.write(Data("onward-conformance: \(error)\n".utf8))
+            Output.complain("\(error)")
             return 2
         }
     }

@@ -19,7 +19,12 @@ extension OnwardConformance {
 
     static let exitStatus = ManualSection(
         "Exit status",
-        [.terms([("0", "no MUST failed (--strict: no SHOULD)"), ("1", "one did"), ("2", "it could not be judged")])])
+        [
+            .terms([
+                ("0", "no MUST failed (--strict: no SHOULD)"), ("1", "one did"), ("2", "it could not be judged"),
+                ("74", "standard output could not be written"),
+            ])
+        ])
 }
 
 extension ServerCommand {

@@ -8,7 +8,7 @@ import SystemCalls
 enum OnwardConformance {
     static func main() {
         ProcessControl.ignoreBrokenPipes()
-        exit(run(Array(CommandLine.arguments.dropFirst())))
+        exit(Output.status(run(Array(CommandLine.arguments.dropFirst()))))
     }
 
     private static func run(_ arguments: [String]) -> Int32 {
@@ -23,23 +23,23 @@ enum OnwardConformance {
             return MatrixCommand.run(Array(arguments.dropFirst()))
         case "list":
             if arguments.contains("--help") {
-                write(HelpText(list, of: manual.name).text + "\n")
+                Output.write(HelpText(list, of: manual.name).text + "\n")
                 return 0
             }
             guard arguments.count == 1 else { return misused("list takes no arguments") }
-            write(CaseListing().text)
+            Output.write(CaseListing().text)
             return 0
         case "help"?, "--help"?, "-h"?:
-            write(HelpText(overview: manual).text + "\n")
+            Output.write(HelpText(overview: manual).text + "\n")
             return 0
         case "version"?, "--version"?:
-            write("\(manual.name) \(manual.version)\n")
+            Output.write("\(manual.name) \(manual.version)\n")
             return 0
         case "manual"?:
             guard let text = manual.manual(Array(arguments.dropFirst())) else {
                 return misused("there is no such file")
             }
-            write(text)
+            Output.write(text)
             return 0
         case let word?:
             return misused("there is no command “\(word)”")
@@ -49,12 +49,9 @@ enum OnwardConformance {
     }
 
     static func misused(_ reason: String) -> Int32 {
-        FileHandle.standardError.write(
-            Data("onward-conformance: \(reason)\n\n\(HelpText(overview: manual).text)\n".utf8))
+        Output.complain("\(reason)\n\n\(HelpText(overview: manual).text)")
         return 2
     }
-
-    static func write(_ text: String) { FileHandle.standardOutput.write(Data(text.utf8)) }
 
     static func save(_ document: Data, to path: String) throws { try document.write(to: URL(fileURLWithPath: path)) }
 

@@ -7,7 +7,7 @@ import SystemCalls
 enum ProxyCommand {
     static func run(_ arguments: [String]) -> Int32 {
         if arguments.contains("--help") || arguments.contains("-h") {
-            OnwardConformance.write(HelpText(page, of: "onward-conformance").text + "\n")
+            Output.write(HelpText(page, of: "onward-conformance").text + "\n")
             return 0
         }
         let options: ProxyOptions
@@ -19,7 +19,7 @@ enum ProxyCommand {
         do {
             return try judge(options)
         } catch {
-            FileHandle.standardError.write(Data("onward-conformance: \(error)\n".utf8))
+            Output.complain("\(error)")
             return 2
         }
     }
@@ -29,14 +29,14 @@ enum ProxyCommand {
         let terminal = TerminalReport(
             colours: isTerminal && ProcessInfo.processInfo.environment["NO_COLOR"] == nil,
             width: Terminal.columns(of: 1) ?? 120)
-        let show = { (finding: ProxyFinding) in OnwardConformance.write(terminal.line(of: finding)) }
+        let show = { (finding: ProxyFinding) in Output.write(terminal.line(of: finding)) }
         let report: ProxyReport
         if options.settings.upstreamPort == nil {
             report = try DeploymentRun(options.settings).run(show)
         } else {
             report = try ProxyRun(options.settings).run(show)
         }
-        OnwardConformance.write(terminal.closing(report, showsTranscripts: options.showsTranscripts))
+        guard Output.write(terminal.closing(report, showsTranscripts: options.showsTranscripts)) else { return 2 }
         if let path = options.json { try report.json().write(to: URL(fileURLWithPath: path)) }
         return report.exitStatus
     }

@@ -7,7 +7,7 @@ import SystemCalls
 enum ServerCommand {
     static func run(_ arguments: [String]) -> Int32 {
         if arguments.contains("--help") || arguments.contains("-h") {
-            OnwardConformance.write(HelpText(page, of: "onward-conformance").text + "\n")
+            Output.write(HelpText(page, of: "onward-conformance").text + "\n")
             return 0
         }
         let options: ServerOptions
@@ -19,7 +19,7 @@ enum ServerCommand {
         do {
             return try judge(options)
         } catch {
-            FileHandle.standardError.write(Data("onward-conformance: \(error)\n".utf8))
+            Output.complain("\(error)")
             return 2
         }
     }
@@ -29,8 +29,8 @@ enum ServerCommand {
         var terminal = TerminalReport(
             colours: isTerminal && ProcessInfo.processInfo.environment["NO_COLOR"] == nil,
             width: Terminal.columns(of: 1) ?? 120)
-        let report = try ServerRun(options.settings).run { OnwardConformance.write(terminal.line(of: $0)) }
-        OnwardConformance.write(terminal.closing(report, strict: options.reporting.strict))
+        let report = try ServerRun(options.settings).run { Output.write(terminal.line(of: $0)) }
+        guard Output.write(terminal.closing(report, strict: options.reporting.strict)) else { return 2 }
         if let path = options.reporting.json {
             try OnwardConformance.save(JSONReport(report, strict: options.reporting.strict).data(), to: path)
         }

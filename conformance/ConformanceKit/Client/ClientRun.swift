@@ -29,34 +29,37 @@ package final class ClientRun {
         self.hasDownloads = hasDownloads
     }
 
-    /// Plays everything; `progress` is told of each result in the order of the report.
-    package func run(_ progress: (CaseResult) -> Void = { _ in }) -> ClientReport {
+    /// Plays everything; `progress` is told of each result in the order of the report, and whether anybody wants more is
+    /// its answer.
+    package func run(_ progress: (CaseResult) -> Bool = { _ in true }) -> ClientReport {
         let began = SystemClock.realtimeSeconds()
         let start = SystemClock.monotonicNanoseconds()
         let patterns = settings.only.map(Glob.init)
-        func isWanted(_ question: Question) -> Bool {
+        func isAsked(_ question: Question) -> Bool {
             patterns.isEmpty || patterns.contains { $0.matches(question.id) }
         }
         let scenarios = ClientSuite.scenarios(seed: settings.seed).filter { scenario in
-            isWanted(scenario.question) && (scenario.direction == .upload ? hasUploads : hasDownloads)
+            isAsked(scenario.question) && (scenario.direction == .upload ? hasUploads : hasDownloads)
         }
         var results: [CaseResult] = []
         var traffic: [String: Traffic] = [:]
         var rules = ClientRules()
         var transcripts: [String: (entries: [Transcript.Entry], omitted: Int)] = [:]
         var failure: String?
+        var isWanted = true
         do {
             try play(scenarios) { next in
                 rules.observe(next.record, changesFile: next.changesFile)
                 traffic[next.result.subject.id] = next.record.traffic
                 transcripts[next.result.subject.id] = (next.transcript, next.omitted)
                 results.append(next.result)
-                progress(next.result)
+                isWanted = progress(next.result)
+                return isWanted
             }
         } catch {
             failure = "\(error)"
         }
-        for (rule, question) in ClientRules.questions where isWanted(question) {
+        for (rule, question) in ClientRules.questions where isWanted && isAsked(question) {
             guard ClientRules.isAboutDownloads(rule) ? hasDownloads : hasUploads || rule.isAboutBoth else {
                 continue
             }
@@ -69,7 +72,7 @@ package final class ClientRun {
                 notes: isTold ? [outcome.summary ?? ""] : [], transcript: proof?.entries ?? [],
                 omittedEvents: proof?.omitted ?? 0, command: nil, milliseconds: 0)
             results.append(result)
-            progress(result)
+            isWanted = progress(result)
         }
         if results.isEmpty { failure = "nothing has an ID like “\(settings.only.joined(separator: "”, “"))”" }
         return ClientReport(
@@ -78,8 +81,8 @@ package final class ClientRun {
             traffic: traffic, failure: failure)
     }
 
-    /// Plays the scenarios on some threads; `take` gets the results in order, on this one.
-    private func play(_ scenarios: [Scenario], _ take: (ScenarioRun.Result) -> Void) throws {
+    /// Plays the scenarios on some threads; `take` gets the results in order, on this one, until it says no.
+    private func play(_ scenarios: [Scenario], _ take: (ScenarioRun.Result) -> Bool) throws {
         let queue = Monitor(Queue())
         let workers = try (0..<max(1, settings.jobs)).map { _ in
             try WorkerThread(name: "scenario") { [settings, candidate] in
@@ -97,7 +100,9 @@ package final class ClientRun {
             }
         }
         for index in scenarios.indices {
-            take(queue.waitForever { $0.results.removeValue(forKey: index) })
+            if take(queue.waitForever { $0.results.removeValue(forKey: index) }) { continue }
+            queue.withLock { $0.next = scenarios.count }
+            break
         }
         for worker in workers { worker.join() }
     }

@@ -7,6 +7,7 @@ package final class DeploymentRun {
     private let observations = Observations()
     private var behaviour = ProxyBehaviour()
     private var findings: [ProxyFinding] = []
+    private var isWanted = true
 
     private static let size = 300_000
     private static let part = 100_000
@@ -25,8 +26,8 @@ package final class DeploymentRun {
         patience = settings.patience
     }
 
-    /// Runs everything; `progress` is told of each finding as it comes.
-    package func run(_ progress: (ProxyFinding) -> Void = { _ in }) -> ProxyReport {
+    /// Runs everything; `progress` is told of each finding as it comes, and whether anybody wants more is its answer.
+    package func run(_ progress: (ProxyFinding) -> Bool = { _ in true }) -> ProxyReport {
         let began = SystemClock.realtimeSeconds()
         let start = SystemClock.monotonicNanoseconds()
         var failure: String?
@@ -55,9 +56,10 @@ package final class DeploymentRun {
     }
 
     private func ask(
-        _ id: String, _ title: String, _ progress: (ProxyFinding) -> Void,
+        _ id: String, _ title: String, _ progress: (ProxyFinding) -> Bool,
         _ probe: (CaseContext) throws -> ProxyRun.Answer
     ) {
+        guard isWanted else { return }
         let context = CaseContext(subject: subject, profile: subject.base, observations: observations)
         let answer: ProxyRun.Answer
         do {
@@ -76,7 +78,7 @@ package final class DeploymentRun {
             id: id, title: title, grade: answer.grade, answer: answer.text, transcript: context.transcript.entries,
             omittedEvents: context.transcript.omittedEvents)
         findings.append(finding)
-        progress(finding)
+        isWanted = progress(finding)
     }
 
     // MARK: - What is spoken

@@ -6,6 +6,7 @@ package final class ProxyRun {
     let bench: ProxyBench
     var behaviour = ProxyBehaviour()
     private var findings: [ProxyFinding] = []
+    private var isWanted = true
 
     /// The IDs of what is asked besides whether requests arrive; nil is everything.
     private let only: Set<String>?
@@ -24,8 +25,8 @@ package final class ProxyRun {
         self.only = only
     }
 
-    /// Runs everything; `progress` is told of each finding as it comes.
-    package func run(_ progress: (ProxyFinding) -> Void = { _ in }) -> ProxyReport {
+    /// Runs everything; `progress` is told of each finding as it comes, and whether anybody wants more is its answer.
+    package func run(_ progress: (ProxyFinding) -> Bool = { _ in true }) -> ProxyReport {
         let began = SystemClock.realtimeSeconds()
         let start = SystemClock.monotonicNanoseconds()
         var failure: String?
@@ -57,9 +58,9 @@ package final class ProxyRun {
     }
 
     private func ask(
-        _ id: String, _ title: String, _ progress: (ProxyFinding) -> Void, _ probe: () throws -> Answer
+        _ id: String, _ title: String, _ progress: (ProxyFinding) -> Bool, _ probe: () throws -> Answer
     ) {
-        if let only, id != "reach", !only.contains(id) { return }
+        if !isWanted || id != "reach" && only?.contains(id) == false { return }
         bench.begin()
         let answer: Answer
         do {
@@ -71,7 +72,7 @@ package final class ProxyRun {
             id: id, title: title, grade: answer.grade, answer: answer.text, transcript: bench.transcript.entries,
             omittedEvents: bench.transcript.omittedEvents)
         findings.append(finding)
-        progress(finding)
+        isWanted = progress(finding)
     }
 
     static func milliseconds(since start: Int64) -> Int64 {

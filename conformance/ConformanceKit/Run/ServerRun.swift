@@ -27,8 +27,8 @@ package final class ServerRun {
         subject = Subject(settings: settings, endpoint: endpoint, control: control)
     }
 
-    /// Runs everything; `progress` is told of each result as it comes.
-    package func run(_ progress: (CaseResult) -> Void = { _ in }) -> RunReport {
+    /// Runs everything; `progress` is told of each result as it comes, and whether anybody wants more is its answer.
+    package func run(_ progress: (CaseResult) -> Bool = { _ in true }) -> RunReport {
         let began = SystemClock.realtimeSeconds()
         let start = SystemClock.monotonicNanoseconds()
         var failure: String?
@@ -56,14 +56,14 @@ package final class ServerRun {
     /// The case after which the subject answered nothing any more.
     private var gone: String?
 
-    private func runCases(_ progress: (CaseResult) -> Void) {
+    private func runCases(_ progress: (CaseResult) -> Bool) {
         let patterns = subject.settings.only.map(Glob.init)
         for next in ServerSuite.cases(for: subject.spoken.isEmpty ? [subject.base] : subject.spoken) {
             if !patterns.isEmpty, !patterns.contains(where: { $0.matches(next.id) }) { continue }
             let result = gone.map { unrun(next, .blocked(by: $0)) } ?? run(next)
             results.append(result)
             outcomes[next.id] = result.outcome
-            progress(result)
+            guard progress(result) else { return }
             if gone == nil, result.outcome.isWorthLooking, !isAnswering() { gone = next.id }
         }
     }

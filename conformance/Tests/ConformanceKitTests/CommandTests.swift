@@ -102,18 +102,55 @@ struct CommandTests {
         }
     }
 
-    /// Runs the executable beside the test bundle.
+    @Test("Who closes the pipe has seen enough: nothing more is done, and no error told")
+    func closedPipe() async throws {
+        let server = try ReferenceServer()
+        let fifo = NSTemporaryDirectory() + "/conformance-\(UInt64.random(in: 0...UInt64.max)).pipe"
+        for (number, arguments) in [
+            "list", "--help", "server \(server.url)", "proxy \(server.url)",
+            "client --command 'curl -sS -f -T {file} {url}'",
+        ].enumerated() {
+            // The reader is gone for certain before anything is written.
+            let (_, output) = try await Self.runShell(
+                "mkfifo \(fifo).\(number); (exec 3<\(fifo).\(number)) & exec 4>\(fifo).\(number); wait $!; "
+                    + "\(Self.executable()) \(arguments) >&4; echo status $?")
+            try FileManager.default.removeItem(atPath: "\(fifo).\(number)")
+            #expect(output == "status \(128 + SIGPIPE)\n", "\(arguments)")
+        }
+        withExtendedLifetime(server) {}
+    }
+
+    @Test("A disk that is full is told in a line, and ends with 74")
+    func fullDisk() async throws {
+        let server = try ReferenceServer()
+        for arguments in ["list", "--help", "server \(server.url)", "matrix --help"] {
+            let (_, output) = try await Self.runShell("\(Self.executable()) \(arguments) >/dev/full; echo status $?")
+            let lines = output.split(separator: "\n")
+            #expect(lines.count == 2 && lines.last == "status 74", "\(arguments): \(output)")
+            #expect(lines.first?.hasPrefix("onward-conformance: standard output cannot be written: ") == true)
+        }
+        withExtendedLifetime(server) {}
+    }
+
     private static func run(_ arguments: String) async throws -> (status: ProcessGroup.Ending?, output: String) {
+        try await runShell("exec \(executable()) \(arguments)")
+    }
+
+    /// The executable beside the test bundle.
+    private static func executable() throws -> String {
         let bundle = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         let places = [bundle, CommandLine.arguments[0]].compactMap { path in
             path.lastIndex(of: "/").map { path[..<$0] + "/onward-conformance" }
         }
         let found = places.map(String.init).first { FileManager.default.isExecutableFile(atPath: $0) }
-        let executable = try #require(found, "no onward-conformance in \(places)")
+        return try #require(found, "no onward-conformance in \(places)")
+    }
+
+    private static func runShell(_ command: String) async throws -> (status: ProcessGroup.Ending?, output: String) {
         let output = NSTemporaryDirectory() + "/conformance-\(UInt64.random(in: 0...UInt64.max)).txt"
         defer { try? FileManager.default.removeItem(atPath: output) }
         return try await onThread {
-            let process = try ProcessGroup(shell: "exec \(executable) \(arguments)", output: output)
+            let process = try ProcessGroup(shell: command, output: output)
             let deadline = Deadline(in: .seconds(600))
             while process.currentEnding == nil, !deadline.isOver { Deadline.pause(.milliseconds(10)) }
             return (process.currentEnding, try String(contentsOfFile: output, encoding: .utf8))

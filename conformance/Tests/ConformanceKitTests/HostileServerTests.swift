@@ -42,6 +42,7 @@ struct HostileServerTests {
             return try ServerRun(settings, control: nil).run { _ in
                 done += 1
                 if done == 20 { try? server.kill() }
+                return true
             }
         }
         #expect(report.failure?.contains("stopped answering") == true)
