@@ -28,6 +28,17 @@ enum ProxyFault: String, CaseIterable, Sendable {
     case limitsHeads
     case speaksOldHTTP
 
+    /// Whether something does not come, which takes patience to find out.
+    var isFoundByWaiting: Bool {
+        switch self {
+        case .buffersBodies, .buffersChunkedBodies, .holdsBack, .dropsInterim, .passesFirstInterim, .limitsInterim,
+            .delaysInterim, .hidesAbort, .delaysAnswers, .losesAnswers, .losesContinue, .limitsBodies, .limitsHeads,
+            .refusesPatch:
+            true
+        default: false
+        }
+    }
+
     /// The question that has to notice, how badly it grades it, and what it says or advises.
     var caughtBy: (id: String, grade: String, answer: String, setting: String) {
         switch self {

@@ -25,11 +25,23 @@ struct ProxyTests {
     }
 
     @Test(
-        "Each fault is noticed, and the setting that fits is told", .enabled(if: mayWait, "make test-proxies"),
-        arguments: ProxyFault.allCases)
+        "Each fault is noticed, and the setting that fits is told",
+        arguments: ProxyFault.allCases.filter { !$0.isFoundByWaiting })
     func broken(_ fault: ProxyFault) async throws {
+        // Whatever is wrong comes at once.
+        try await Self.expect(fault, patience: .seconds(20))
+    }
+
+    @Test(
+        "So is each one that withholds something", .enabled(if: mayWait, "make test-proxies"),
+        arguments: ProxyFault.allCases.filter(\.isFoundByWaiting))
+    func withholding(_ fault: ProxyFault) async throws {
+        try await Self.expect(fault, patience: .seconds(5))
+    }
+
+    private static func expect(_ fault: ProxyFault, patience: Duration) async throws {
         let expected = fault.caughtBy
-        let report = try await Self.run(fault, only: [expected.id], patience: .seconds(5))
+        let report = try await run(fault, only: [expected.id], patience: patience)
         let finding = try #require(report.findings.last { $0.id == expected.id })
         #expect(finding.grade.rawValue == expected.grade, "\(finding.answer)")
         #expect(finding.answer.contains(expected.answer), "\(finding.answer)")
@@ -94,12 +106,20 @@ struct ProxyTests {
     }
 
     @Test(
+        "What a proxy changes on the way to a server behind it is seen from outside",
+        arguments: [(ProxyFault.losesRange, "range", "poor"), (ProxyFault.endsChunksCleanly, "abort-chunked", "bad")])
+    func changed(_ fault: ProxyFault, _ id: String, _ grade: String) async throws {
+        let report = try await Self.deploy(fault, patience: .seconds(20))
+        let finding = try #require(report.findings.first { $0.id == id }, "\(report.failure ?? "")")
+        #expect(finding.grade.rawValue == grade, "\(finding.answer)")
+    }
+
+    @Test(
         "What a proxy does to a server behind it is seen from outside", .enabled(if: mayWait, "make test-proxies"),
         arguments: [
             (ProxyFault.buffersBodies, "body", "bad"), (ProxyFault.buffersChunkedBodies, "body-chunked", "poor"),
             (ProxyFault.dropsInterim, "interim", "poor"), (ProxyFault.dropsInterim, "location", "poor"),
-            (ProxyFault.takesInterimForFinal, "interim", "bad"), (ProxyFault.endsChunksCleanly, "abort-chunked", "bad"),
-            (ProxyFault.delaysAnswers, "early-answer", "poor"), (ProxyFault.losesRange, "range", "poor"),
+            (ProxyFault.takesInterimForFinal, "interim", "bad"), (ProxyFault.delaysAnswers, "early-answer", "poor"),
         ])
     func deployment(_ fault: ProxyFault, _ id: String, _ grade: String) async throws {
         let report = try await Self.deploy(fault, patience: .seconds(1))
