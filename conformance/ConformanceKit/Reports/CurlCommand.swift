@@ -14,7 +14,8 @@ struct CurlCommand {
         default: parts.append("-X \(request.method)")
         }
         for (name, value) in request.fields {
-            parts.append("-H " + Self.quoted(value.isEmpty ? "\(name);" : "\(name): \(value)"))
+            let shown = Credentials.shown(value, of: name)
+            parts.append("-H " + Self.quoted(value.isEmpty ? "\(name);" : "\(name): \(shown)"))
         }
         var input = ""
         switch request.content {

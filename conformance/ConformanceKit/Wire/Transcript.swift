@@ -22,12 +22,22 @@ final class Transcript {
     static let bytesInAll = 64 << 10
     static let entriesInAll = 400
 
-    private(set) var entries: [Entry] = []
+    private var kept: [Entry] = []
     /// Events that found no room.
     private(set) var omittedEvents = 0
     private let start = SystemClock.monotonicNanoseconds()
-    private var kept = 0
+    private var size = 0
     private var connections = 0
+
+    /// What goes into reports: without the credentials that were sent.
+    var entries: [Entry] {
+        kept.map { entry in
+            guard case .sent(let bytes, let omitted) = entry.event else { return entry }
+            var entry = entry
+            entry.event = .sent(Credentials.hidden(in: bytes), omitted: omitted)
+            return entry
+        }
+    }
 
     func newConnection() -> Int {
         connections += 1
@@ -39,7 +49,7 @@ final class Transcript {
     func sent(_ bytes: some Collection<UInt8>, on connection: Int) {
         let head = retain(bytes)
         if case .sent(let earlier, let omitted)? = lastEvent(on: connection), earlier.count < Self.bytesPerEntry {
-            entries[entries.count - 1].event = .sent(earlier + head, omitted: omitted + bytes.count - head.count)
+            kept[kept.count - 1].event = .sent(earlier + head, omitted: omitted + bytes.count - head.count)
         } else {
             add(.sent(head, omitted: bytes.count - head.count), connection)
         }
@@ -52,23 +62,23 @@ final class Transcript {
 
     /// The last event, if it happened on this connection and no more than a millisecond ago.
     private func lastEvent(on connection: Int) -> Event? {
-        guard let last = entries.last, last.connection == connection, now - last.time < 1000 else { return nil }
+        guard let last = kept.last, last.connection == connection, now - last.time < 1000 else { return nil }
         return last.event
     }
 
     private var now: Int64 { (SystemClock.monotonicNanoseconds() - start) / 1000 }
 
     private func retain(_ bytes: some Collection<UInt8>) -> [UInt8] {
-        let head = Array(bytes.prefix(max(0, min(Self.bytesPerEntry, Self.bytesInAll - kept))))
-        kept += head.count
+        let head = Array(bytes.prefix(max(0, min(Self.bytesPerEntry, Self.bytesInAll - size))))
+        size += head.count
         return head
     }
 
     private func add(_ event: Event, _ connection: Int) {
-        guard entries.count < Self.entriesInAll else {
+        guard kept.count < Self.entriesInAll else {
             omittedEvents += 1
             return
         }
-        entries.append(Entry(time: now, connection: connection, event: event))
+        kept.append(Entry(time: now, connection: connection, event: event))
     }
 }

@@ -84,6 +84,19 @@ struct ReportTests {
         #expect(text.hasSuffix("Does not conform.\n"))
     }
 
+    @Test("Credentials that are sent do not get into reports")
+    func credentials() throws {
+        let transcript = Transcript()
+        let request = Request("GET", "/", [("Authorization", "Bearer s3cret"), ("cookie", "s3cret"), ("X", "kept")])
+        transcript.sent(request.head(authority: "a"), on: 1)
+        let endpoint = try #require(Endpoint("http://a/"))
+        let command = try #require(CurlCommand(request, endpoint)).text
+        for text in [transcript.entries.map { TranscriptText.lines(of: $0) }.joined(), command] {
+            #expect(!text.contains("s3cret") && text.contains("kept"))
+            #expect(text.contains("Authorization: (hidden)") && text.contains("cookie: (hidden)"))
+        }
+    }
+
     @Test("What a peer sends gives a terminal no orders, and puts nothing into a table that cannot be seen")
     func orders() throws {
         let report = report(Self.outcomes, failure: Self.hostile)

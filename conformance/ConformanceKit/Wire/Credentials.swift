@@ -1,0 +1,29 @@
+/// Fields whose values are nobody's business in a report.
+enum Credentials {
+    private static let names: Set<String> = ["authorization", "proxy-authorization", "cookie"]
+    private static let substitute = "(hidden)"
+
+    static func areIn(_ name: String) -> Bool { names.contains(name.lowercased()) }
+
+    /// The value of a field as reports have it.
+    static func shown(_ value: String, of name: String) -> String { areIn(name) ? substitute : value }
+
+    /// A request's bytes with other values in the lines of such fields.
+    static func hidden(in bytes: [UInt8]) -> [UInt8] {
+        var result: [UInt8] = []
+        result.reserveCapacity(bytes.count)
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let end = rest.firstIndex(of: 0x0A).map { $0 + 1 } ?? rest.endIndex
+            let line = rest[..<end]
+            rest = rest[end...]
+            if let colon = line.prefix(32).firstIndex(of: 0x3A), areIn(String(decoding: line[..<colon], as: UTF8.self))
+            {
+                result += line[...colon] + " \(substitute)".utf8 + line.suffix(2).filter { $0 < 0x20 }
+            } else {
+                result += line
+            }
+        }
+        return result
+    }
+}
