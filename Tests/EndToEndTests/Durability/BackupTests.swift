@@ -166,6 +166,28 @@ struct BackupTests {
         try ServeRun(["check", "--root", server.root]).expectSuccess()
     }
 
+    @Test(
+        "a copy that root makes is the server's user's, who can serve it",
+        .enabled(if: geteuid() == 0, "only root can give files away"))
+    func owners() throws {
+        try withServer { server in
+            #expect(try server.exchange(Request("PUT", "/files/whole", [], .bytes([1, 2, 3]))).status == 201)
+            _ = try server.begin(.v8, "/files/begun", [1, 2, 3], length: 10)
+            #expect(try server.stop() == .exited(0))
+            let given = try ChildProcess("/bin/chown", ["-R", "65534:65533", server.root])
+            #expect(try given.awaitEnding() == .exited(0))
+            let copy = server.directory.path + "/copy"
+            let backup = try ChildProcess(Self.script, [server.root, copy])
+            #expect(try backup.awaitEnding() == .exited(0), "\(backup.errorOutput)")
+            let names = try FileManager.default.subpathsOfDirectory(atPath: copy)
+            #expect(Set(names).isSuperset(of: ["onward.sqlite", "uploads", "files", "files/whole"]))
+            for path in [copy] + names.map({ copy + "/" + $0 }) {
+                var status = stat()
+                #expect(lstat(path, &status) == 0 && status.st_uid == 65534 && status.st_gid == 65533, "\(path)")
+            }
+        }
+    }
+
     @Test("a copy is not made over another one, nor of anything else")
     func refusals() throws {
         let directory = try TemporaryDirectory()
