@@ -13,4 +13,16 @@ extension FileDescriptor {
             throw error
         }
     }
+    /// Whether another open file description holds the exclusive lock. Whoever looks at the same time sees the same; whoever
+    /// tries to take it in this moment has to try again.
+    public func isLockedElsewhere() throws(Errno) -> Bool {
+        do {
+            _ = try retryingOnInterrupt { flock(rawValue, LOCK_SH | LOCK_NB) }
+        } catch {
+            if error == .wouldBlock { return true }
+            throw error
+        }
+        _ = flock(rawValue, LOCK_UN)
+        return false
+    }
 }

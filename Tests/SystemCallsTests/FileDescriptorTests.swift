@@ -85,8 +85,10 @@ import Testing
                 other = try directory.open(at: "lock", .readWrite)
                 #expect(try first.tryLock())
                 #expect(try !other.tryLock())
+                #expect(try other.isLockedElsewhere())
                 withExtendedLifetime(first) {}
             }
+            #expect(try !other.isLockedElsewhere())
             #expect(try other.tryLock())
         }
     }

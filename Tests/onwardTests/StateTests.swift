@@ -125,6 +125,20 @@ struct StateTests {
         }
     }
 
+    @Test("Who looks at a lock for a moment keeps nobody from taking it")
+    func lookedAt() throws {
+        let place = try Place()
+        let directory = try PrivateDirectory.of(place.path + "/x")
+        // Left by a process that was killed, and looked at in the moment in which the next one begins.
+        var looking: FileDescriptor? = try directory.openLock("a.lock")
+        #expect(try looking?.tryLock() == true)
+        guard case .taken = try CommandLock.take("a.lock", in: directory, pause: { looking = nil }) else {
+            Issue.record("not taken")
+            return
+        }
+        #expect(looking == nil)
+    }
+
     @Test("Paths are known from the root on, whatever the working directory is")
     func paths() throws {
         let place = try Place()

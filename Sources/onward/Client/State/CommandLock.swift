@@ -27,11 +27,21 @@ final class CommandLock: Sendable {
         case held(by: Int32?)
     }
 
-    static func take(_ name: String, in directory: PrivateDirectory) throws(CommandFailure) -> Attempt {
+    /// - Parameter pause: between two of the attempts. Whoever just looks holds the lock, too, but for a moment only.
+    static func take(
+        _ name: String, in directory: PrivateDirectory,
+        pause: () -> Void = { SystemClock.pause(nanoseconds: 10_000_000) }
+    ) throws(CommandFailure) -> Attempt {
+        var attempts = 10
         do throws(Errno) {
             while true {
                 let file = try directory.openLock(name)
-                guard try file.tryLock() else { return .held(by: holder(of: file)) }
+                guard try file.tryLock() else {
+                    attempts -= 1
+                    guard attempts > 0 else { return .held(by: holder(of: file)) }
+                    pause()
+                    continue
+                }
                 guard directory.names(file, name) else { continue }
                 try file.truncate(to: 0)
                 try write("\(getpid())\n", to: file)
@@ -45,7 +55,9 @@ final class CommandLock: Sendable {
 
     /// Whether somebody holds the lock of this name, and who.
     static func holder(of name: String, in directory: PrivateDirectory) -> (isHeld: Bool, process: Int32?) {
-        guard let file = directory.openExistingLock(name), (try? file.tryLock()) == false else { return (false, nil) }
+        guard let file = directory.openExistingLock(name), (try? file.isLockedElsewhere()) == true else {
+            return (false, nil)
+        }
         return (true, holder(of: file))
     }
 
