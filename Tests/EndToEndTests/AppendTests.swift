@@ -103,8 +103,8 @@ struct AppendTests {
             let connection = try server.connect()
             try connection.send(Request.append(.v8, location, at: 1, complete: false, .declared(64 << 20)))
             let block = Payload.bytes(4 << 20)
-            for _ in 0..<16 { try connection.send(block, within: .seconds(30)) }
-            let response = try connection.readResponse(within: .seconds(30))
+            for _ in 0..<16 { try connection.send(block) }
+            let response = try connection.readResponse()
             #expect(response.status == 204)
             #expect(response.interim.contains { ($0.offset ?? 0) > 1 })
             #expect(response.interim.allSatisfy { $0.location == nil && $0.status == 104 && $0.echoedVersion == 8 })

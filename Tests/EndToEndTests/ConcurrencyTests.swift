@@ -15,12 +15,11 @@ struct ConcurrencyTests {
 
     @Test("CON-01 CON-07: a retrieval ends a stalled append and answers at once", arguments: ["HEAD", "GET"])
     func retrievalEndsAppend(method: String) throws {
-        try withServer { server in
+        // What would wait for the append would wait for longer than this test.
+        try withServer("--idle-timeout", "1h") { server in
             let location = try server.begin(.v8, "/files/f", [1])
             let stalled = try stall(server, location, at: 1, Payload.bytes(1000))
-            let begun = ContinuousClock.now
             let state = try server.exchange(.retrieval(.v8, location, method))
-            #expect(ContinuousClock.now - begun < .seconds(1))
             #expect(state.isSuccessful)
             stalled.expectClosed(within: .seconds(60))
         }

@@ -176,8 +176,8 @@ struct CreationTests {
             let connection = try server.connect()
             try connection.send(Request.creation(.v8, complete: false, .declared(64 << 20)))
             let block = Payload.bytes(4 << 20)
-            for _ in 0..<16 { try connection.send(block, within: .seconds(30)) }
-            let response = try connection.readResponse(within: .seconds(30))
+            for _ in 0..<16 { try connection.send(block) }
+            let response = try connection.readResponse()
             #expect(response.status == 201)
             let offsets = response.interim.dropFirst().map(\.offset)
             #expect(offsets.allSatisfy { $0 != nil })

@@ -103,7 +103,7 @@ struct DigestTests {
                 .with("Content-Digest", content.digestField())
             try connection.open(request)
             for start in stride(from: 0, to: 24 << 20, by: 8 << 20) {
-                try connection.send(content[start..<start + (8 << 20)], within: .seconds(20))
+                try connection.send(content[start..<start + (8 << 20)])
             }
             while !connection.staysSilent(for: .milliseconds(50)) { try connection.readInterim() }
             #expect(connection.interim.allSatisfy { ($0.offset ?? 1) <= 1 })
@@ -112,7 +112,7 @@ struct DigestTests {
             #expect(try server.retrieve(location).offset == 1)
             let again = Request.append(.v8, location, at: 1, complete: true, .bytes(content))
                 .with("Content-Digest", content.digestField())
-            #expect(try server.exchange(again, within: .seconds(30)).status == 201)
+            #expect(try server.exchange(again).status == 201)
             #expect(server.published("f") == [1] + content)
         }
     }

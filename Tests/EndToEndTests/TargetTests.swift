@@ -24,7 +24,7 @@ private final class GatedTarget: TargetHandler {
     func complete(_ upload: ReceivedUpload) throws -> TargetOutcome {
         standing.withLock { $0.begun += 1 }
         standing.notifyAll()
-        let isOpen = standing.wait(until: Deadline(.seconds(20)).nanoseconds) { $0.isOpen ? true : nil }
+        let isOpen = standing.wait(until: Deadline(.seconds(60)).nanoseconds) { $0.isOpen ? true : nil }
         guard isOpen == true, !standing.withLock({ $0.fails }) else { throw TargetFailure() }
         var content = [UInt8](repeating: 0, count: Int(upload.length))
         let count = try content.withUnsafeMutableBytes { buffer in try upload.read(into: buffer, at: 0) }

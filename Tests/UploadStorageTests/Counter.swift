@@ -9,6 +9,16 @@ final class Counter: Sendable {
     var value: Int { count.load(ordering: .sequentiallyConsistent) }
 }
 
+/// Whether a condition comes true, for which a minute is enough everywhere.
+func happens(_ condition: () -> Bool) async throws -> Bool {
+    let end = ContinuousClock.now + .seconds(60)
+    while !condition() {
+        if .now >= end { return false }
+        try await Task.sleep(for: .milliseconds(1))
+    }
+    return true
+}
+
 /// The digest in one go.
 func digest(_ bytes: [UInt8], _ algorithm: Algorithm = .sha256) -> [UInt8] {
     var digest = RunningDigest(algorithm)

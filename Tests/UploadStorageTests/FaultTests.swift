@@ -41,8 +41,7 @@ import Testing
         try lease.append("abc")
         fixture.plan.fail(.synchronize, with: .inputOutput)
         lease.startAcknowledging()
-        for _ in 0..<2000 where revocations.value == 0 { try await Task.sleep(for: .milliseconds(1)) }
-        #expect(revocations.value == 1)
+        #expect(try await happens { revocations.value == 1 })
         #expect(throws: StoreError.superseded) { try lease.append("def") }
     }
 

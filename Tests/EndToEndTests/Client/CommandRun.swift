@@ -83,7 +83,7 @@ final class CommandRun: Sendable {
 
     /// The last object of this event, once it is there.
     func awaitEvent(_ name: String, where condition: (Event) -> Bool = { _ in true }) throws -> Event {
-        let found = try Deadline.poll(within: .seconds(20)) { () -> Event? in
+        let found = try Deadline.poll(within: .seconds(60)) { () -> Event? in
             // The last line may not be whole yet.
             let lines = output.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
             let objects = try lines.map { line in

@@ -186,16 +186,26 @@ struct DownloadTests {
     @Test("a stall is an interruption")
     func stall() async throws {
         let file = ScriptedFile(bytes: bytes)
-        let turns = UploadInventory()
-        let server = try ScriptedServer { request, reply in
-            guard turns.turn() == 1 else { return try file.serve(request, reply) }
-            try reply.begin(200, file.fields.merging(["Content-Length": "2000000"]))
-            try reply.send(raw: [UInt8](file.bytes[..<500_000]))
-            reply.stall()
-        }
-        let fixture = try UploadFixture { $0.stallTimeout = .milliseconds(400) }
-        let history = await (try fixture.download(server.url)).history()
-        expectSame(fixture.result, bytes)
+        let limit = Duration.milliseconds(400)
+        let history = try await Pace.within(
+            limit, until: { $0.resumptions == [500_000] },
+            { pace -> [TransferEvent] in
+                let turns = UploadInventory()
+                let server = try ScriptedServer { request, reply in
+                    guard turns.turn() == 1 else {
+                        pace.step()
+                        return try file.serve(request, reply)
+                    }
+                    try reply.begin(200, file.fields.merging(["Content-Length": "2000000"]))
+                    try reply.send(raw: [UInt8](file.bytes[..<500_000]))
+                    pace.step()
+                    reply.stall()
+                }
+                let fixture = try UploadFixture { $0.stallTimeout = limit }
+                let history = await (try fixture.download(server.url)).history()
+                expectSame(fixture.result, bytes)
+                return history
+            })
         #expect(history.interruptions.map(\.code) == [.timedOut])
         #expect(history.resumptions == [500_000])
     }

@@ -79,24 +79,32 @@ struct EngineEndingTests {
 
     @Test("what moves slowly is no stall")
     func slow() async throws {
-        let server = try ScriptedServer { _, reply in
-            for _ in 0..<8 {
-                Deadline.pause(.milliseconds(200))
-                _ = try reply.readBody(atMost: 1_000_000)
-            }
-            for _ in 0..<5 {
-                Deadline.pause(.milliseconds(150))
-                try reply.interim(104)
-            }
-            try reply.begin(200, ["Content-Length": "5"])
-            for _ in 0..<5 {
-                Deadline.pause(.milliseconds(150))
-                try reply.send(raw: "a")
-            }
-        }
-        var request = fixture.request("PUT", server.url, [:], source.content(count: 8_000_000))
-        request.stallTimeout = .milliseconds(1400)
-        let result = await fixture.run(request)
+        let limit = Duration.milliseconds(1400)
+        let result = try await Pace.within(
+            limit, until: { $0.failure == nil },
+            { pace in
+                let server = try ScriptedServer { _, reply in
+                    for _ in 0..<8 {
+                        Deadline.pause(.milliseconds(200))
+                        _ = try reply.readBody(atMost: 1_000_000)
+                        pace.step()
+                    }
+                    for _ in 0..<5 {
+                        Deadline.pause(.milliseconds(150))
+                        try reply.interim(104)
+                        pace.step()
+                    }
+                    try reply.begin(200, ["Content-Length": "5"])
+                    for _ in 0..<5 {
+                        Deadline.pause(.milliseconds(150))
+                        try reply.send(raw: "a")
+                        pace.step()
+                    }
+                }
+                var request = fixture.request("PUT", server.url, [:], source.content(count: 8_000_000))
+                request.stallTimeout = limit
+                return await fixture.run(request)
+            })
         #expect(result.failure == nil && result.content == Array("aaaaa".utf8), "\(result)")
     }
 

@@ -91,44 +91,56 @@ struct EngineSendingTests {
 
     @Test("the gate holds the content until it is opened")
     func gate() async throws {
-        let server = try ScriptedServer { _, reply in
-            Deadline.pause(.seconds(2))
-            try reply.interim(104, ["Location": "/u"])
-            try reply.discardBody()
-            try reply.respond(200)
-        }
-        let source = MemorySource(bytes)
-        var request = fixture.request("PUT", server.url, [:], source.whole)
-        request.gate = .seconds(600)
-        // Time at the gate is no stall.
-        request.stallTimeout = .milliseconds(1500)
         let start = ContinuousClock.now
-        var readBefore: Int64?
-        let result = await fixture.follow(request) { event, exchange in
-            guard case .interim(let head) = event else { return }
-            #expect(head.status == 104 && head.fields["Location"] == "/u")
-            readBefore = source.position
-            exchange.openGate()
-        }
-        #expect(readBefore == 0)
+        let (result, requests) = try await Pace.within(
+            .milliseconds(1500), until: { $0.0.failure == nil },
+            { pace in
+                let server = try ScriptedServer { _, reply in
+                    Deadline.pause(.seconds(2))
+                    try reply.interim(104, ["Location": "/u"])
+                    pace.step()
+                    try reply.discardBody()
+                    try reply.respond(200)
+                }
+                let source = MemorySource(bytes)
+                var request = fixture.request("PUT", server.url, [:], source.whole)
+                request.gate = .seconds(600)
+                // Time at the gate is no stall.
+                request.stallTimeout = .milliseconds(1500)
+                var readBefore: Int64?
+                let result = await fixture.follow(request) { event, exchange in
+                    guard case .interim(let head) = event else { return }
+                    #expect(head.status == 104 && head.fields["Location"] == "/u")
+                    readBefore = source.position
+                    exchange.openGate()
+                }
+                #expect(readBefore == 0)
+                return (result, server.requests)
+            })
         #expect(result.failure == nil && result.sent == 3_000_000)
         #expect(.now - start < EngineFixture.patience)
-        #expect(server.requests.first?.content == bytes)
+        #expect(requests.first?.content == bytes)
     }
 
     @Test("the gate opens by itself when its time is over")
     func gateTime() async throws {
-        let server = try ScriptedServer { _, reply in
-            let start = ContinuousClock.now
-            _ = try reply.readBody(atMost: 1)
-            #expect((.milliseconds(1900)...EngineFixture.patience).contains(.now - start))
-            try reply.discardBody()
-            try reply.respond(200)
-        }
-        var request = fixture.request("PUT", server.url, [:], MemorySource(bytes).whole)
-        request.gate = .seconds(2)
-        request.stallTimeout = .milliseconds(1500)
-        let result = await fixture.run(request)
+        let limit = Duration.milliseconds(1500)
+        let result = try await Pace.within(
+            limit, until: { $0.failure == nil },
+            { pace in
+                let start = ContinuousClock.now
+                let server = try ScriptedServer { _, reply in
+                    _ = try reply.readBody(atMost: 1)
+                    #expect((.milliseconds(1900)...EngineFixture.patience).contains(.now - start))
+                    pace.step()
+                    try reply.discardBody()
+                    try reply.respond(200)
+                }
+                var request = fixture.request("PUT", server.url, [:], MemorySource(bytes).whole)
+                request.gate = .seconds(2)
+                request.stallTimeout = limit
+                return await fixture.run(request)
+            })
         #expect(result.failure == nil && result.head?.status == 200)
     }
 
@@ -179,19 +191,22 @@ struct EngineSendingTests {
 
     @Test("the rate limit holds in both directions")
     func rate() async throws {
-        let server = try ScriptedServer { request, reply in
-            try reply.discardBody()
-            try reply.respond(200, [:], [UInt8](repeating: 1, count: request.method == "GET" ? 400_000 : 0))
-        }
-        var sending = fixture.request("PUT", server.url, [:], MemorySource(Payload.bytes(400_000)).whole)
-        sending.rateLimit = 400_000
-        sending.stallTimeout = .milliseconds(700)
-        var receiving = fixture.request("GET", server.url)
-        receiving.rateLimit = 400_000
-        receiving.stallTimeout = .milliseconds(700)
-        for request in [sending, receiving] {
-            let start = ContinuousClock.now
-            let result = await fixture.run(request)
+        for method in ["PUT", "GET"] {
+            let limit = Duration.milliseconds(700)
+            let (result, start) = try await Pace.within(
+                limit, until: { $0.0.failure == nil },
+                { pace in
+                    let server = try ScriptedServer { request, reply in
+                        while try !reply.readBody(atMost: 20_000).isEmpty { pace.step() }
+                        try reply.respond(200, [:], [UInt8](repeating: 1, count: method == "GET" ? 400_000 : 0))
+                    }
+                    let content = method == "PUT" ? MemorySource(Payload.bytes(400_000)).whole : nil
+                    var request = fixture.request(method, server.url, [:], content)
+                    request.rateLimit = 400_000
+                    request.stallTimeout = limit
+                    let start = ContinuousClock.now
+                    return (await fixture.run(request), start)
+                })
             #expect(result.failure == nil && result.sent + result.received == 400_000)
             #expect((.milliseconds(750)...EngineFixture.patience).contains(.now - start), "\(.now - start)")
         }

@@ -66,7 +66,7 @@ private final class DownloadArticle: NSObject, URLSessionDownloadDelegate, @unch
     }
 
     static func wait(_ flag: Monitor<Bool>) -> Bool {
-        flag.wait(until: Deadline(.seconds(20)).nanoseconds) { isSet in
+        flag.wait(until: Deadline(.seconds(60)).nanoseconds) { isSet in
             defer { isSet = false }
             return isSet ? true : nil
         } ?? false

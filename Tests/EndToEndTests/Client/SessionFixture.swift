@@ -229,7 +229,7 @@ final class SessionAnswer<Content: Sendable>: Sendable {
     }
 
     func value() throws -> Value {
-        try #require(values.wait(until: Deadline(.seconds(20)).nanoseconds) { $0.first })
+        try #require(values.wait(until: Deadline(.seconds(60)).nanoseconds) { $0.first })
     }
 
     var count: Int { values.withLock { $0.count } }

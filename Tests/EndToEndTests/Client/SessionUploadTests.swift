@@ -165,31 +165,34 @@ struct SessionUploadTests {
 
     @Test("silence for the request's timeout is an error with resume data; so is the session's limit for a resource")
     func timeouts() async throws {
-        let upload = ScriptedUpload()
-        let server = try ScriptedServer { request, reply in
-            if request.method == "POST" {
-                try reply.interim(104, upload.announcement)
-                try upload.take(reply, atMost: 10_000)
-            }
-            reply.stall()
-        }
-        let fixture = try SessionFixture()
-        var request = try SessionFixture.request(server.url + "/a", "POST")
-        request.timeoutInterval = 0.5
-        let answer = SessionAnswer<Data>()
         let bytes = Data(Payload.bytes(20_000_000))
-        fixture.session().uploadTask(with: request, from: bytes, completionHandler: answer.handler).resume()
-        let silent = try answer.value()
-        #expect(silent.urlError?.code == .timedOut && silent.urlError?.uploadTaskResumeData != nil)
-
-        let configuration = URLSessionConfiguration.default
-        configuration.timeoutIntervalForResource = 0.5
-        request.timeoutInterval = 60
-        let other = SessionAnswer<Data>()
-        let session = fixture.session(configuration: configuration)
-        session.uploadTask(with: request, from: bytes, completionHandler: other.handler).resume()
-        let late = try other.value()
-        #expect(late.urlError?.code == .timedOut && late.urlError?.uploadTaskResumeData != nil)
+        for isOfRequest in [true, false] {
+            let limit = 0.5
+            // Resume data come with the announcement, which has to be there by then.
+            let error = try await Pace.within(
+                .seconds(limit), until: { $0?.uploadTaskResumeData != nil },
+                { pace in
+                    let upload = ScriptedUpload()
+                    let server = try ScriptedServer { request, reply in
+                        if request.method == "POST" {
+                            try reply.interim(104, upload.announcement)
+                            pace.step()
+                            try upload.take(reply, atMost: 10_000)
+                        }
+                        reply.stall()
+                    }
+                    var request = try SessionFixture.request(server.url + "/a", "POST")
+                    request.timeoutInterval = isOfRequest ? limit : 60
+                    let configuration = URLSessionConfiguration.default
+                    if !isOfRequest { configuration.timeoutIntervalForResource = limit }
+                    let answer = SessionAnswer<Data>()
+                    let fixture = try SessionFixture()
+                    let session = fixture.session(configuration: configuration)
+                    session.uploadTask(with: request, from: bytes, completionHandler: answer.handler).resume()
+                    return try answer.value().urlError
+                })
+            #expect(error?.code == .timedOut && error?.uploadTaskResumeData != nil)
+        }
     }
 
     @Test("several uploads at once, each with its own events")

@@ -81,8 +81,8 @@ struct UploadCreationTests {
         for announces in [true, false] {
             let model = ScriptedUpload()
             let waited = Monitor<Duration?>(nil)
+            let start = ContinuousClock.now
             let server = try ScriptedServer { request, reply in
-                let start = ContinuousClock.now
                 if announces {
                     try reply.interim(104, model.announcement)
                 } else {

@@ -75,6 +75,9 @@ final class UploadInventory: Sendable {
 
     func drop(to count: Int) { state.withLock { $0.bytes.removeSubrange(min(count, $0.bytes.count)...) } }
 
+    /// How many calls were counted.
+    var turns: Int { state.withLock { $0.turn } }
+
     /// Counts calls, from 1.
     func turn() -> Int {
         state.withLock { state in

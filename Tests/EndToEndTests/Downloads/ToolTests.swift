@@ -14,7 +14,7 @@ struct ToolTests {
 
     /// Waits until a growing file has some bytes, but not all.
     private func awaitPart(_ path: String, atLeast bytes: Int = 200_000) throws {
-        let found: Bool? = Deadline.poll(within: .seconds(20)) { fileSize(path) >= bytes ? true : nil }
+        let found: Bool? = Deadline.poll(within: .seconds(60)) { fileSize(path) >= bytes ? true : nil }
         guard found != nil else { throw WireFailure.timedOut("\(path) has \(fileSize(path)) bytes") }
     }
 
@@ -108,7 +108,7 @@ struct ToolTests {
             let fields = ["-H", "Upload-Complete: ?1", "-H", "Upload-Draft-Interop-Version: 8"]
             let cut = try Tool.curl.start(
                 ["-T", source, "--limit-rate", "2M", "-D", head] + fields + [server.url("/files/f.bin")])
-            let location: String? = Deadline.poll(within: .seconds(20)) {
+            let location: String? = Deadline.poll(within: .seconds(60)) {
                 let text = String(decoding: content(of: head), as: UTF8.self)
                 return text.split(separator: "\r\n").first { $0.hasPrefix("Location: ") }.map {
                     String($0.dropFirst(10))
@@ -116,7 +116,7 @@ struct ToolTests {
             }
             let upload = try #require(location)
             #expect(upload.hasPrefix("/uploads/"))
-            let grown: Bool? = Deadline.poll(within: .seconds(20)) {
+            let grown: Bool? = Deadline.poll(within: .seconds(60)) {
                 let files = (try? FileManager.default.contentsOfDirectory(atPath: server.root + "/uploads")) ?? []
                 return files.contains { fileSize(server.root + "/uploads/" + $0) > 500_000 } ? true : nil
             }

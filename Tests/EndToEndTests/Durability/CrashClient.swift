@@ -181,7 +181,7 @@ struct CrashClient {
 
     /// - Returns: the offset.
     private func retrieve(_ upload: inout Upload, _ location: String) throws -> Int {
-        let response = try connect().exchange(.retrieval(upload.dialect, location), within: .seconds(20))
+        let response = try connect().exchange(.retrieval(upload.dialect, location))
         if upload.isCancelled && response.status == 404 {
             upload.isComplete = true
             return 0
@@ -201,7 +201,7 @@ struct CrashClient {
     /// What is cancelled stays cancelled.
     private func cancel(_ upload: inout Upload, _ location: String) throws {
         upload.isCancelled = true
-        let response = try connect().exchange(.cancellation(upload.dialect, location), within: .seconds(20))
+        let response = try connect().exchange(.cancellation(upload.dialect, location))
         guard response.status == 204 else { throw failure("cancellation: \(response)", upload) }
         _ = try retrieve(&upload, location)
         guard upload.isComplete else { throw failure("the upload is there again", upload) }
@@ -209,7 +209,7 @@ struct CrashClient {
 
     private mutating func appendAtWrongOffset(_ upload: inout Upload, _ location: String, _ offset: Int) throws {
         let response = try connect().exchange(
-            .append(upload.dialect, location, at: offset + 1, complete: false, .bytes([1, 2, 3])), within: .seconds(20))
+            .append(upload.dialect, location, at: offset + 1, complete: false, .bytes([1, 2, 3])))
         guard response.status == 409, response.offset == Int64(offset) else {
             throw failure("an append at \(offset + 1) got \(response)", upload)
         }
@@ -249,7 +249,7 @@ struct CrashClient {
         let isChunked = random.oneIn(3)
         request.content = isChunked ? .openChunks : .declared(Int64(content.count))
         try connection.send(request)
-        if stop != nil { try learn(try connection.readInterim(within: .seconds(20)), &upload) }
+        if stop != nil { try learn(try connection.readInterim(), &upload) }
         var rest = content.prefix(stop ?? content.count)
         var position = offset
         let largest = random.oneIn(2) ? 4000 : 400_000
@@ -272,7 +272,7 @@ struct CrashClient {
     /// Reads the final response, and learns from it and from those interim ones that were not read before.
     private func finish(_ connection: RawConnection, _ method: String, _ upload: inout Upload) throws -> Response {
         let known = connection.interim.count
-        let response = try connection.readResponse(to: method, within: .seconds(20))
+        let response = try connection.readResponse(to: method)
         for interim in response.interim.dropFirst(known) { try learn(interim, &upload) }
         try learn(response, &upload)
         return response
@@ -282,7 +282,7 @@ struct CrashClient {
         while !connection.staysSilent(for: .zero) {
             let response: InterimResponse
             do {
-                response = try connection.readInterim(within: .seconds(20))
+                response = try connection.readInterim()
             } catch WireFailure.unexpectedFinal(let response) {
                 throw failure("refused: \(response)", upload)
             }

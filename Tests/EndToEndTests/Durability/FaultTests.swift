@@ -169,7 +169,7 @@ struct FaultTests {
             let connection = try server.connect()
             #expect(try connection.exchange(.get("/healthz")).status == 200)
             // The connection of the creation is closed when it is closed on both sides.
-            let isClosed = Deadline.poll(within: .seconds(20)) { sockets(process).count == listening + 1 ? true : nil }
+            let isClosed = Deadline.poll(within: .seconds(60)) { sockets(process).count == listening + 1 ? true : nil }
             #expect(isClosed == true)
             let open = Set(descriptors(process))
             let free = try #require((0...open.count).first { !open.contains($0) })

@@ -160,19 +160,6 @@ struct InterruptionTests {
         }
     }
 
-    @Test("SEC-07 CON-07: a client that falls silent is cut off after the idle time, and what it sent is kept")
-    func silence() throws {
-        try withServer("--idle-timeout", "1s") { server in
-            let connection = try server.connect()
-            try connection.send(.creation(complete: true, .declared(100_000)))
-            let location = try #require(try connection.readInterim().location)
-            try connection.send(BytePool.repeated(0..<60_000))
-            try server.awaitInterruptions(1)
-            _ = try connection.awaitClosing()
-            #expect(try server.exchange(.retrieval(.v8, location)).offset == 60_000)
-        }
-    }
-
     @Test("CRE-26: an upload is usable as soon as it was announced")
     func usableAtOnce() throws {
         try withServer { server in

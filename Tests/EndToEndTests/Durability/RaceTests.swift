@@ -66,7 +66,7 @@ struct RaceTests {
         var attempts: [Attempt] = []
         var told = 0
         while true {
-            let head = try RawConnection(port: port).exchange(.retrieval(.v8, location), within: .seconds(20))
+            let head = try RawConnection(port: port).exchange(.retrieval(.v8, location))
             guard head.status == 204, let offset = head.offset.map({ Int($0) }), offset >= told else {
                 throw WireFailure.server("HEAD after \(told): \(head)")
             }
@@ -89,7 +89,7 @@ struct RaceTests {
                 rest = rest.dropFirst(piece.count)
                 if connection.sendWhatGoes(piece) < piece.count { break }
             }
-            if let response = try? connection.readResponse(to: "PATCH", within: .seconds(20)) {
+            if let response = try? connection.readResponse(to: "PATCH") {
                 attempt.isConfirmed = response.isSuccessful
                 guard response.isSuccessful || response.status == 409 || response.status == 400 else {
                     throw WireFailure.server("PATCH: \(response)")
@@ -142,7 +142,7 @@ struct RaceTests {
         var stalled: [RawConnection] = []
         var told = 0
         for round in 1... {
-            let head = try RawConnection(port: port).exchange(.retrieval(.v8, location), within: .seconds(20))
+            let head = try RawConnection(port: port).exchange(.retrieval(.v8, location))
             guard let offset = head.offset.map({ Int($0) }), offset >= told else {
                 throw WireFailure.server("round \(round), HEAD after \(told): \(head)")
             }
@@ -160,7 +160,7 @@ struct RaceTests {
             let connection = try RawConnection(port: port)
             if round.isMultiple(of: 2) {
                 let answer = try connection.exchange(
-                    .append(.v8, location, at: offset, complete: false, .bytes(content)), within: .seconds(20))
+                    .append(.v8, location, at: offset, complete: false, .bytes(content)))
                 guard answer.isSuccessful, answer.offset == Int64(offset + count) else {
                     throw WireFailure.server("round \(round), append at \(offset): \(answer)")
                 }
@@ -252,9 +252,9 @@ struct RaceTests {
                 nanosleep(&pause, nil)
                 try canceller.send(deletion.suffix(1))
             }
-            let answer = try canceller.readResponse(to: "DELETE", within: .seconds(20))
-            let completion = try? writer.readResponse(to: "PATCH", within: .seconds(20))
-            let later = try RawConnection(port: port).exchange(.retrieval(.v8, location), within: .seconds(20))
+            let answer = try canceller.readResponse(to: "DELETE")
+            let completion = try? writer.readResponse(to: "PATCH")
+            let later = try RawConnection(port: port).exchange(.retrieval(.v8, location))
             return Outcome(
                 name: String(target.dropFirst("/files/".count)), deletion: answer.status,
                 completion: completion?.status, later: later.status)

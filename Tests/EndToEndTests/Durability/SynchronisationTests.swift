@@ -29,7 +29,7 @@ struct SynchronisationTests {
         // strace passes the signal on to nobody: the server is the child of it that has our directory.
         let server = try #require(Self.child(of: process.identifier))
         kill(server, SIGTERM)
-        _ = try process.awaitEnding(within: .seconds(20))
+        _ = try process.awaitEnding()
         return SystemCallTrace(String(decoding: FileManager.default.contents(atPath: log) ?? Data(), as: UTF8.self))
     }
 
@@ -111,7 +111,7 @@ struct SynchronisationTests {
 
     /// Waits until the only unfinished upload has come so far.
     private func awaitBytes(_ count: Int, in root: String) throws {
-        let found: Bool? = try Deadline.poll(within: .seconds(20)) {
+        let found: Bool? = try Deadline.poll(within: .seconds(60)) {
             let names = try FileManager.default.contentsOfDirectory(atPath: root + "/uploads")
             let sizes = names.compactMap {
                 (try? FileManager.default.attributesOfItem(atPath: root + "/uploads/" + $0))?[.size] as? Int
@@ -131,7 +131,7 @@ struct SynchronisationTests {
             try connection.send(Payload.bytes(9 << 20))
             // It is told with the bytes that come after the first megabytes are durable.
             var sent = 9 << 20
-            let progress: InterimResponse? = try Deadline.poll(within: .seconds(20)) {
+            let progress: InterimResponse? = try Deadline.poll(within: .seconds(60)) {
                 if sent < size - 1000 {
                     try connection.send(Payload.bytes(1000))
                     sent += 1000

@@ -36,7 +36,7 @@ extension ServerProcess {
     /// The metrics once they have what is looked for: a request is counted when it has ended, which is after its answer.
     func metrics(when isThere: (MetricSamples) -> Bool) throws -> MetricSamples {
         var last = MetricSamples("")
-        let found = try Deadline.poll(within: .seconds(15)) { () -> MetricSamples? in
+        let found = try Deadline.poll(within: .seconds(60)) { () -> MetricSamples? in
             last = try metrics()
             return isThere(last) ? last : nil
         }

@@ -123,7 +123,7 @@ struct EmbeddingTests {
         try connection.send([1, 2, 3, 4])
         let begun = ContinuousClock.now
         host.server.stop()
-        #expect(ContinuousClock.now - begun < .seconds(5))
+        #expect(ContinuousClock.now - begun < .seconds(30), "it waits for answers under way alone")
         host.store.close()
         let store = try UploadStore.open(
             root: host.directory.path + "/data", configuration: StoreConfiguration(minFree: 0))

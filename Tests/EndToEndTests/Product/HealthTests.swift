@@ -41,7 +41,7 @@ struct HealthTests {
         try withServer { server in
             let uploads = server.root + "/uploads"
             try FileManager.default.removeItem(atPath: uploads)
-            let unready: Response? = try Deadline.poll(within: .seconds(20)) {
+            let unready: Response? = try Deadline.poll(within: .seconds(60)) {
                 let response = try server.exchange(.get("/readyz"))
                 return response.status == 503 ? response : nil
             }

@@ -117,7 +117,7 @@ struct MetricsTests {
         try withServer { server in
             let connection = try server.connect()
             try connection.open(.creation(.v8, complete: true, .declared(40 << 20)))
-            try connection.send(Payload.bytes(20 << 20), within: .seconds(30))
+            try connection.send(Payload.bytes(20 << 20))
             let metrics = try server.metrics { $0["onward_http_received_bytes_total"] >= Double(8 << 20) }
             #expect(metrics["onward_http_received_bytes_total"] <= Double(20 << 20))
             #expect(metrics.nonzero("onward_uploads") == [#"state="receiving""#: 1])

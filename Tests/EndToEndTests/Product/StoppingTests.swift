@@ -7,21 +7,22 @@ import Testing
 struct StoppingTests {
     private static let content = Payload.bytes(3 << 20)
 
-    /// Sends the signal and returns how long the process took to end with status 0.
-    private func stop(_ server: ServerProcess, _ signal: Int32 = SIGTERM) throws -> Duration {
-        let clock = ContinuousClock()
-        return try clock.measure {
-            server.process.kill(signal)
-            let ending = try server.process.awaitEnding()
-            #expect(ending == .exited(0))
-        }
+    /// Runs `body` with a server that would wait for far longer than any test, if it waited.
+    private func withPatientServer(_ body: (ServerProcess) throws -> Void) throws {
+        try withServer("--drain-timeout", "1h", "--idle-timeout", "1h", "--header-timeout", "1h") { try body($0) }
+    }
+
+    /// Sends the signal and waits until the process has ended with status 0.
+    private func stop(_ server: ServerProcess, _ signal: Int32 = SIGTERM) throws {
+        server.process.kill(signal)
+        #expect(try server.process.awaitEnding() == .exited(0))
     }
 
     @Test(
-        "H11-25 APP-13: with an upload under way it ends within 5 s; after the restart the rest completes it",
+        "H11-25 APP-13: with an upload under way it waits for nobody; after the restart the rest completes it",
         arguments: [SIGTERM, SIGINT])
     func unfinishedUpload(signal: Int32) throws {
-        try withServer { server in
+        try withPatientServer { server in
             let connection = try server.connect()
             try connection.send(Request.creation(complete: true, .declared(Int64(Self.content.count))))
             let location = try #require(try connection.readInterim().location)
@@ -35,8 +36,7 @@ struct StoppingTests {
             let idle = try server.connect()
             #expect(try idle.exchange(.get("/healthz")).status == 200)
             let silent = try server.connect()
-            let duration = try stop(server, signal)
-            #expect(duration < .seconds(5))
+            try stop(server, signal)
             withExtendedLifetime((idle, silent)) {}
             #expect(server.fileContent("file.bin") == nil)
 
@@ -54,7 +54,7 @@ struct StoppingTests {
 
     @Test("A download under way is waited for, unless somebody asks again")
     func askedTwice() throws {
-        try withServer { server in
+        try withPatientServer { server in
             #expect(
                 try server.exchange(Request("PUT", "/files/large", [], .bytes(Payload.bytes(40 << 20)))).status == 201)
             let slow = try server.connect()
@@ -62,7 +62,7 @@ struct StoppingTests {
             // Its first bytes are here.
             #expect(try slow.receiveMore(until: Deadline(.seconds(60))) == nil)
             server.process.kill(SIGINT)
-            _ = try server.process.awaitErrorOutput { $0.contains("stopping; 1 connections are open") ? true : nil }
+            _ = try server.process.awaitErrorOutput { $0.contains("connections are open") ? true : nil }
             #expect(server.process.ending == nil)
             server.process.kill(SIGINT)
             #expect(try server.process.awaitEnding(within: .seconds(60)) == .exited(0))
@@ -72,7 +72,7 @@ struct StoppingTests {
 
     @Test("H11-25: an append and a plain upload under way are ended, too; the plain one leaves nothing")
     func appendAndPlain() throws {
-        try withServer { server in
+        try withPatientServer { server in
             let location = try #require(
                 try server.exchange(.creation(complete: false, .bytes(Array(Self.content[..<1000])))).location)
             let append = try server.connect()
@@ -81,8 +81,7 @@ struct StoppingTests {
             let plain = try server.connect()
             try plain.send(Request("PUT", "/files/plain.bin", [], .declared(1000)))
             try plain.send([1, 2, 3])
-            let duration = try stop(server)
-            #expect(duration < .seconds(5))
+            try stop(server)
             try server.restart()
             let state = try server.exchange(.retrieval(.v8, location))
             let offset = Int(try #require(state.offset))
@@ -110,7 +109,7 @@ struct StoppingTests {
             let refused: Bool? = Deadline.poll(within: .seconds(60)) { (try? server.connect()) == nil ? true : nil }
             #expect(refused == true)
             #expect(server.process.ending == nil)
-            let response = try connection.readResponse(within: .seconds(20))
+            let response = try connection.readResponse()
             #expect(areEqual(response.body, large))
             #expect(try server.process.awaitEnding(within: .seconds(60)) == .exited(0))
         }
@@ -118,10 +117,7 @@ struct StoppingTests {
 
     @Test("Without any client it ends at once; a second signal changes nothing")
     func idle() throws {
-        try withServer { server in
-            let duration = try stop(server)
-            #expect(duration < .seconds(2))
-        }
+        try withPatientServer { server in try stop(server) }
         try withServer { server in
             server.process.kill(SIGTERM)
             server.process.kill(SIGINT)

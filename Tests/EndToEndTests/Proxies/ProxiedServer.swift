@@ -59,7 +59,7 @@ final class ProxiedServer {
         process = try ChildProcess(
             "/usr/bin/timeout", ["-k", "5", "300", proxy.executable] + arguments,
             environment: ["HOME": directory.path, "XDG_DATA_HOME": directory.path, "XDG_CONFIG_HOME": directory.path])
-        let isReady: Bool? = Deadline.poll(within: .seconds(20)) {
+        let isReady: Bool? = Deadline.poll(within: .seconds(60)) {
             process.ending != nil ? false : (try? LoopbackListener.connect(to: port)).map { _ in true }
         }
         guard isReady == true else {
@@ -73,7 +73,7 @@ final class ProxiedServer {
     /// Ends both, and waits for it.
     func stop() {
         process.kill(SIGTERM)
-        _ = try? process.awaitEnding(within: .seconds(10))
+        _ = try? process.awaitEnding()
         process.kill(SIGKILL)
         server.process.kill(SIGKILL)
     }
@@ -107,7 +107,7 @@ final class ProxiedServer {
 
     /// Waits until so many bytes of unfinished uploads lie at the server.
     func awaitReceived(_ count: Int) throws {
-        let found = Deadline.poll(within: .seconds(15)) { received >= count ? true : nil }
+        let found = Deadline.poll(within: .seconds(60)) { received >= count ? true : nil }
         guard found != nil else {
             throw WireFailure.timedOut("\(received) of \(count) bytes; server: \(server.log) proxy: \(proxyLog)")
         }
