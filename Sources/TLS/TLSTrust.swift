@@ -4,6 +4,7 @@ public enum TLSTrust: Sendable, Hashable {
     case system
     /// Those in a file of PEM certificates, and no others.
     case authorities(path: String)
-    /// Everybody: for tests of a server that shows no certificate which anybody has signed.
+    /// Everybody: for a server of this machine to which no secret is told, and for tests of one that shows a certificate
+    /// which nobody has signed.
     case anybody
 }

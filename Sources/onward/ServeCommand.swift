@@ -189,7 +189,7 @@ enum ServeCommand {
         }
     }
 
-    private static func environment() -> [String: String] {
+    static func environment() -> [String: String] {
         var variables: [String: String] = [:]
         var entry = environ
         while let text = entry.pointee {

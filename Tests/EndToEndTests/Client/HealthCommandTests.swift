@@ -19,4 +19,57 @@ struct HealthCommandTests {
         }
         try home.run("health", "http://127.0.0.1:1/readyz").expect(75)
     }
+    /// Runs `onward health` as it runs beside a server that has the same variables.
+    private func health(_ variables: [String: String], _ path: String?, expect status: Int32) throws -> String {
+        // Whoever asked it would not get through.
+        let others = ["http_proxy": "http://127.0.0.1:1", "ONWARD_MAX_SIZE": "nonsense"]
+        let run = try CommandHome().start(
+            ["health"] + (path.map { [$0] } ?? []), environment: others.merging(variables) { $1 })
+        try run.expect(status)
+        return run.errors
+    }
+
+    @Test("without a URL it asks the server that the variables of serve describe")
+    func ownServer() throws {
+        try withServer { server in
+            let variables = ["ONWARD_LISTEN": server.authority + " 127.0.0.1:1"]
+            #expect(try health(variables, nil, expect: 0).contains("http://\(server.authority)/readyz answers 200"))
+            #expect(try health(variables, "/healthz", expect: 0).contains("/healthz answers 200"))
+            let refused = try health(variables, "/files/nothing", expect: 69)
+            #expect(refused.contains("404: "), "with its reason: \(refused)")
+            // All addresses is one at which the server itself is.
+            #expect(try health(["ONWARD_LISTEN": "0.0.0.0:\(server.port)"], nil, expect: 0).contains("200"))
+            _ = try health(variables, "/a b", expect: 64)
+        }
+        _ = try health(["ONWARD_LISTEN": "127.0.0.1:1"], nil, expect: 75)
+        _ = try health(["ONWARD_LISTEN": "nowhere"], nil, expect: 64)
+    }
+
+    @Test("the same with TLS, whomever the certificate is for, and on a Unix socket")
+    func ownServerOtherwise() throws {
+        let fixture = try TLSFixture()
+        let variables = [
+            "ONWARD_LISTEN": fixture.server.authority, "ONWARD_TLS_CERT": fixture.certificate,
+            "ONWARD_TLS_KEY": fixture.path("key.pem"),
+        ]
+        #expect(
+            try health(variables, nil, expect: 0).contains("https://\(fixture.server.authority)/readyz answers 200"))
+        let directory = try TemporaryDirectory()
+        let path = "unix:" + directory.path + "/socket"
+        try withServer("--listen", path) { _ in
+            let answer = try health(["ONWARD_LISTEN": path], "/healthz", expect: 0)
+            #expect(answer.contains("answers 200"))
+        }
+    }
+
+    @Test("a server without room is not ready, and lives")
+    func noRoom() throws {
+        try withServer("--min-free", "900T") { server in
+            let variables = ["ONWARD_LISTEN": server.authority]
+            let unready = try health(variables, nil, expect: 69)
+            #expect(unready.contains("503: "))
+            let living = try health(variables, "/healthz", expect: 0)
+            #expect(living.contains("200"))
+        }
+    }
 }

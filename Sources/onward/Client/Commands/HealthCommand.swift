@@ -1,15 +1,26 @@
 import CommandLineInterface
 import ResumableTransfer
+import SystemCalls
 
 /// `onward health`: asks a server whether it is ready; for containers and supervisors, which have no other client.
 enum HealthCommand {
-    private static let ownServer = "http://127.0.0.1:8080/readyz"
+    /// Whom to ask for what.
+    private enum Question: Sendable {
+        case url(TransferURL)
+        case path(String, OwnServer)
+    }
 
     static let command = ClientCommand(
-        "health", "ask a server whether it is ready", usage: "[OPTIONS] [URL]",
+        "health", "ask a server whether it is ready", usage: "[OPTIONS] [URL|PATH]",
         """
-        Asks for URL (\(ownServer)) and ends with 0 if the answer is a
-        success, with 69 if it is another one, and with 75 if there is none within ten seconds.
+        Asks for URL, or for PATH (/readyz) of this machine's server, and ends with 0 if the answer is
+        a success, with 69 if it is another one, and with 75 if there is none within ten seconds.
+        /healthz asks whether the server lives, which a restart can mend; /readyz whether it can do
+        all that it should, which may be a matter of the disk.
+
+        This machine's server is where the variables of 'onward serve' say that it listens: at the
+        first address of ONWARD_LISTEN (127.0.0.1:8080), with TLS if ONWARD_TLS_CERT is set; whom its
+        certificate is for does not matter then.
         """,
         options: ClientSettings.healthOptions,
         sections: [
@@ -27,39 +38,61 @@ enum HealthCommand {
         ], common: [])
 
     static func run(_ arguments: [String]) -> ExitStatus {
-        command.run(arguments, check: check) { url, settings, report, _ in await ask(url, settings, report) }
+        command.run(arguments, check: check) { question, settings, report, _ in
+            await ask(question, settings, report)
+        }
     }
 
-    private static func check(_ settings: ClientSettings, _ operands: [String]) throws(OptionError) -> TransferURL {
+    private static func check(_ settings: ClientSettings, _ operands: [String]) throws(OptionError) -> Question {
         guard operands.count <= 1 else { throw OptionError("unexpected '\(operands[1])'; one URL is asked") }
-        return try TransferURL(operands.first ?? ownServer)
+        let operand = operands.first ?? "/readyz"
+        guard operand.hasPrefix("/") else { return .url(try TransferURL(operand)) }
+        guard operand.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw OptionError("'\(operand)' is not a path such as /readyz")
+        }
+        return .path(operand, try OwnServer(ServeCommand.environment()))
     }
 
     private static func ask(
-        _ url: TransferURL, _ settings: ClientSettings, _ report: TransferReport
+        _ question: Question, _ settings: ClientSettings, _ report: TransferReport
     ) async -> ExitStatus {
-        var settings = settings
-        settings.stallTimeout = 10
         do throws(CommandFailure) {
-            let client = try settings.client()
+            let shown: String
             let response: TransferResponse
-            do throws(TransferError) {
-                response = try await client.fetch(TransferRequest(url.identity))
-            } catch {
-                await client.shutDown()
-                throw CommandFailure(error)
+            switch question {
+            case .url(let url):
+                shown = url.shown
+                response = try await answer(of: url, settings)
+            case .path(let path, let server):
+                shown = server.shown(path)
+                response = try server.get(path, until: SystemClock.monotonicNanoseconds() + 10_000_000_000)
             }
-            await client.shutDown()
             guard response.status.isSuccessful else {
                 let reason = ResponseReason.of(response) ?? ResponseReason.firstLine(of: response)
                 throw CommandFailure(
                     .unavailable, "refused",
-                    "\(url.shown) answers \(response.status)" + (reason.map { ": " + $0 } ?? ""))
+                    "\(shown) answers \(response.status)" + (reason.map { ": " + $0 } ?? ""))
             }
-            report.note("\(url.shown) answers \(response.status)")
+            report.note("\(shown) answers \(response.status)")
             return .done
         } catch {
             return report.ended(error)
+        }
+    }
+
+    private static func answer(
+        of url: TransferURL, _ settings: ClientSettings
+    ) async throws(CommandFailure) -> TransferResponse {
+        var settings = settings
+        settings.stallTimeout = 10
+        let client = try settings.client()
+        do throws(TransferError) {
+            let response = try await client.fetch(TransferRequest(url.identity))
+            await client.shutDown()
+            return response
+        } catch {
+            await client.shutDown()
+            throw CommandFailure(error)
         }
     }
 }

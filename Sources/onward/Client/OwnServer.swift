@@ -1,0 +1,94 @@
+import CommandLineInterface
+import HTTPSemantics
+import ResumableTransfer
+import SystemCalls
+import TLS
+import TransferServer
+
+/// The server of this machine, where the variables that `onward serve` reads say that it is.
+///
+/// It is asked over a socket of our own: a proxy in the environment would look for it elsewhere, libcurl is given no Unix
+/// socket, and its certificate is for the name by which others know it. Nothing that is said to it is a secret.
+struct OwnServer: Sendable {
+    private let address: SocketAddress
+    private let isSecure: Bool
+
+    init(_ environment: [String: String]) throws(OptionError) {
+        var settings = ServeSettings()
+        let options = ServeSettings.options.filter { ["listen", "tls-cert", "tls-key"].contains($0.name) }
+        try OptionParser(options: options).parse([], environment: environment, into: &settings)
+        address = settings.listeners.first ?? settings.server.listeners[0]
+        if case .tcp = address { isSecure = settings.certificateFiles != nil } else { isSecure = false }
+    }
+
+    /// For people: what is asked for.
+    func shown(_ path: String) -> String {
+        switch address {
+        case .tcp: "\(isSecure ? "https" : "http")://\(address)\(path)"
+        case .unix: "\(path) on \(address)"
+        }
+    }
+
+    /// Asks for `path`, without more patience than until the deadline (monotonic nanoseconds).
+    func get(_ path: String, until deadline: Int64) throws(CommandFailure) -> TransferResponse {
+        let text = "GET \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        let answer: [UInt8]
+        do {
+            let socket = try ConnectedSocket(address, until: deadline)
+            if isSecure {
+                let secured = try TLSClientConnection(
+                    over: socket, to: "localhost", trusting: .anybody, until: deadline)
+                answer = try Self.exchange(
+                    text, { rest throws(Errno) in try secured.send(rest, until: deadline) },
+                    { buffer throws(Errno) in try secured.receive(into: buffer, until: deadline) })
+            } else {
+                answer = try Self.exchange(
+                    text, { rest throws(Errno) in try socket.send(rest, until: deadline) },
+                    { buffer throws(Errno) in try socket.receive(into: buffer, until: deadline) })
+            }
+        } catch {
+            throw CommandFailure(.tryAgain, "no-answer", "\(shown(path)) does not answer: \(error)")
+        }
+        guard let response = Self.response(answer) else {
+            throw CommandFailure(.tryAgain, "no-answer", "\(shown(path)) does not answer in HTTP")
+        }
+        return response
+    }
+
+    /// Sends a request and takes what comes until the end, or as much as an answer of ours ever has.
+    private static func exchange(
+        _ text: String, _ send: (ArraySlice<UInt8>) throws(Errno) -> Int,
+        _ receive: (UnsafeMutableRawBufferPointer) throws(Errno) -> Int
+    ) throws(Errno) -> [UInt8] {
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty { rest = rest.dropFirst(try send(rest)) }
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 1)
+        defer { buffer.deallocate() }
+        var answer: [UInt8] = []
+        while answer.count < 64 << 10 {
+            let count = try receive(buffer)
+            if count == 0 { break }
+            answer += buffer[..<count]
+        }
+        return answer
+    }
+
+    private static func response(_ answer: [UInt8]) -> TransferResponse? {
+        let end = answer.firstRange(of: Array("\r\n\r\n".utf8)) ?? answer.endIndex..<answer.endIndex
+        let lines = String(decoding: answer[..<end.lowerBound], as: UTF8.self).split(separator: "\r\n")
+        let first = lines.first?.split(separator: " ") ?? []
+        guard first.count >= 2, first[0].hasPrefix("HTTP/1."), let code = Int(first[1]), (100...599).contains(code)
+        else { return nil }
+        var fields = Fields()
+        for line in lines.dropFirst() {
+            let parts = line.split(separator: ":", maxSplits: 1)
+            let value = parts.last?.drop { $0 == " " } ?? ""
+            guard parts.count == 2, Fields.isValidName(String(parts[0])), Fields.isValidValue(String(value)) else {
+                return nil
+            }
+            fields.append(String(parts[0]), String(value))
+        }
+        return TransferResponse(
+            status: Status(rawValue: code), fields: fields, content: Array(answer[end.upperBound...]))
+    }
+}
