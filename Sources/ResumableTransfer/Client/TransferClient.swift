@@ -46,15 +46,19 @@ public final class TransferClient: Sendable {
     /// from the disk. One that is gone already is no error.
     /// - Parameter request: in place of the request that the data names; its fields and the user in its URI authorise
     ///   the deletion of an upload.
+    /// - Returns: whether it is known to be deleted; `false`: the server does not know the upload any more, or not for
+    ///   whom the request is authorised as.
     /// - Throws: where it could not be done; the data can be used then as before.
-    public func discard(_ data: ResumeData, request: TransferRequest? = nil) async throws(TransferError) {
+    @discardableResult
+    public func discard(_ data: ResumeData, request: TransferRequest? = nil) async throws(TransferError) -> Bool {
         try core.storage.redeem(data)
         do throws(TransferError) {
             switch data.record.content {
             case .upload:
-                try await Upload(core: core, plan: UploadPlan(discarding: data, request: request)).discard()
+                return try await Upload(core: core, plan: UploadPlan(discarding: data, request: request)).discard()
             case .download(let record):
                 try core.storage.discard(record)
+                return true
             }
         } catch {
             core.storage.restore(data)

@@ -61,10 +61,13 @@ public final class Upload: Transfer {
     }
 
     /// Deletes the upload resource and nothing else; one that is gone already is no error.
-    func discard() async throws(TransferError) {
+    /// - Returns: whether the server said that it deleted it.
+    func discard() async throws(TransferError) -> Bool {
         control.requestStop(.cancel(deleting: true))
         start()
-        guard case .failure(let error) = await control.awaitEnd() else { return }
-        if error.code != .cancelled && error.code != .gone { throw error }
+        guard case .failure(let error) = await control.awaitEnd() else { return true }
+        if error.code == .gone { return false }
+        if error.code != .cancelled { throw error }
+        return error.status?.isSuccessful == true
     }
 }

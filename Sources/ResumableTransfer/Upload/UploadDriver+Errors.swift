@@ -67,7 +67,8 @@ extension UploadDriver {
     private var cancellationError: TransferError {
         // Where nothing but the deletion is asked for, one that the server did not confirm is no success.
         guard !plan.isResumable, machine.resumption != nil else {
-            return TransferError(.cancelled, "The upload was cancelled.")
+            return TransferError(
+                .cancelled, "The upload was cancelled.", response: plan.isResumable ? nil : response)
         }
         guard lastFailure == nil, let status = response?.status else {
             return lastFailure ?? TransferError(.connectionLost, "The connection was lost.")

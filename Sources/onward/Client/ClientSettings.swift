@@ -50,4 +50,11 @@ struct ClientSettings: Sendable {
         result.appendSize = appendSize ?? saved.appendSize
         return result
     }
+
+    /// Whether requests are authorised by something else than what a state remembers: a server that then does not know
+    /// the upload may know it all the same.
+    func hasOtherCredentials(than saved: SavedTransfer.Options) -> Bool {
+        if let tokenFile { return tokenFile != saved.tokenFile }
+        return saved.tokenFile != nil && fields.contains("Authorization")
+    }
 }

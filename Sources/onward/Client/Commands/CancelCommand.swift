@@ -33,29 +33,44 @@ enum CancelCommand {
                 throw CommandFailure(.noSource, "no-such-state", "there is no state '\(name)' any more")
             }
             isKept = true
+            let isOthers = settings.hasOtherCredentials(than: saved.options)
             let settings = settings.completed(by: saved.options)
-            try await discard(resumeData, settings.request(resumeData), try settings.client())
+            let isDeleted = try await discard(resumeData, settings.request(resumeData), try settings.client())
+            guard isDeleted || !isOthers else {
+                // To those whose it is not, a server says that there is no such upload.
+                throw CommandFailure(
+                    .notAllowed, "unauthorized",
+                    "The server does not know the upload for these credentials; it was begun with other ones:"
+                        + " \(saved.options.credentials). To forget it here alone, remove \(state.path).")
+            }
             state.remove()
             FinishedFiles.cancel(saved.identity)
             let what =
-                saved.identity.kind == .put ? "the upload is deleted on the server" : "the partial file is deleted"
+                saved.identity.kind == .get
+                ? "the partial file is deleted"
+                : isDeleted
+                    ? "the upload is deleted on the server"
+                    : "the server does not know it any more, or not for these credentials"
             report.note("Forgot \(StateFile.subject(of: saved.identity)); \(what).")
             return .done
         } catch {
-            let hint = error.status == .notAllowed ? " Give credentials with --token-file or --header." : ""
+            let hint =
+                error.status == .notAllowed
+                ? " Give the credentials that the upload was begun with, by --token-file or --header." : ""
             return report.ended(error, advice: isKept ? "Nothing was forgotten." + hint : nil)
         }
     }
 
     private static func discard(
         _ data: ResumeData, _ request: TransferRequest, _ client: TransferClient
-    ) async throws(CommandFailure) {
+    ) async throws(CommandFailure) -> Bool {
+        let result: Result<Bool, TransferError>
         do throws(TransferError) {
-            try await client.discard(data, request: request)
+            result = .success(try await client.discard(data, request: request))
         } catch {
-            await client.shutDown()
-            throw CommandFailure(error)
+            result = .failure(error)
         }
         await client.shutDown()
+        do throws(TransferError) { return try result.get() } catch { throw CommandFailure(error) }
     }
 }

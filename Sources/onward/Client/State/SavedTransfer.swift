@@ -8,6 +8,11 @@ struct SavedTransfer: Sendable, Hashable, Codable {
         var tokenFile: String?
         var caFile: String?
         var appendSize: Int64?
+
+        /// Which credentials the transfer was begun with, for people.
+        var credentials: String {
+            tokenFile.map { "--token-file \(Narration.shellWord($0))" } ?? "those of --header, or none"
+        }
     }
 
     static let currentVersion = 1

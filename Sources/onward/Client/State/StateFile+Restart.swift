@@ -20,10 +20,15 @@ extension StateFile {
             brief.retries = 0
             brief.stallTimeout = 5
             let client = try brief.client()
+            let what = earlier.saved.identity.kind == .put ? "upload" : "partial file"
             do throws(TransferError) {
-                try await client.discard(earlier.resumeData, request: request)
+                let isDeleted = try await client.discard(earlier.resumeData, request: request)
+                if !isDeleted && settings.hasOtherCredentials(than: earlier.saved.options) {
+                    report.warn(
+                        "the upload of an earlier run could not be deleted: the server does not know it for these"
+                            + " credentials, and it was begun with other ones: \(earlier.saved.options.credentials)")
+                }
             } catch {
-                let what = earlier.saved.identity.kind == .put ? "upload" : "partial file"
                 report.warn("the \(what) of an earlier run could not be deleted: \(CommandFailure(error).message)")
             }
             await client.shutDown()

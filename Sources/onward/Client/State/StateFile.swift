@@ -116,6 +116,9 @@ final class StateFile: Sendable {
 
     func remove() { directory.remove(fileName) }
 
+    /// For people.
+    var path: String { DisplayText.printable(directory.path(of: fileName)) }
+
     /// Whether somebody works with the state of this name now.
     static func holder(of name: String, in states: PrivateDirectory) -> (isHeld: Bool, process: Int32?) {
         CommandLock.holder(of: name + lockSuffix, in: states)
