@@ -10,6 +10,8 @@ struct ServedFiles {
     private let authorizer: TokenAuthorizer?
     private let credentials: ServerCredentials?
     private let warnings: [String]
+    /// How many tokens the file named at the start.
+    private let tokens: Int?
 
     init(_ settings: ServeSettings) throws(OptionError) {
         self.settings = settings
@@ -17,8 +19,10 @@ struct ServedFiles {
         if let path = settings.tokenFile {
             let list = try Self.tokens(in: path, &warnings)
             authorizer = TokenAuthorizer(list, allowsPublicReading: settings.allowsPublicReading)
+            tokens = list.count
         } else {
             authorizer = nil
+            tokens = nil
         }
         if let (certificate, key) = settings.certificateFiles {
             credentials = try Self.credentials(certificate, key, &warnings)
@@ -35,8 +39,9 @@ struct ServedFiles {
         return configuration
     }
 
-    /// Logs what is doubtful about the files.
+    /// Logs how many tokens there are, and what is doubtful about the files.
     func tell(_ server: Server) {
+        if let path = settings.tokenFile, let tokens { server.note(.info, "\(path) was read: \(tokens) tokens") }
         for warning in warnings { server.note(.warning, warning) }
     }
 

@@ -1,0 +1,30 @@
+import FoundationEssentials
+import Testing
+
+/// What the server says at its start that an operator would otherwise learn from users.
+@Suite("Notes at the start", .timeLimit(.minutes(15)), .blocking)
+struct StartNotesTests {
+    /// What a server with these tokens has logged once it has said all of `words`.
+    private func log(_ tokens: String, until words: String...) throws -> String {
+        let fixture = try TokenFixture(tokens)
+        return try fixture.server.process.awaitErrorOutput { text in
+            words.allSatisfy { text.contains($0) } ? text : nil
+        }
+    }
+
+    @Test("How many tokens there are, and that nobody can be let in where there are none")
+    func noToken() throws {
+        for tokens in ["", "# none yet\n"] {
+            _ = try log(tokens, until: "/tokens was read: 0 tokens\n", "warning: ", "nobody can be let in\n")
+        }
+    }
+
+    @Test("Tokens that can be guessed are told by their names and never shown")
+    func shortToken() throws {
+        let text = try log(
+            "anna token-of-anna-0001\ncarl exactly16-bytes-\nben s3cr3t\n", until: "/tokens was read: 3 tokens\n",
+            "a token of ben ")
+        #expect(!text.contains("a token of anna") && !text.contains("a token of carl"))
+        for token in ["token-of-anna", "s3cr3t", "exactly16"] { #expect(!text.contains(token)) }
+    }
+}
