@@ -13,6 +13,8 @@ enum Onward {
         case nil:
             Console.error(HelpText(overview: manual).text)
             status = .usage
+        case "help" where arguments.count > 1:
+            status = help(Array(arguments.dropFirst()))
         case "help", "--help", "-h":
             Console.output(HelpText(overview: manual).text)
             status = .done
@@ -31,11 +33,28 @@ enum Onward {
             if let command = commands.first(where: { $0.page.name == other }) {
                 status = command.run(Array(arguments.dropFirst()))
             } else {
-                Console.error("onward: there is no command '\(DisplayText.printable(other))'\nSee 'onward --help'.")
-                status = .usage
+                status = unknown(other)
             }
         }
         exit(status.rawValue)
+    }
+
+    /// `onward help COMMAND`.
+    private static func help(_ operands: [String]) -> ExitStatus {
+        guard operands.count == 1 else {
+            Console.error(
+                "onward help: unexpected '\(DisplayText.printable(operands[1]))'; one COMMAND is explained\nSee 'onward --help'."
+            )
+            return .usage
+        }
+        guard let command = commands.first(where: { $0.page.name == operands[0] }) else { return unknown(operands[0]) }
+        Console.output(HelpText(command.page, of: "onward").text)
+        return .done
+    }
+
+    private static func unknown(_ command: String) -> ExitStatus {
+        Console.error("onward: there is no command '\(DisplayText.printable(command))'\nSee 'onward --help'.")
+        return .usage
     }
 
     /// In the order in which help and manual show them.

@@ -42,6 +42,17 @@ struct UsageTests {
         #expect(unknown.output.contains("'sevre'"))
     }
 
+    @Test("help COMMAND is that command's help; 64 where there is no such command")
+    func helpOfCommand() throws {
+        for command in ["put", "get", "resume", "status", "cancel", "serve", "health", "check"] {
+            let run = try ServeRun(["help", command])
+            #expect(run.ending == .exited(0))
+            #expect(run.output == (try ServeRun([command, "--help"]).output))
+        }
+        try ServeRun(["help", "nope"]).expect(64, "'nope'", "--help")
+        try ServeRun(["help", "put", "get"]).expect(64, "'get'")
+    }
+
     @Test("A variable that names no option is told, and changes nothing")
     func misspelt() throws {
         try withServer(environment: ["ONWARD_ALOW_ANONYMOUS": "1"]) { server in
