@@ -52,8 +52,13 @@ public struct Errno: Error, RawRepresentable, Hashable, Sendable {
 extension Errno: CustomStringConvertible {
     /// The symbolic name and the system's text: "ENOSPC (No space left on device)".
     public var description: String {
+        strerrordesc_np(rawValue) == nil ? name : "\(name) (\(text))"
+    }
+
+    /// The system's text alone: "No space left on device".
+    public var text: String {
         guard let text = strerrordesc_np(rawValue) else { return name }
-        return "\(name) (\(String(cString: text)))"
+        return String(cString: text)
     }
 }
 

@@ -35,6 +35,9 @@ struct RequestURI: Sendable, Hashable {
         port = components.port ?? (scheme == "https" ? 443 : 80)
     }
 
+    /// Host and port, for people.
+    var authority: String { (host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host) + ":\(port)" }
+
     /// The resource that `reference` in a response to a request of this URI names; `nil` where it names none that can
     /// be asked over HTTP.
     func resolving(_ reference: String) -> RequestURI? {

@@ -14,7 +14,7 @@ extension TransferClient {
                 content: nil, gate: nil, stallTimeout: configuration.stallTimeout, rateLimit: nil,
                 settings: TransportSettings(configuration), receive: { _ in .collect(limit: 64 << 10) }))
         let result = await exchange.result()
-        if let failure = result.failure { throw TransferError(failure) }
+        if let failure = result.failure { throw TransferError(failure, asking: uri) }
         guard let head = result.head else { throw TransferError(.connectionLost, "There was no response.") }
         return TransferResponse(status: head.status, fields: head.fields, content: result.content)
     }

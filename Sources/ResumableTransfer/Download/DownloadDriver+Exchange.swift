@@ -124,7 +124,7 @@ extension DownloadDriver {
     ) {
         guard let head = result.head else {
             let failure = result.failure ?? .connectionLost(code: 0, message: "no response")
-            lastFailure = TransferError(failure)
+            lastFailure = TransferError(failure, asking: base)
             return machine.interrupted(DownloadInterruption(failure))
         }
         let parsed = DownloadDriver.responseHead(head, base)
@@ -136,7 +136,7 @@ extension DownloadDriver {
             if partial.isOverrun {
                 ending = .overrun
             } else if let failure = result.failure {
-                lastFailure = TransferError(failure)
+                lastFailure = TransferError(failure, asking: base)
                 ending = .cut(DownloadInterruption(failure))
             } else {
                 lastFailure = nil

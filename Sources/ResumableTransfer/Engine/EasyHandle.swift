@@ -1,5 +1,6 @@
 import CCurl
 import Glibc
+import SystemCalls
 
 /// An easy handle of libcurl: one request. Used on the engine's thread alone.
 final class EasyHandle {
@@ -143,6 +144,12 @@ final class EasyHandle {
 
     /// The status of a proxy's answer to CONNECT; 0 where there is none.
     var connectStatus: Int { onward_easy_long(pointer, CURLINFO_HTTP_CONNECTCODE) }
+
+    /// Why the last connection could not be made, where the system refused it.
+    var systemError: Errno? {
+        let number = Int32(clamping: onward_easy_long(pointer, CURLINFO_OS_ERRNO))
+        return number == 0 || number == EINPROGRESS ? nil : Errno(rawValue: number)
+    }
 
     /// libcurl's words for what went wrong.
     func text(of code: CURLcode) -> String {

@@ -1,4 +1,5 @@
 import CCurl
+import SystemCalls
 
 extension TransportFailure {
     /// What libcurl's code means.
@@ -13,12 +14,13 @@ extension TransportFailure {
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT: self = .unsupportedURI
         case CURLE_COULDNT_RESOLVE_HOST: self = .resolve
         case CURLE_COULDNT_RESOLVE_PROXY, CURLE_PROXY: self = .proxy
-        case CURLE_COULDNT_CONNECT: self = .connect
-        case CURLE_OPERATION_TIMEDOUT where !isConnected: self = isStallLimit ? .connectStalled : .connect
+        case CURLE_COULDNT_CONNECT: self = .unreachable(message, easy.systemError)
+        case CURLE_OPERATION_TIMEDOUT where !isConnected:
+            self = isStallLimit ? .connectStalled : .unreachable(message, nil)
         // The connection was cut in the midst of the handshake: nothing is wrong with the certificate.
         case CURLE_SSL_CONNECT_ERROR
         where onward_easy_long(easy.pointer, CURLINFO_OS_ERRNO) != 0 || Self.tellsOfEnd(message):
-            self = .connect
+            self = .unreachable(message, easy.systemError)
         case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CERTPROBLEM,
             CURLE_SSL_CIPHER, CURLE_SSL_CRL_BADFILE, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS,
             CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED,
@@ -29,6 +31,17 @@ extension TransportFailure {
             self = .protocolViolation(message)
         default: self = .connectionLost(code: Int32(code.rawValue), message: message)
         }
+    }
+
+    /// libcurl names whom it asked, a proxy perhaps: "Failed to connect to 127.0.0.1 port 1 after 0 ms: Couldn't connect to
+    /// server". Why, the system knows better.
+    private static func unreachable(_ message: String, _ error: Errno?) -> TransportFailure {
+        let words = message.split(separator: " ")
+        var peer: String?
+        if message.hasPrefix("Failed to connect to "), words.count > 6, words[5] == "port", UInt16(words[6]) != nil {
+            peer = (words[4].contains(":") ? "[\(words[4])]" : String(words[4])) + ":" + words[6]
+        }
+        return .connect(to: peer, reason: error?.text ?? message)
     }
 
     /// Whether OpenSSL says that the peer ended the connection, and not why: it has no code for that, and the system

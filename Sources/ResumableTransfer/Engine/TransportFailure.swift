@@ -4,8 +4,8 @@ import SystemCalls
 enum TransportFailure: Error, Sendable, Hashable {
     /// The host's address could not be found.
     case resolve
-    /// No connection in time.
-    case connect
+    /// No connection: who did not answer, as host and port, where libcurl names somebody, and why.
+    case connect(to: String?, reason: String)
     /// No connection, or no end of its TLS handshake, within ``TransportRequest/stallTimeout``.
     case connectStalled
     /// The proxy was not found, or it refused.

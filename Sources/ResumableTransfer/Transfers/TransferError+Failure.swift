@@ -2,15 +2,18 @@ import ResumableUpload
 
 extension TransferError {
     /// What the engine could not do.
-    init(_ failure: TransportFailure) {
+    /// - Parameter uri: what it was to ask.
+    init(_ failure: TransportFailure, asking uri: RequestURI) {
         switch failure {
-        case .resolve: self.init(.hostNotFound, "The host's address could not be found.")
-        case .connect: self.init(.cannotConnect, "The server could not be reached.")
+        case .resolve: self.init(.hostNotFound, "The address of the host \(uri.host) could not be found.")
+        case .connect(let peer, let reason):
+            self.init(.cannotConnect, "\(peer ?? uri.authority) could not be reached: \(reason).")
         case .proxy: self.init(.proxyFailed, "The proxy could not be used.")
         case .tls(let text):
             self.init(.insecureConnection, "A secure connection could not be made.", underlying: text)
         case .connectionLost(_, let text): self.init(.connectionLost, "The connection was lost.", underlying: text)
-        case .connectStalled: self.init(.timedOut, "No connection was made within the stall timeout.")
+        case .connectStalled:
+            self.init(.timedOut, "No connection to \(uri.authority) was made within the stall timeout.")
         case .stalled: self.init(.timedOut, "Nothing moved for the stall timeout.")
         case .cancelled: self.init(.cancelled, "The request was cancelled.")
         case .sourceFailed(let offset, let error):

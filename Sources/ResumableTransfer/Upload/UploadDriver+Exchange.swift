@@ -93,7 +93,7 @@ extension UploadDriver {
                 now: SystemClock.realtimeSeconds())
         }
         let failure = result.failure ?? .connectionLost(code: 0, message: "no response")
-        lastFailure = isAborted ? nil : TransferError(failure)
+        lastFailure = isAborted ? nil : TransferError(failure, asking: base)
         if case .sourceFailed(let offset, _) = failure { return machine.sourceFailed(at: offset) }
         machine.interrupted(UploadInterruption(failure), sent: result.sent, sourceEnded: result.sourceEnded)
     }

@@ -44,7 +44,9 @@ struct EngineEndingTests {
     func unreachable() async throws {
         let port = try ScriptedServer { _, _ in }.port
         Deadline.pause(.milliseconds(100))
-        #expect(await fixture.run(fixture.request("GET", "http://127.0.0.1:\(port)/")).failure == .connect)
+        #expect(
+            await fixture.run(fixture.request("GET", "http://127.0.0.1:\(port)/")).failure
+                == .connect(to: "127.0.0.1:\(port)", reason: "Connection refused"))
         #expect(await fixture.run(fixture.request("GET", "http://nowhere.invalid/")).failure == .resolve)
         #expect(await fixture.run(fixture.request("GET", "ftp://127.0.0.1/")).failure == .unsupportedURI)
         #expect(await fixture.run(fixture.request("GET", "no URI")).failure == .unsupportedURI)
