@@ -72,6 +72,7 @@ enum ServeCommand {
         manager.isReady(server.addresses)
         if !manager.isPresent { explain(server, settings) }
         files.tell(server)
+        if let shortage = store.spaceShortage { server.note(.warning, "not ready, new uploads get 507: \(shortage)") }
         if let warning = manager.warning { server.note(.warning, warning) }
         let watchdog = watchdog(of: server, store, for: manager)
         while reloadSignals.contains(ProcessControl.awaitSignal(of: ProcessControl.endSignals + reloadSignals)) {

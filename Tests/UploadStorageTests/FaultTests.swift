@@ -130,7 +130,7 @@ import Testing
         let lease = try fixture.store.create(.testing())
         let id = try #require(lease.id)
         fixture.area.setCapacity(10)
-        #expect(throws: StoreError.insufficientSpace) { try lease.append([UInt8](repeating: 1, count: 25)) }
+        #expect(throws: StoreError.insufficientSpace(nil)) { try lease.append([UInt8](repeating: 1, count: 25)) }
         #expect(lease.received == 10)
         #expect(try lease.acknowledge() == 10)
         fixture.area.setCapacity(1000)
@@ -142,10 +142,16 @@ import Testing
     @Test("nothing is begun below the free space that must stay", arguments: StoreKind.allCases)
     func minimumOfFreeSpace(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind) { $0.minFree = .max / 2 }
-        #expect(throws: StoreError.insufficientSpace) { try fixture.store.create(.testing()) }
-        #expect(throws: StoreError.insufficientSpace) {
-            try fixture.store.createTransient(principal: "alice", length: nil)
+        func expectRefusal(_ begin: () throws -> UploadLease) {
+            let error = #expect(throws: StoreError.self) { try begin() }
+            guard case .insufficientSpace(let shortage?)? = error else {
+                Issue.record("\(error as Any)")
+                return
+            }
+            #expect(shortage.kept == .max / 2 && shortage.free < shortage.kept)
         }
+        expectRefusal { try fixture.store.create(.testing()) }
+        expectRefusal { try fixture.store.createTransient(principal: "alice", length: nil) }
         #expect(fixture.store.usage(of: "alice") == Usage())
         #expect(try fixture.blobCount() == 0)
     }

@@ -63,8 +63,8 @@ struct ObservationTests {
         #expect(throws: StoreError.superseded) {
             try fixture.store.observing(.offset) { () throws(StoreError) in throw .superseded }
         }
-        #expect(throws: StoreError.insufficientSpace) {
-            try fixture.store.observing(.offset) { () throws(StoreError) in throw .insufficientSpace }
+        #expect(throws: StoreError.insufficientSpace(nil)) {
+            try fixture.store.observing(.offset) { () throws(StoreError) in throw .insufficientSpace(nil) }
         }
         #expect(recorder.count(.offset) == 1)
         #expect(recorder.count(.offset, isDone: false) == 1)

@@ -12,6 +12,6 @@ extension UploadStore {
             path: root + "/" + DataDirectory.catalogueName, durability: configuration.durability)
         try directory.secure()
         let area = try translating("start a thread") { () throws(Errno) in try FileBlobArea(directory) }
-        return try UploadStore(catalogue: catalogue, area: area, configuration: configuration)
+        return try UploadStore(catalogue: catalogue, area: area, location: root, configuration: configuration)
     }
 }

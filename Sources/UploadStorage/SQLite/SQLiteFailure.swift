@@ -11,7 +11,7 @@ struct SQLiteFailure: Error, Sendable {
 
     func storeError(during operation: String) -> StoreError {
         switch primaryCode {
-        case SQLITE_FULL: .insufficientSpace
+        case SQLITE_FULL: .insufficientSpace(nil)
         case SQLITE_CORRUPT: .damaged(message)
         case SQLITE_NOTADB: .foreignData("the catalogue's file is no database")
         default:

@@ -66,9 +66,7 @@ extension OpenUpload {
         guard end > state.spaceCheckedUpTo else { return }
         let space = try translating("ask for free space") { () throws(Errno) in try store.area.space() }
         let floor = min(store.configuration.effectiveMinFree(total: space.total) / 2, Self.catalogueRoom)
-        guard space.free >= floor else {
-            throw .insufficientSpace
-        }
+        if let shortage = store.shortage(free: space.free, kept: floor) { throw .insufficientSpace(shortage) }
         // The nearer the floor, the sooner again.
         state.spaceCheckedUpTo = end + min(Self.spaceStep, (space.free - floor) / 4)
     }

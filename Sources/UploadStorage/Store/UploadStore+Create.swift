@@ -32,8 +32,10 @@ extension UploadStore {
 
     private func requireSpace(for bytes: Int64) throws(StoreError) {
         let space = try translating("ask for free space") { () throws(Errno) in try area.space() }
-        let needed = configuration.effectiveMinFree(total: space.total).addingReportingOverflow(bytes)
-        if needed.overflow || space.free < needed.partialValue { throw .insufficientSpace }
+        let kept = configuration.effectiveMinFree(total: space.total)
+        if let shortage = shortage(free: space.free, kept: kept, announced: bytes) {
+            throw .insufficientSpace(shortage)
+        }
     }
 
     private func place(_ new: NewUpload, isTransient: Bool, reserved: Int64) throws(StoreError) -> UploadLease {

@@ -37,9 +37,7 @@ extension UploadStore {
         var reasons: [String] = []
         do throws(Errno) { try area.probe() } catch { reasons.append("bytes-cannot-be-written") }
         do throws(StoreError) { try catalogue.commit(.probe) } catch { reasons.append("catalogue-cannot-be-written") }
-        if let space = try? area.space(), space.free < configuration.effectiveMinFree(total: space.total) {
-            reasons.append(StoreError.insufficientSpace.code)
-        }
+        if let spaceShortage { reasons.append(StoreError.insufficientSpace(spaceShortage).code) }
         return Health(ready: reasons.isEmpty, reasons: reasons)
     }
 }

@@ -8,6 +8,8 @@ import SystemCalls
 public final class UploadStore: Sendable {
     let catalogue: any UploadCatalogue
     let area: any BlobArea
+    /// The data directory, for people.
+    let location: String
     let configuration: StoreConfiguration
     let registry = UploadRegistry()
     let pathLocks = PathLocks()
@@ -26,10 +28,12 @@ public final class UploadStore: Sendable {
     /// out, targets that were at work get the interrupted response, bytes without an upload are removed, uploads without
     /// their bytes become invalid.
     package init(
-        catalogue: any UploadCatalogue, area: any BlobArea, configuration: StoreConfiguration
+        catalogue: any UploadCatalogue, area: any BlobArea, location: String = "the store",
+        configuration: StoreConfiguration
     ) throws(StoreError) {
         self.catalogue = catalogue
         self.area = area
+        self.location = location
         self.configuration = configuration
         let rows = try catalogue.unfinishedRows()
         ledger = UsageLedger(

@@ -18,8 +18,8 @@ public enum StoreError: Error, Sendable, Hashable {
     case processing
     case tooManyUploads(limit: Int)
     case quotaExceeded(limit: Int64)
-    /// The file system is full, or would be.
-    case insufficientSpace
+    /// The file system is full, or would be: then the shortage says by how much.
+    case insufficientSpace(SpaceShortage?)
     case io(Errno, during: String)
     /// Bytes that had been acknowledged are missing.
     case stateLost
@@ -76,7 +76,7 @@ extension StoreError: CustomStringConvertible {
     public var description: String {
         switch self {
         case .io(let error, let operation): "cannot \(operation): \(error)"
-        case .insufficientSpace: "the disk is full, or has less free space than is to be kept free"
+        case .insufficientSpace(let shortage): shortage.map { "too little space: \($0)" } ?? "the disk is full"
         case .gone(let reason), .invalidState(let reason), .foreignData(let reason), .damaged(let reason),
             .unusableRoot(let reason):
             "\(code): \(reason)"
@@ -100,7 +100,7 @@ extension StoreError: CustomStringConvertible {
 extension StoreError {
     /// The error of a system call, with those that mean "full" told apart.
     static func failure(_ error: Errno, during operation: String) -> StoreError {
-        error == .noSpace || error == .quotaExceeded ? .insufficientSpace : .io(error, during: operation)
+        error == .noSpace || error == .quotaExceeded ? .insufficientSpace(nil) : .io(error, during: operation)
     }
 }
 

@@ -27,4 +27,22 @@ struct StartNotesTests {
         #expect(!text.contains("a token of anna") && !text.contains("a token of carl"))
         for token in ["token-of-anna", "s3cr3t", "exactly16"] { #expect(!text.contains(token)) }
     }
+
+    @Test("Too little free space is told at the start and with each refusal, with directory and numbers")
+    func space() throws {
+        try withServer("--min-free", "900T") { server in
+            let words = [server.root, "900000000000000", "--min-free"]
+            func awaitLine(_ severity: String) throws {
+                _ = try server.process.awaitErrorOutput { text in
+                    text.split(separator: "\n", omittingEmptySubsequences: false).dropLast().contains { line in
+                        line.contains(severity) && words.allSatisfy { line.contains($0) }
+                    } ? true : nil
+                }
+            }
+            try awaitLine("warning: ")
+            let response = try server.exchange(Request("PUT", "/files/g.bin", [], .bytes([1])))
+            #expect(response.status == 507 && !response.text.contains(server.root))
+            try awaitLine("error: ")
+        }
+    }
 }

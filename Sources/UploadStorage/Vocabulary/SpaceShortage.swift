@@ -1,0 +1,32 @@
+/// Why there is not enough free space, in numbers for the operator.
+public struct SpaceShortage: Sendable, Hashable {
+    /// The data directory.
+    public var root: String
+    /// Bytes that are free, and that have to stay free.
+    public var free: Int64
+    public var kept: Int64
+    /// Bytes that were announced and would have to fit, too.
+    public var announced: Int64
+}
+
+extension SpaceShortage: CustomStringConvertible {
+    public var description: String {
+        let upload = announced > 0 ? ", with \(announced) announced" : ""
+        return "\(root) has \(free) bytes free\(upload), and \(kept) have to stay free (--min-free)"
+    }
+}
+
+extension UploadStore {
+    /// What there is too little of for something new to begin; `nil` where there is enough, or it cannot be told.
+    public var spaceShortage: SpaceShortage? {
+        guard let space = try? area.space() else { return nil }
+        return shortage(free: space.free, kept: configuration.effectiveMinFree(total: space.total))
+    }
+
+    /// What is missing below `announced` bytes and those that are kept.
+    func shortage(free: Int64, kept: Int64, announced: Int64 = 0) -> SpaceShortage? {
+        let needed = kept.addingReportingOverflow(announced)
+        guard needed.overflow || free < needed.partialValue else { return nil }
+        return SpaceShortage(root: location, free: free, kept: kept, announced: announced)
+    }
+}
