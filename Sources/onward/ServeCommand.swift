@@ -67,6 +67,12 @@ enum ServeCommand {
         let server = Server(
             configuration: serverConfiguration, store: store,
             handlers: [("files", FilesHandler(store: store))])
+        store.tellLosses { upload in
+            server.note(
+                .error,
+                "\(upload) lost bytes that had been acknowledged: something else wrote to \(settings.root)/uploads, or the disk"
+                    + " failed; 'onward check' looks at the rest")
+        }
         do { try server.start(on: sockets) } catch { return report(error) }
         opening?.end()
         manager.isReady(server.addresses)

@@ -46,6 +46,7 @@ extension OpenUpload {
         row.phase = .invalid(reason: reason)
         store.finished.add(row.phase)
         store.finished.addLost()
+        store.tellLoss(of: id)
         row.expiresAt = expiresAt
         store.discard(row.blob)
     }

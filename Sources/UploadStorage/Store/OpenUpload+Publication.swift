@@ -98,6 +98,7 @@ extension OpenUpload {
                 // Somebody outside put a file there in between: judge again.
                 continue
             case .lost:
+                store.tellLoss(of: id)
                 return try giveUp(publication, because: .stateLost)
             }
         }

@@ -22,6 +22,7 @@ public final class UploadStore: Sendable {
     /// The name of the published file that the sweep looked at last.
     let sweptFile = Monitor("")
     let observer = Monitor<(any StoreObserver)?>(nil)
+    let losses = Monitor(Losses())
     let healthProbe = Monitor<HealthProbe>(HealthProbe())
 
     /// Starts over a catalogue and a blob area, and brings both into agreement: publications that were decided are carried

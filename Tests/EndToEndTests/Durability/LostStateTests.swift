@@ -85,4 +85,25 @@ struct LostStateTests {
             #expect(try server.exchange(.get("/files/file.bin")).status == 404)
         }
     }
+
+    @Test("The log says which upload lost bytes, by its hash", arguments: [true, false])
+    func lossIsLogged(whileRunning: Bool) throws {
+        try withServer { server in
+            let location = try server.begin(.v8, "/files/file.bin", BytePool.repeated(0..<100_000), length: 200_000)
+            let head = Request.retrieval(.v8, location)
+            #expect(try server.exchange(head).offset == 100_000)
+            if !whileRunning { try server.crash() }
+            #expect(truncate(try bytes(server), 50_000) == 0)
+            if !whileRunning { try server.restart() }
+            expectGone(try server.exchange(head))
+            let line = try server.process.awaitErrorOutput { text in
+                text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+                    .first { $0.contains("error: ") && $0.contains("acknowledged") }.map(String.init)
+            }
+            // As in the access log.
+            let word = String(try #require(line.firstMatch(of: /upload:[0-9a-f]{8}/)).output)
+            _ = try server.process.awaitErrorOutput { $0.contains("/uploads/" + word) ? true : nil }
+            #expect(!server.log.contains(location.split(separator: "/").last ?? "?"))
+        }
+    }
 }
