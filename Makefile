@@ -32,7 +32,7 @@ build-static: build-packages ## the programs in release mode, with the Swift run
 	$(SWIFT) build -c release --static-swift-stdlib --scratch-path .build/static --product onward-conformance
 
 # With sudo there may be no toolchain any more: then what was built before is installed.
-install: ## programs, manual, completions and units below PREFIX (/usr/local), behind DESTDIR
+install: ## programs, manual, completions, units and documents below PREFIX (/usr/local), behind DESTDIR
 	@if command -v $(SWIFT) >/dev/null; then $(MAKE) build-static; fi
 	PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install .build/static/release $(PROGRAMS)
 
