@@ -37,7 +37,7 @@ struct HostileServerTests {
         let report = try await onThread {
             let server = try ReferenceServer()
             var settings = ServerSettings(url: server.url)
-            settings.timeout = .milliseconds(500)
+            settings.timeout = .seconds(5)
             var done = 0
             return try ServerRun(settings, control: nil).run { _ in
                 done += 1

