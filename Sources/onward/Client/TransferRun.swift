@@ -15,6 +15,8 @@ struct TransferRun: Sendable {
     let signals: SignalWatch
     /// Whether the user said how often to try.
     let areTriesChosen: Bool
+    /// What an earlier run kept that had other credentials. Whom an upload does not belong to is told that there is none.
+    var othersState: (options: SavedTransfer.Options, resumeData: ResumeData)?
 
     /// Runs `transfer` to its end.
     /// - Parameter redeem: makes data that is good for several uses of that which an error carries.
@@ -71,6 +73,9 @@ struct TransferRun: Sendable {
                 save(data)
                 kept = position
                 keptAt = now
+            case .failed(let error) where error.code == .gone && othersState != nil:
+                if let othersState { state.save(othersState.resumeData, options: othersState.options, sent: nil) }
+                return error
             case .failed(let error):
                 keep(error.resumeData.flatMap(redeem) ?? transfer.checkpoint)
                 return error
@@ -96,6 +101,14 @@ struct TransferRun: Sendable {
     /// Tells how it ended, and what can be done about it.
     /// - Returns: the command's exit status.
     func tell(_ error: TransferError) -> ExitStatus {
+        if error.code == .gone, let othersState {
+            return report.ended(
+                CommandFailure(
+                    .notAllowed, "unauthorized",
+                    "The server does not know the upload for these credentials; it was begun with other ones:"
+                        + " \(othersState.options.credentials)."),
+                advice: "Nothing was forgotten; --restart begins anew.")
+        }
         var failure = CommandFailure(error)
         let isKept = error.resumeData != nil
         // A name that is wrong stays so.

@@ -39,9 +39,13 @@ struct UploadJob: Sendable {
             defer { withExtendedLifetime(state) {} }
             let source = try Self.source(identity.path)
             if settings.restarts { try await state.forget(settings, request, report) }
-            let run = TransferRun(
+            let earlier = try state.load()
+            var run = TransferRun(
                 state: state, options: settings.saved, report: report, signals: signals,
                 areTriesChosen: settings.retries != nil)
+            if let (saved, resumeData) = earlier, settings.hasOtherCredentials(than: saved.options) {
+                run.othersState = (saved.options, resumeData)
+            }
             let client = try settings.client(for: report, keptBy: run)
             let status = await upload(source, client, run)
             await client.shutDown()

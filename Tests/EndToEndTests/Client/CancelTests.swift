@@ -44,6 +44,24 @@ struct CancelTests {
         #expect(home.stateNames == [] && fixture.server.unfinished.isEmpty)
     }
 
+    @Test(
+        "resume and put with other credentials forget nothing either, and the right ones go on",
+        arguments: [false, true])
+    func resumed(byPut: Bool) throws {
+        let (fixture, home, state) = try interrupted()
+        let put = [home.path + "/big.bin", fixture.server.url("/files/a.bin")]
+        let refused = try home.run(
+            (byPut ? ["put"] : ["resume"]) + ["--token-file", home.path + "/bob"] + (byPut ? put : [state]))
+        try refused.expect(77)
+        #expect(refused.errors.contains("Nothing was forgotten") && refused.errors.contains(home.path + "/anna"))
+        #expect(home.stateNames == [state + ".state"])
+        let done = try home.run("resume", "--json", state)
+        try done.expect(0)
+        #expect(try done.objects().contains { $0.name == "resumed" && ($0.number("at") ?? 0) > 200_000 })
+        expectSame(fixture.server.published("a.bin") ?? [], Payload.bytes(4_000_000))
+        #expect(home.stateNames == [])
+    }
+
     @Test("A token file where the upload was begun without one may be anybody's: 77")
     func unknownCredentials() throws {
         let (fixture, home, state) = try interrupted()
