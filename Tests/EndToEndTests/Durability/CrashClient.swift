@@ -26,6 +26,8 @@ struct CrashClient {
         var isComplete = false
         /// Whether a cancellation was sent; its answer may have been lost.
         var isCancelled = false
+        /// Before its creation was sent.
+        var begunAt: ContinuousClock.Instant?
         /// Whether it replaces the file of the same name.
         var isReplacement = false
 
@@ -63,6 +65,9 @@ struct CrashClient {
             do {
                 try advance(&upload)
             } catch {
+                if let begunAt = upload.begunAt, ContinuousClock.now - begunAt >= world.patience {
+                    return world.countAbandoned()
+                }
                 // Only a crash may take a connection away.
                 guard world.hasCrashed(since: life) else { throw failure("\(error)", upload) }
                 if case WireFailure.server = error { throw error }
@@ -146,6 +151,7 @@ struct CrashClient {
             upload.told = 0
         }
         upload.sent = 1
+        upload.begunAt = .now
         let count = upload.content.count
         var request: Request
         let part: Int

@@ -21,11 +21,14 @@ final class CrashWorld: Sendable {
 
     let port: UInt16
     let files: String
+    /// After how long an upload may have expired.
+    let patience: Duration
     private let standing = Monitor(Standing())
 
-    init(port: UInt16, files: String) {
+    init(port: UInt16, files: String, patience: Duration = .seconds(86400)) {
         self.port = port
         self.files = files
+        self.patience = patience
     }
 
     // MARK: The server's life

@@ -14,13 +14,14 @@ struct SoakTests {
     private static let seconds = number("ONWARD_SOAK_SECONDS", 6)
     private static let clients = number("ONWARD_SOAK_CLIENTS", 12)
     /// Long enough for what was abandoned to expire meanwhile.
-    private static let isLong = seconds >= 180
+    fileprivate static let isLong = seconds >= 180
+    fileprivate static let life = 60
 
     @Test(
         "SEC-07 OFF-10: uploads, cuts, take-overs, cancellations, downloads and restarts leave whole files and nothing else"
     )
     func soak() throws {
-        let life = Self.isLong ? ["--max-age", "60s", "--keep-completed", "5s"] : []
+        let life = Self.isLong ? ["--max-age", "\(Self.life)s", "--keep-completed", "20s"] : []
         let server = try ServerProcess(["--max-connections", "2000"] + life)
         defer { server.process.kill(SIGKILL) }
         var random = SeededHistory.part(77)
@@ -89,7 +90,9 @@ struct SoakTests {
         private let threads: [ClientThread]
 
         init(_ server: ServerProcess, number: Int, clients: Int, _ random: inout SeededHistory) throws {
-            let world = CrashWorld(port: server.port, files: server.root + "/files")
+            let world = CrashWorld(
+                port: server.port, files: server.root + "/files",
+                patience: SoakTests.isLong ? .seconds(SoakTests.life - 2) : .seconds(86400))
             self.world = world
             threads = try (0..<clients).map { client in
                 let choices = SeededHistory(random.next())
