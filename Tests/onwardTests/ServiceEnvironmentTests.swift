@@ -42,6 +42,8 @@ struct ServiceEnvironmentTests {
 
     private struct Seen {
         var looks = 0
+        /// Looks that returned.
+        var returned = 0
         var signs = 0
         var alarms = 0
         var isStuck = false
@@ -57,7 +59,11 @@ struct ServiceEnvironmentTests {
             look: { _ -> Bool? in
                 seen.withLock { $0.looks += 1 }
                 seen.notifyAll()
-                seen.waitForever { $0.isStuck ? nil : () }
+                seen.waitForever { state -> Void? in
+                    if state.isStuck { return nil }
+                    state.returned += 1
+                    return ()
+                }
                 return true
             },
             sign: { _ in
@@ -66,11 +72,12 @@ struct ServiceEnvironmentTests {
             }, alarm: {})
         #expect(seen.wait(until: Self.soon()) { $0.signs >= 3 ? true : nil } == true)
         seen.withLock { $0.isStuck = true }
-        // The look that is now under way may have begun before.
-        let before = seen.withLock { $0 }
-        #expect(seen.wait(until: Self.soon()) { $0.looks > before.looks ? true : nil } == true)
+        // A look is under way that cannot return, and the sign of the one before has been given.
+        let isStuck = seen.wait(until: Self.soon()) {
+            $0.looks > $0.returned && $0.signs == $0.returned ? true : nil
+        }
+        #expect(isStuck == true)
         let signs = seen.withLock { $0.signs }
-        #expect(signs <= before.signs + 1)
         #expect(
             seen.wait(until: SystemClock.monotonicNanoseconds() + 200_000_000) { $0.signs > signs ? true : nil } == nil)
         seen.withLock { $0.isStuck = false }
