@@ -140,7 +140,8 @@ final class ReferenceUploading: ReferenceTransfer {
             try connection.send(announced)
             // The content waits for the 104, for a while.
             let asksMeanwhile = client.has(.asksMeanwhile) || client.has(.appendsMeanwhile)
-            let isNeeded = asksMeanwhile || client.has(.takesFirstLimit)
+            let isNeeded =
+                asksMeanwhile || client.has(.takesFirstLimit) || client.has(.readsLimitsPiecewise)
             let patience = isNeeded ? Self.patience : .milliseconds(50)
             if try connection.awaitHead(within: patience) { try takeInterims(connection) }
             try stopIfUnwanted()
