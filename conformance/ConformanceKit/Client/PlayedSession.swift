@@ -63,6 +63,8 @@ struct PlayedSession {
             // Time for what it has to remember.
             Deadline.pause(.seconds(1))
             play.doom()
+            // It must not go on by itself before it is dead.
+            while !play.isOver, play.isDoomed { Deadline.pause(.milliseconds(5)) }
             connection.reset()
             return false
         case .stall:
