@@ -5,22 +5,21 @@ import Foundation
 /// `onward-conformance matrix`.
 enum MatrixCommand {
     static func run(_ arguments: [String]) -> Int32 {
-        if arguments.contains("--help") || arguments.contains("-h") {
-            Output.write(HelpText(page, of: "onward-conformance").text + "\n")
-            return 0
+        OnwardConformance.perform(page, arguments, parse: reports, judge: compare)
+    }
+
+    private static func reports(_ arguments: [String]) throws(OptionError) -> [String] {
+        if arguments.isEmpty { throw OptionError("matrix needs a report in JSON") }
+        return arguments
+    }
+
+    private static func compare(_ arguments: [String]) throws -> Int32 {
+        let subjects = try arguments.map { argument in
+            let (name, path) = split(argument)
+            return try MatrixSubject(Data(contentsOf: URL(fileURLWithPath: path)), name: name)
         }
-        guard !arguments.isEmpty else { return OnwardConformance.misused("matrix needs a report in JSON") }
-        do {
-            let subjects = try arguments.map { argument in
-                let (name, path) = split(argument)
-                return try MatrixSubject(Data(contentsOf: URL(fileURLWithPath: path)), name: name)
-            }
-            Output.write(try MarkdownMatrix(subjects).text)
-            return 0
-        } catch {
-            Output.complain("\(error)")
-            return 2
-        }
+        Output.write(try MarkdownMatrix(subjects).text)
+        return 0
     }
 
     /// `NAME=FILE`; a file that is there may have any name.

@@ -48,6 +48,36 @@ enum OnwardConformance {
         }
     }
 
+    /// A command with `--help` and options: 2 for what cannot be understood or carried out.
+    static func perform<Options>(
+        _ page: ManualPage, _ arguments: [String], parse: ([String]) throws(OptionError) -> Options,
+        judge: (Options) throws -> Int32
+    ) -> Int32 {
+        if arguments.contains("--help") || arguments.contains("-h") {
+            Output.write(HelpText(page, of: manual.name).text + "\n")
+            return 0
+        }
+        let options: Options
+        do throws(OptionError) {
+            options = try parse(arguments)
+        } catch {
+            return misused(error.message)
+        }
+        do {
+            return try judge(options)
+        } catch {
+            Output.complain("\(error)")
+            return 2
+        }
+    }
+
+    /// What fits standard output.
+    static func terminal() -> TerminalReport {
+        TerminalReport(
+            colours: Terminal.isBehind(1) && ProcessInfo.processInfo.environment["NO_COLOR"] == nil,
+            width: Terminal.columns(of: 1) ?? 120)
+    }
+
     static func misused(_ reason: String) -> Int32 {
         Output.complain("\(reason)\n\n\(HelpText(overview: manual).text)")
         return 2

@@ -1,34 +1,14 @@
 import CommandLineInterface
 import ConformanceKit
-import Foundation
-import SystemCalls
 
 /// `onward-conformance server`.
 enum ServerCommand {
     static func run(_ arguments: [String]) -> Int32 {
-        if arguments.contains("--help") || arguments.contains("-h") {
-            Output.write(HelpText(page, of: "onward-conformance").text + "\n")
-            return 0
-        }
-        let options: ServerOptions
-        do throws(OptionError) {
-            options = try ServerOptions.parse(arguments)
-        } catch {
-            return OnwardConformance.misused(error.message)
-        }
-        do {
-            return try judge(options)
-        } catch {
-            Output.complain("\(error)")
-            return 2
-        }
+        OnwardConformance.perform(page, arguments, parse: ServerOptions.parse, judge: judge)
     }
 
     private static func judge(_ options: ServerOptions) throws -> Int32 {
-        let isTerminal = Terminal.isBehind(1)
-        var terminal = TerminalReport(
-            colours: isTerminal && ProcessInfo.processInfo.environment["NO_COLOR"] == nil,
-            width: Terminal.columns(of: 1) ?? 120)
+        var terminal = OnwardConformance.terminal()
         let report = try ServerRun(options.settings).run { Output.write(terminal.line(of: $0)) }
         guard Output.write(terminal.closing(report, strict: options.reporting.strict)) else { return 2 }
         if let path = options.reporting.json {
