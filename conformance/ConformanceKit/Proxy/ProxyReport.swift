@@ -21,13 +21,9 @@ package struct ProxyReport: Sendable {
     }
 
     /// The document, with sorted keys and a line end.
-    package func json() throws -> Data {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        return try encoder.encode(Document(self)) + Data([0x0A])
-    }
+    package func json() throws -> Data { try Document(self).data() }
 
-    private struct Document: Encodable {
+    private struct Document: JSONDocument {
         struct Finding: Encodable {
             let id: String
             let title: String

@@ -1,7 +1,7 @@
 import FoundationEssentials
 
 /// A run of the client mode as JSON; the schema is stable as that of ``JSONReport``.
-package struct ClientJSONReport: Encodable {
+package struct ClientJSONReport: JSONDocument {
     private let version = 1
     private let harness = "onward-conformance"
     private let mode = "client"
@@ -31,12 +31,5 @@ package struct ClientJSONReport: Encodable {
         summary = Dictionary(uniqueKeysWithValues: Outcome.words.map { ($0, report.count($0)) })
         cases = report.results.map(JSONReport.CasePart.init)
         traffic = report.traffic
-    }
-
-    /// The document, with sorted keys and a line end.
-    package func data() throws -> Data {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        return try encoder.encode(self) + Data([0x0A])
     }
 }

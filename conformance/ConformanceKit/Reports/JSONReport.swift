@@ -1,7 +1,7 @@
 import FoundationEssentials
 
 /// A run as JSON. The schema is stable: members are added, never changed, and `version` says which it is.
-package struct JSONReport: Encodable {
+package struct JSONReport: JSONDocument {
     private let version = 1
     private let harness = "onward-conformance"
     private let mode = "server"
@@ -23,13 +23,6 @@ package struct JSONReport: Encodable {
         failure = report.failure
         summary = Dictionary(uniqueKeysWithValues: Outcome.words.map { ($0, report.count($0)) })
         cases = report.results.map(CasePart.init)
-    }
-
-    /// The document, with sorted keys and a line end.
-    package func data() throws -> Data {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        return try encoder.encode(self) + Data([0x0A])
     }
 
     private struct SubjectPart: Encodable {
