@@ -47,7 +47,7 @@ struct UploadJob: Sendable {
                 run.othersState = (saved.options, resumeData)
             }
             let client = try settings.client(for: report, keptBy: run)
-            let status = await upload(source, client, run)
+            let status = await upload(source, client, run, earlier?.resumeData)
             await client.shutDown()
             return status
         } catch {
@@ -55,11 +55,13 @@ struct UploadJob: Sendable {
         }
     }
 
-    private func upload(_ source: FileSource, _ client: TransferClient, _ run: TransferRun) async -> ExitStatus {
+    /// - Parameter data: what an earlier run kept.
+    private func upload(
+        _ source: FileSource, _ client: TransferClient, _ run: TransferRun, _ data: ResumeData?
+    ) async -> ExitStatus {
         let report = run.report
         let upload: Upload
         do throws(CommandFailure) {
-            let data = try run.state.load()?.resumeData
             let isKept = data != nil || !settings.isPlain
             report.begin(
                 identity, kept: data?.position ?? 0, total: data?.total,
