@@ -76,7 +76,7 @@ enum ServerRequirements {
         APP-26|SHOULD|4.4.1|307/308 on append keep method and body semantics
         APP-27|SHOULD|RFC9110 15.5.6|Non-PATCH, non-HEAD/GET/DELETE/OPTIONS methods on the upload URI → 405 + Allow
         APP-28|MUST|policy 4.4.2|Target is executed at most once per upload
-        CMP-01|MUST|4.1.3|Reaching the length does not complete an upload
+        CMP-01|MUST|4.1.3|Reaching the length does not complete an upload (versions 7, 8, RFC; in 5 and 6 see VER-24)
         CMP-02|MUST|4.1.2|Only ?1 request fully processed or ?1 response completes
         CMP-03|MUST|4.4.1|Failing target after full receipt still gives ?1 (4xx/5xx)
         CMP-04|MAY|4|Upload resource remains available after completion
@@ -168,7 +168,7 @@ enum ServerRequirements {
         INT-06|SHOULD|policy|Failure to write a 104 does not abort receiving
         INT-07|SHOULD|policy|104 frequency is bounded
         INT-08|MUST|4.1.1|104 offsets never exceed a later HEAD
-        INT-09|MUST|RFC9110 10.1.1|Unknown Expect value → 417
+        INT-09|MAY|RFC9110 10.1.1|Unknown Expect value → 417
         VER-01|MUST|App B|No 104 when the version header is missing (draft mode)
         VER-02|MUST|App B|No 104 when the version is unsupported
         VER-03|MUST|App B|104 echoes the request's version
@@ -192,7 +192,7 @@ enum ServerRequirements {
         VER-21|MUST|-06+|v7/v8 409 has Upload-Offset and ?0
         VER-22|MUST|policy|An upload created in one version can be continued in another
         VER-23|SHOULD|compat|tus-js-client v5/v6: Location on creation and Upload-Offset on all chunk responses
-        VER-24|MAY|compat|Compat: v5/v6 ?0 with Upload-Length: 0 counts as complete
+        VER-24|SHOULD|compat|Compat: in v5/v6 content that reaches the declared Upload-Length completes the upload, 0 included, as tusd does
         VER-25|MUST|-02|v4+ length from Content-Length with ?1 is recorded; mismatch → 400
         VER-26|MUST|-05|v6 (-05) HEAD returns Upload-Length if recorded
         VER-27|SHOULD|compat|Version header is exposed and allowed in CORS
@@ -240,7 +240,7 @@ enum ServerRequirements {
         H11-19|MUST|RFC9113 8.1.1|HTTP/2 content-length mismatch is a stream error
         H11-20|SHOULD|RFC9113 8.1|HTTP/2 early response ends with RST_STREAM NO_ERROR
         H11-21|MUST|RFC9112 6.1|Duplicate chunked coding refused
-        H11-22|MUST|RFC9112 2.2, RFC9110 5.5|Bare CR / NUL in header → 400
+        H11-22|MUST|RFC9112 2.2, RFC9110 5.5|Bare CR / NUL in header, trailer or chunk line → 400 (RFC 9110 5.5 allows SP in place of NUL and bare CR in values; we refuse)
         H11-23|SHOULD|policy|Bare LF in chunk framing refused
         H11-24|SHOULD|policy|Memory per upload is bounded by back-pressure
         H11-25|SHOULD|policy|Graceful stop keeps uploads resumable
