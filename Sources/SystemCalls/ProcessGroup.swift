@@ -57,6 +57,21 @@ public final class ProcessGroup: Sendable {
         }
     }
 
+    /// Whether any process of the group still runs: the command's shell may be gone before what it started.
+    ///
+    /// A process that has ended holds no socket any more, even if its parent has not yet waited for it (proc_pid_stat(5)).
+    public var isRunning: Bool {
+        guard let names = try? FileDescriptor.open("/proc", [.readOnly, .directory]).entryNames() else { return false }
+        return names.contains { name in
+            guard let process = pid_t(name), let file = try? FileDescriptor.open("/proc/\(process)/stat", [.readOnly]),
+                let bytes = try? file.content(atMost: 4096)
+            else { return false }
+            // The name in parentheses may hold anything; state, parent and group follow it.
+            let fields = String(decoding: bytes, as: UTF8.self).split(separator: ")").last?.split(separator: " ") ?? []
+            return fields.count > 2 && pid_t(fields[2]) == identifier && !["Z", "X"].contains(fields[0])
+        }
+    }
+
     /// How the command ended; nil while it runs.
     public var currentEnding: Ending? {
         ending.withLock { state in

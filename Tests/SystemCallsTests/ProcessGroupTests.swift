@@ -33,30 +33,15 @@ struct ProcessGroupTests {
         let second = try ProcessGroup(shell: "sleep 100 & wait", output: "/dev/null")
         second.kill()
         #expect(second.currentEnding == .signalled(SIGKILL))
-        // The group has no member left once its killed processes are reaped by whoever inherits them.
-        while Glibc.kill(-second.identifier, 0) == 0 && Self.hasRunning(second.identifier) { usleep(1000) }
+        while second.isRunning { usleep(1000) }
     }
 
-    /// Whether a process of the group is anything but dead.
-    private static func hasRunning(_ group: pid_t) -> Bool {
-        guard let directory = opendir("/proc") else { return false }
-        defer { closedir(directory) }
-        while let entry = readdir(directory) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            guard let identifier = pid_t(name), getpgid(identifier) == group else { continue }
-            if Glibc.kill(identifier, 0) == 0, !isZombie(name) { return true }
-        }
-        return false
-    }
-
-    private static func isZombie(_ name: String) -> Bool {
-        let file = open("/proc/\(name)/stat", O_RDONLY)
-        guard file >= 0 else { return true }
-        defer { close(file) }
-        var bytes = [UInt8](repeating: 0, count: 200)
-        let count = read(file, &bytes, bytes.count)
-        return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self).contains(") Z ")
+    @Test("A group runs until the last of its processes has ended, whatever became of its command")
+    func members() throws {
+        let group = try ProcessGroup(shell: "sleep 100 & exit 0", output: "/dev/null")
+        #expect(Self.ending(of: group) == .exited(0))
+        #expect(group.isRunning)
+        Glibc.kill(-group.identifier, SIGKILL)
+        while group.isRunning { usleep(1000) }
     }
 }

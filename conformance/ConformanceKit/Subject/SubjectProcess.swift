@@ -41,20 +41,37 @@ final class SubjectProcess: SubjectControl {
             if let ending = group.currentEnding {
                 throw RunFailure("“\(command)” ended (\(ending)) before it listened on port \(port)\(output)")
             }
-            let attempt = Deadline(in: .seconds(1))
-            do throws(Errno) {
-                _ = try ConnectedSocket(.tcp(host: "127.0.0.1", port: port), until: attempt.nanoseconds)
-                return
-            } catch {
-                Deadline.pause(.milliseconds(20))
-            }
+            if isListening { return }
+            Deadline.pause(.milliseconds(20))
         }
         throw RunFailure("“\(command)” does not listen on port \(port) after 30 s\(output)")
     }
 
+    /// Returns when the server is gone: the command may be a shell that is waiting for it, and a connection to a process
+    /// that is about to end would be reset.
     func kill() throws {
-        group?.kill()
-        group = nil
+        guard let group else { return }
+        group.kill()
+        self.group = nil
+        let deadline = Deadline(in: .seconds(10))
+        while group.isRunning {
+            if deadline.isOver { throw RunFailure("“\(command)” still runs 10 s after SIGKILL") }
+            Deadline.pause(.milliseconds(5))
+        }
+        while isListening {
+            if deadline.isOver {
+                throw RunFailure(
+                    "port \(port) still accepts connections after “\(command)” was killed: the server has left the process"
+                        + " group of its command; start it in the foreground")
+            }
+            Deadline.pause(.milliseconds(5))
+        }
+    }
+
+    /// Whether anything accepts connections on the port.
+    private var isListening: Bool {
+        let limit = Deadline(in: .seconds(1)).nanoseconds
+        return (try? ConnectedSocket(.tcp(host: "127.0.0.1", port: port), until: limit)) != nil
     }
 
     /// The end of what it wrote.

@@ -1,4 +1,4 @@
-import FoundationEssentials
+import Foundation
 import Glibc
 import SystemCalls
 import TLS
@@ -68,6 +68,36 @@ struct OnwardServerTests {
         withExtendedLifetime(identity) {}
     }
 
+    @Test("A server is killed and started again where its command is a shell that waits for it")
+    func waitingShell() async throws {
+        let command = try "\(Self.executable()) serve --root {root} --listen 127.0.0.1:{port} --min-free 0; exit $?"
+        for _ in 1...3 {
+            let report = try await Self.judge(
+                command: command, only: ["4.2/create-part", "4.4/append", "restart/*"])
+            Self.expectConformance(report)
+            for id in ["restart/offset-kept", "restart/finished"] {
+                #expect(report.results.contains { $0.subject.id == id && $0.outcome == .pass }, "\(id)")
+            }
+        }
+    }
+
+    @Test("A server that leaves the process group of its command cannot be killed, which is said")
+    func escaped() async throws {
+        let pidFile = NSTemporaryDirectory() + "/conformance-\(UInt64.random(in: 0...UInt64.max)).pid"
+        defer { try? FileManager.default.removeItem(atPath: pidFile) }
+        let serve = try "exec \(Self.executable()) serve --root {root} --listen 127.0.0.1:{port} --min-free 0"
+        let command = "setsid sh -c 'echo $$ >\(pidFile); \(serve)' & wait"
+        let refusal = try await onThread { () throws -> String? in
+            let process = try SubjectProcess(command: command)
+            try process.start()
+            do { try process.kill() } catch { return "\(error)" }
+            return nil
+        }
+        #expect(refusal?.contains("start it in the foreground") == true)
+        let pid = try #require(pid_t(String(contentsOfFile: pidFile, encoding: .utf8).filter(\.isNumber)))
+        Glibc.kill(pid, SIGKILL)
+    }
+
     private static func expectConformance(_ report: RunReport) {
         #expect(report.failure == nil)
         for result in report.results {
@@ -87,7 +117,17 @@ struct OnwardServerTests {
     ) async throws -> RunReport {
         let words = options.joined(separator: " ")
         let command = try "exec \(executable()) serve --root {root} --listen 127.0.0.1:{port} --min-free 0 \(words)"
-        return try await onThread {
+        return try await judge(
+            command: command, only: only, profiles: profiles, method: method, path: path, scheme: scheme, trust: trust,
+            fields: fields, others: others)
+    }
+
+    private static func judge(
+        command: String, only: [String], profiles: [Profile] = [], method: String = "POST", path: String = "/files/",
+        scheme: String = "http", trust: TLSTrust = .system, fields: [(String, String)] = [],
+        others: [(String, String)] = []
+    ) async throws -> RunReport {
+        try await onThread {
             var settings = ServerSettings(url: "\(scheme)://127.0.0.1:{port}\(path)")
             settings.startCommand = command
             settings.only = only
