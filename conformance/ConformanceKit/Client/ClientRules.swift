@@ -2,6 +2,7 @@
 struct ClientRules {
     enum Rule: String, CaseIterable {
         case wellFormed = "9112/requests"
+        case contentLength = "9112/content-length"
         case givesUp = "9110/gives-up"
         case version = "B/every-request"
         case appendFields = "4.4.1/append-fields"
@@ -17,12 +18,18 @@ struct ClientRules {
         case secrecy = "13/secret"
         case noHalfFile = "14/no-half-file"
 
-        var isAboutBoth: Bool { self == .wellFormed || self == .givesUp }
+        var isAboutBoth: Bool { self == .wellFormed || self == .contentLength || self == .givesUp }
     }
 
     /// In the order of the report, with what each demands.
     static let questions: [(Rule, Question)] = [
         (.wellFormed, .init("9112/requests", .must, "RFC 9112", "Requests are well-formed HTTP/1.1.")),
+        (
+            .contentLength,
+            .init(
+                "9112/content-length", .must, "RFC 9112 6.2",
+                "Content has as many bytes as Content-Length says; the next byte on the connection begins a request.")
+        ),
         (
             .givesUp,
             .init(
@@ -114,6 +121,7 @@ struct ClientRules {
 
     mutating func observe(_ record: PlayRecord, changesFile: Bool) {
         for text in record.malformed { note(.wellFormed, text, record) }
+        for text in record.surplus { note(.contentLength, text, record) }
         if record.endings.contains(.wentRound) {
             note(.givesUp, "\(record.requests.count) requests", record)
         }

@@ -39,6 +39,14 @@ enum DownloadScenarios {
                     reaction.ending = .stall
                 }, judge: { try $0.expectSuccess() }),
             .download(
+                "14/no-response", .must, "RFC 9112 8",
+                "A connection that is closed without a response is no success.",
+                script: { _, stage, reaction in
+                    guard stage.step == 0 else { return }
+                    stage.step = 1
+                    reaction.ending = .end
+                }, judge: { try $0.expectHonesty() }),
+            .download(
                 "14/unavailable", .should, "RFC 9110 15.6.4",
                 "After 503 with Retry-After the download goes on when it has passed.",
                 script: { request, stage, reaction in
@@ -169,6 +177,22 @@ enum DownloadScenarios {
             start, size in
             (start, size, size + 5000)
         },
+        misfit("beginning", "The beginning is not appended if the rest was asked for.") { _, size in
+            (0, size / 3, size)
+        },
+        misfit("short-part", "A part that ends earlier than asked for does not complete the file.") { start, size in
+            (start, (start + size) / 2, size)
+        },
+        .download(
+            "14/short-content", .must, "RFC 9110 15.3.7",
+            "A part with less content than Content-Range says does not complete the file.", covers: "RNG-28",
+            script: { request, stage, reaction in
+                if stage.step == 1, reaction.answer?.status == 206, let content = reaction.answer?.content {
+                    stage.step = 2
+                    reaction.answer?.content = Array(content.prefix(content.count / 2))
+                }
+                cut(request, &stage, &reaction, at: [100_000])
+            }, judge: { try $0.expectHonesty() }),
         .download(
             "14/part-without-range", .must, "RFC 9110 15.3.7", "A part without Content-Range is not appended.",
             covers: "RNG-28",

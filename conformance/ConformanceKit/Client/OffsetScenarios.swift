@@ -29,6 +29,8 @@ enum OffsetScenarios {
                         reaction.interim.append(.init(status: 104, fields: fields, at: 80_000 - request.start))
                     }
                     stage.cut(request, &reaction, at: 100_000)
+                    // A reset could destroy the 104 before the client has read it; an orderly end comes after it.
+                    if case .reset = reaction.ending { reaction.ending = .end }
                     if request.kind == .retrieval {
                         stage.pretend(40_000)
                         reaction.set("Upload-Offset", "40000")

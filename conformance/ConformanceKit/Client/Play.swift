@@ -214,6 +214,10 @@ final class Play: Sendable {
         }
     }
 
+    func note(surplus text: String) {
+        state.withLock { if $0.record.surplus.count < 20 { $0.record.surplus.append(text) } }
+    }
+
     func note(malformed text: String) {
         state.withLock { if $0.record.malformed.count < 20 { $0.record.malformed.append(text) } }
     }

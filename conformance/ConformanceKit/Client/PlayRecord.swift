@@ -13,6 +13,8 @@ struct PlayRecord: Sendable {
     var file: [UInt8]?
     /// What could not be read as HTTP.
     var malformed: [String] = []
+    /// Requests that were followed by bytes beyond their Content-Length.
+    var surplus: [String] = []
     /// Nanoseconds from the first interruption to the next byte of content.
     var recovery: Int64?
     /// Bytes of content that the server sent.

@@ -127,6 +127,23 @@ final class PlayedConnection {
         }
     }
 
+    /// The bytes that follow the content of a request, if no request begins with them; nil if there are none.
+    ///
+    /// A byte that was sent with the content has usually arrived with it, so the wait for one is short.
+    func surplus() -> String? {
+        if position == input.count { try? receive(within: Deadline(in: .milliseconds(20)), mayBeOver: true) }
+        // Empty lines before a request are ignored (RFC 9112 section 2.2).
+        let rest = input[position...].drop { $0 == 0x0D || $0 == 0x0A }
+        guard !rest.isEmpty else { return nil }
+        let beginsRequest = Self.methods.contains { method in
+            let start = Array("\(method) ".utf8)
+            return rest.starts(with: start) || start.starts(with: rest)
+        }
+        return beginsRequest ? nil : "\(input.count - position) more bytes than the content has"
+    }
+
+    private static let methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+
     /// Throws away what still comes, until the client has ended the connection or `limit` has passed.
     /// - Returns: how many bytes that were.
     func discard(for limit: Duration) -> Int64 {

@@ -58,6 +58,12 @@ struct PlayedSession {
             play.conclude(number, status: nil, isInterruption: true)
             connection.reset()
             return false
+        case .end:
+            play.conclude(number, status: nil, isInterruption: true)
+            connection.endOutput()
+            let discarded = connection.discard(for: .seconds(5))
+            play.conclude(number, status: nil, discarded: discarded, isInterruption: false)
+            return false
         case .kill:
             play.conclude(number, status: nil, isInterruption: true)
             // Time for what it has to remember.
@@ -73,7 +79,10 @@ struct PlayedSession {
             while !play.isOver { Deadline.pause(.milliseconds(20)) }
             return false
         case .answer(let answer):
-            return reply(answer, to: head, number, isRead: isRead)
+            let goesOn = reply(answer, to: head, number, isRead: isRead)
+            guard isRead, case .length = framing, let surplus = connection.surplus() else { return goesOn }
+            play.note(surplus: "\(surplus), after \(head.method) with Content-Length")
+            return false
         }
     }
 

@@ -22,6 +22,8 @@ struct Reaction: Sendable {
     enum Ending: Sendable {
         case answer(Answer)
         case reset
+        /// The server closes its side of the connection in order, without a response: what it sent before arrives.
+        case end
         /// Nothing is read or said any more.
         case stall
         /// The command is killed, and the connection reset.

@@ -59,6 +59,14 @@ enum ResumptionScenarios {
                     record.stage.uploads.completions == 1, "one completion", "\(record.stage.uploads.completions)")
             }),
         .upload(
+            "4.3/no-response", .must, "RFC 9112 8",
+            "A connection that is closed after all content without a response is no success.",
+            script: { request, stage, reaction in
+                loseEnd(request, &stage, &reaction)
+                if case .reset = reaction.ending { reaction.ending = .end }
+            },
+            judge: { try $0.expectHonesty() }),
+        .upload(
             "4.3/silent-answer", .should, "4.4.2",
             "Where the final response does not come the offset is asked for, and nothing is sent again.",
             covers: "CLI-38",
@@ -106,13 +114,18 @@ enum ResumptionScenarios {
             },
             judge: { try $0.expectSuccess() }),
         .upload(
-            "4.3/error-on-retrieval", .should, "4.3", "A retrieval that fails with 503 is tried again.",
+            "4.3/error-on-retrieval", .should, "4.3",
+            "A retrieval that fails with 503 is tried again; the upload is not created a second time.",
             covers: "CLI-12",
             script: { request, stage, reaction in
                 if request.isFirst(.retrieval) { return reaction.refuse(503) }
                 stage.cut(request, &reaction, at: 100_000)
             },
-            judge: { try $0.expectSuccess() }),
+            judge: { record in
+                try record.expectSuccess()
+                let creations = record.of(.creation, .plain).count
+                try record.expect(creations == 1, "one creation", "\(creations)")
+            }),
         .upload(
             "9110/retry-after", .should, "RFC 9110 10.2.3", "Retry-After is waited for.", covers: "CLI-13",
             script: { request, stage, reaction in
@@ -150,7 +163,7 @@ enum ResumptionScenarios {
                 try record.expectThrift(0)
             }),
         .upload(
-            "restart/changed-file", .should, "4.3.1",
+            "restart/changed-file", .must, "4.3.1",
             "A file that was changed after the command was killed is not appended to what had arrived.",
             covers: "CLI-35 CLI-09", interlude: .changesFile,
             script: { request, stage, reaction in

@@ -69,6 +69,15 @@ enum ClientDefect: String, CaseIterable, Sendable {
     case forgetsDownload = "14/restart"
     case asksForFileForEver = "14/error-for-ever"
     case leaksOnDownload = "14/redirect-elsewhere"
+    case believesClosedUpload = "4.3/no-response"
+    case believesClosedDownload = "14/no-response"
+    case startsOverAfterError = "4.3/error-on-retrieval"
+    case appendsChangedFile = "restart/changed-file"
+    case sendsOneByteMore = "9112/content-length"
+    case placesByContentRange = "14/shifted-up"
+    case completesWithAnyPart = "14/short-part"
+    case completesWithAnyContent = "14/short-content"
+    case acceptsLowerProgress = "4.1.1/lower-progress"
 
     var caughtBy: String { rawValue }
 
@@ -81,6 +90,7 @@ enum ClientDefect: String, CaseIterable, Sendable {
         case .sendsIfRangeWithWeakTag: ["14/weak-tag"]
         case .appendsMeanwhile, .asksMeanwhile, .attaches, .printsUploads, .breaksFields, .hidesLength: ["4.2/whole"]
         case .neverGivesUp: ["4.3/error-for-ever"]
+        case .sendsOneByteMore: ["4.2/whole", "4.3/cut"]
         default: []
         }
     }

@@ -18,6 +18,8 @@ enum Habit: CaseIterable, Sendable {
     case tidiesUp
     /// Preflights come without the fields of a request, and a new upload may be of another version.
     case asksLikeBrowser
+    /// Responses are read after all content was sent, and not at all if sending fails.
+    case readsLate
     /// A file has its size before it has its bytes, and a download that is cut has failed.
     case preallocates
 }

@@ -91,6 +91,12 @@ struct ReferenceClientTests {
         #expect(report.results.first { $0.subject.id == "4.2/whole" }?.outcome == (direction.isEmpty ? .pass : nil))
     }
 
+    @Test("A client that reads late has every chance to learn the offsets that it is asked about")
+    func late() async throws {
+        let report = try await Self.run(nil, .readsLate, only: ["4.1.1/lower-progress"])
+        #expect(report.results.first?.outcome == .pass, "\(report.results)")
+    }
+
     @Test("A client that asks for ever is not waited for, but judged")
     func endless() async throws {
         let report = try await Self.run(.neverGivesUp, only: ["4.3/error-for-ever", "9110/gives-up"])

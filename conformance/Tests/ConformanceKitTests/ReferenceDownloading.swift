@@ -41,6 +41,7 @@ final class ReferenceDownloading: ReferenceTransfer {
                 }
                 if try take(response) { break }
             } catch is WireFailure {
+                if client.has(.believesClosedDownload) { break }
                 try fail()
             }
         }
@@ -113,7 +114,9 @@ final class ReferenceDownloading: ReferenceTransfer {
                 content = response.bytes
                 return true
             }
-            let isPlaced = range?.range?.lowerBound == Int64(content.count) || client.has(.takesShiftedPart)
+            let isPlaced =
+                range?.range?.lowerBound == Int64(content.count) || client.has(.takesShiftedPart)
+                || client.has(.placesByContentRange)
             let isTotal = total == nil || range?.size == total || client.has(.ignoresTotal)
             let isFit = range == nil ? client.has(.appendsPartWithoutRange) : isPlaced && isTotal
             let isSame = told == validator || client.has(.mixesRepresentations) || client.has(.mixesDates)
@@ -122,8 +125,19 @@ final class ReferenceDownloading: ReferenceTransfer {
                 try fail()
                 return false
             }
+            if client.has(.placesByContentRange), let start = range?.range?.lowerBound {
+                content = Array(content.prefix(Int(start)))
+                content += [UInt8](repeating: 0, count: Int(start) - content.count)
+            }
             content += response.bytes
             progress()
+            if let size = range?.size, Int64(content.count) < size, response.isWhole {
+                let end = range?.range?.upperBound
+                let isBelieved =
+                    client.has(.completesWithAnyPart) || client.has(.completesWithAnyContent) && end == size
+                // The server sent less than was asked for.
+                if !isBelieved { return false }
+            }
         case 416:
             let size = response.single("Content-Range").flatMap { ContentRange(parsing: $0) }?.size
             if size == Int64(content.count), told == validator { return true }

@@ -109,7 +109,11 @@ extension ReferenceUploading {
             guard interim.status == 104, isOwn || isBelieved else { continue }
             if let location = interim.location { try locate(location) }
             note(interim.fields)
-            if let offset = interim.integer("Upload-Offset"), offset > acknowledged { acknowledged = offset }
+            if let offset = interim.integer("Upload-Offset"), offset > acknowledged,
+                !client.has(.acceptsLowerProgress)
+            {
+                acknowledged = offset
+            }
         }
     }
 

@@ -54,6 +54,7 @@ final class ReferenceUploading: ReferenceTransfer {
             } catch ReferenceStop.failed where mayBeginAnew {
                 beginAnew()
             } catch let failure as WireFailure {
+                if case .closed = failure, client.has(.believesClosedUpload) { return }
                 switch client.habit {
                 case .neverResumes: throw ReferenceStop.failed
                 case .beginsAnew where mayBeginAnew:
@@ -211,17 +212,31 @@ final class ReferenceUploading: ReferenceTransfer {
         var sent = 0
         while sent < bytes.count {
             let piece = Array(bytes[sent..<min(bytes.count, sent + 20_000)])
+            if client.habit == .readsLate {
+                sent += try connection.send(piece)
+                if connection.outputIsBroken {
+                    connection.close()
+                    return
+                }
+                Deadline.pause(.milliseconds(10))
+                continue
+            }
             let count = try connection.send(piece, stoppingAtResponse: !client.has(.sendsOnAfterAnswer))
+            sent += count
             try takeInterims(connection)
             try stopIfUnwanted()
-            sent += count
             if !client.has(.sendsOnAfterAnswer), count < piece.count || connection.finalHead != nil { return }
         }
+        if client.has(.sendsOneByteMore) { _ = try connection.send([0x78], stoppingAtResponse: true) }
     }
 
     private func retrieve() throws -> Bool {
         guard let upload else { throw ReferenceStop.failed }
         let response = try exchange(Request("HEAD", upload.target, fields(for: upload)), at: upload)
+        if response.status == 503, client.has(.startsOverAfterError) {
+            (phase, self.upload, acknowledged) = (.create, nil, 0)
+            return false
+        }
         if response.status == 503 {
             try fail(after: response.single("Retry-After").flatMap { Int64($0) })
             return false
@@ -270,7 +285,9 @@ final class ReferenceUploading: ReferenceTransfer {
     private func restore() throws {
         guard let text = try? String(contentsOfFile: memory, encoding: .utf8) else { return }
         let lines = text.split(separator: "\n").map(String.init)
-        guard lines.count == 2, lines[1] == source else { throw ReferenceStop.failed }
+        guard lines.count == 2, lines[1] == source || client.has(.appendsChangedFile) else {
+            throw ReferenceStop.failed
+        }
         upload = Endpoint(lines[0])
         phase = .retrieve
     }
