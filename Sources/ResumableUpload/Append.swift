@@ -44,7 +44,10 @@ public struct Append: Sendable, Hashable {
 
     /// Judges the append against the upload, as it is once its previous request has ended.
     public func decide(state: UploadState) -> Decision {
-        if state.isComplete && dialect.refusesCompletedBeforeOffset { return .refuse(.completed) }
+        if state.isComplete && dialect.refusesCompletedBeforeOffset && !(dialect.answersRepeats && isRepeat(on: state))
+        {
+            return .refuse(.completed)
+        }
         // Offsets first: the length that an append implies means nothing at another offset.
         guard offset == state.offset else {
             return .refuse(.mismatchingOffset(expected: state.offset, provided: offset))
@@ -61,12 +64,18 @@ public struct Append: Sendable, Hashable {
 
     /// Everything is here already: what is no valid repeat of the completing append is refused.
     private func decideRepeat(state: UploadState, _ answer: Decision) -> Decision {
-        guard isComplete, contentLength == 0 else { return .refuse(.completed) }
+        guard isRepeat(on: state) else { return .refuse(.completed) }
         let length = state.length ?? state.offset
         guard declaredLength == nil || declaredLength == length else {
             return inconsistent("The upload has \(length) bytes, but this request's Upload-Length says otherwise.")
         }
         return answer
+    }
+
+    /// Whether the append, without content and at the upload's offset, asks for completion.
+    private func isRepeat(on state: UploadState) -> Bool {
+        guard contentLength == 0, offset == state.offset else { return false }
+        return isComplete || (dialect.reachingLengthCompletes && state.length == offset)
     }
 
     private func decideContent(state: UploadState) -> Decision {
@@ -89,12 +98,14 @@ public struct Append: Sendable, Hashable {
             if let refusal = state.limits.refusal(ofSize: end) { return .refuse(refusal) }
         }
         if let refusal = state.limits.refusal(ofSize: length ?? 0) { return .refuse(refusal) }
-        if let refusal = state.limits.refusal(ofContent: contentLength, completes: isComplete, isEmptyAllowed: false) {
+        let completion = dialect.completion(isComplete: isComplete)
+        let completes = isComplete || (completion == .atLength && length != nil && length == end?.partialValue)
+        if let refusal = state.limits.refusal(ofContent: contentLength, completes: completes, isEmptyAllowed: false) {
             return .refuse(refusal)
         }
         return .accept(
             ContentPlan(
-                start: offset, completes: isComplete, length: length, maxSize: state.limits.effectiveMaxSize,
+                start: offset, completion: completion, length: length, maxSize: state.limits.effectiveMaxSize,
                 maxContent: state.limits.maxAppendSize, learnsLength: length != nil && state.length == nil))
     }
 

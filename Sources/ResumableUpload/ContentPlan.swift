@@ -4,8 +4,18 @@ import HTTPSemantics
 public struct ContentPlan: Sendable, Hashable {
     /// Offset of the content's first byte in the representation.
     public var start: Int64
-    /// Whether the end of the content is the end of the representation.
-    public var completes: Bool
+    /// When the end of the content is the end of the representation.
+    public enum Completion: Sendable, Hashable {
+        /// The content is a part.
+        case never
+        /// If the content ends at the known length; otherwise it is a part.
+        case atLength
+        /// Always: the request says so.
+        case atEnd
+    }
+
+    /// Whether the end of the content completes the representation.
+    public var completion: Completion
     /// Length of the whole representation in bytes, once known.
     public var length: Int64?
     /// Bytes that the representation may have at most.
@@ -16,11 +26,11 @@ public struct ContentPlan: Sendable, Hashable {
     public var learnsLength: Bool
 
     public init(
-        start: Int64 = 0, completes: Bool, length: Int64? = nil, maxSize: Int64 = UploadLimits.largestInteger,
+        start: Int64 = 0, completion: Completion, length: Int64? = nil, maxSize: Int64 = UploadLimits.largestInteger,
         maxContent: Int64? = nil, learnsLength: Bool = false
     ) {
         self.start = start
-        self.completes = completes
+        self.completion = completion
         self.length = length
         self.maxSize = maxSize
         self.maxContent = maxContent
@@ -32,7 +42,7 @@ extension ContentPlan {
     /// Whether nothing but the end of chunked content tells how long the representation is. A proxy on the way can make
     /// a cut look like that end.
     public func isOpenEnded(_ framing: MessageFraming) -> Bool {
-        completes && length == nil && framing == .chunked
+        completion == .atEnd && length == nil && framing == .chunked
     }
 }
 
@@ -78,9 +88,13 @@ public struct ContentCounter: Sendable {
 
     /// The content ended as its framing says. An interruption is not an end.
     public func end() -> End {
-        guard plan.completes else { return .part }
         let total = plan.start + received
-        if let length = plan.length, length != total { return .short(length: length, received: total) }
-        return .whole(length: total)
+        switch plan.completion {
+        case .never: return .part
+        case .atLength: return plan.length == total ? .whole(length: total) : .part
+        case .atEnd:
+            if let length = plan.length, length != total { return .short(length: length, received: total) }
+            return .whole(length: total)
+        }
     }
 }

@@ -46,8 +46,7 @@ public struct Creation: Sendable {
     ///   (``UploadResponses/allowsInterimResponses``).
     public func decide(limits: UploadLimits, announces: Bool = true) -> Decision {
         guard let isComplete else { return decidePlain(limits: limits) }
-        // An empty file of the clients that never send the completing append.
-        let completes = isComplete || (dialect.emptyLengthCompletes && declaredLength == 0)
+        let completion = dialect.completion(isComplete: isComplete)
         var length = declaredLength
         if let content = contentLength {
             if let declared = declaredLength, content > declared || (isComplete && content != declared) {
@@ -57,13 +56,14 @@ public struct Creation: Sendable {
         }
         if let refusal = limits.refusal(ofSize: max(length ?? 0, contentLength ?? 0)) { return .refuse(refusal) }
         var plan = ContentPlan(
-            completes: completes, length: length, maxSize: limits.effectiveMaxSize, learnsLength: length != nil)
+            completion: completion, length: length, maxSize: limits.effectiveMaxSize, learnsLength: length != nil)
         if isComplete,
             let reason = reasonForNoResource(size: length ?? contentLength, limits: limits, announces: announces)
         {
             return .plain(plan, reason)
         }
         plan.maxContent = limits.maxAppendSize
+        let completes = isComplete || (completion == .atLength && length != nil && length == contentLength)
         if let refusal = limits.refusal(ofContent: contentLength, completes: completes, isEmptyAllowed: true) {
             return .refuse(refusal)
         }
@@ -88,7 +88,7 @@ public struct Creation: Sendable {
         if let refusal = limits.refusal(ofSize: length ?? 0) { return .refuse(refusal) }
         return .plain(
             ContentPlan(
-                completes: true, length: length, maxSize: limits.effectiveMaxSize, learnsLength: length != nil),
+                completion: .atEnd, length: length, maxSize: limits.effectiveMaxSize, learnsLength: length != nil),
             hasVoidCompleteness ? .voidCompleteness : .noCompleteness)
     }
 

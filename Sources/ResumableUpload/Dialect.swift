@@ -73,10 +73,25 @@ extension Dialect {
         return names.contains(where: fields.contains) ? .stateFieldsOnRetrieval : nil
     }
 
-    /// Whether an incomplete creation with `Upload-Length: 0` is complete all the same.
+    /// Whether an upload is complete once its content reaches the declared length, without `Upload-Complete: ?1`.
     ///
-    /// A deployed client of versions 5 and 6 ends an empty file that way and never sends the completing append.
-    public var emptyLengthCompletes: Bool { self == .interop5 || self == .interop6 }
+    /// A deployed client of versions 5 and 6 sends the last content of a stream or of a resumed file with `?0`, an empty
+    /// file too, and then reports success. Other servers of these versions complete such an upload.
+    public var reachingLengthCompletes: Bool { self == .interop5 || self == .interop6 }
+
+    /// What the end of a request's content means in this version.
+    func completion(isComplete: Bool) -> ContentPlan.Completion {
+        if isComplete { return .atEnd }
+        return reachingLengthCompletes ? .atLength : .never
+    }
+
+    /// Whether a retrieval in this version completes the upload before it is answered.
+    ///
+    /// The last content may have arrived without its request being answered: the connection or the server failed. The
+    /// clients of these versions then ask for the offset, and report success if it equals the length.
+    public func completesOnRetrieval(_ state: UploadState) -> Bool {
+        reachingLengthCompletes && state.phase == .receiving && state.length == state.offset
+    }
 }
 
 // MARK: - What responses look like
@@ -102,9 +117,14 @@ extension Dialect {
     /// The status for an upload that was deactivated while its client may still know it.
     public var deactivatedStatus: Status { self <= .interop6 ? 404 : 410 }
 
-    /// Whether every append to a completed upload is refused, whatever its offset, as versions 6 and 7 demand; in the
-    /// others a valid repeat of the completing append gets the stored final response.
+    /// Whether appends to a completed upload are refused before their offset is compared, as versions 6 and 7 demand.
     public var refusesCompletedBeforeOffset: Bool { self == .interop6 || self == .interop7 }
+
+    /// Whether a valid repeat of the completing append gets the stored final response.
+    ///
+    /// Version 7 demands a refusal. Version 6 does too, but here its upload may be complete before the client has sent
+    /// `Upload-Complete: ?1`, and a client that then sends it must not get an error.
+    public var answersRepeats: Bool { self != .interop7 }
 
     /// Whether the problem type `completed-upload` exists; the editor's copy, and so the RFC, has none.
     public var hasCompletedUploadProblem: Bool { self >= .interop6 && self != .rfc }

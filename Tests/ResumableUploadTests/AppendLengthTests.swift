@@ -137,18 +137,4 @@ import Testing
         let right = Dialect.interop4.decide(Dialect.interop4.append(complete: true, offset: 4), .length(6), on: cut)
         #expect(right.plan != nil)
     }
-
-    @Test("CMP-01 CMP-02: reaching the length does not complete", arguments: Dialect.allCases)
-    func lengthIsNotCompleteness(dialect: Dialect) throws {
-        let plan = try #require(
-            dialect.decide(dialect.append(complete: false, offset: 40), .length(60), on: known).plan)
-        var counter = ContentCounter(plan)
-        #expect(counter.receive(60) == .accept)
-        #expect(counter.end() == .part)
-        let full = UploadState(offset: 100, length: 100)
-        #expect(!full.isComplete)
-        #expect(dialect.responses.retrieved(state: full).fields.completeness(in: dialect) == false)
-        let finish = try #require(dialect.decide(dialect.append(complete: true, offset: 100), .none, on: full).plan)
-        #expect(ContentCounter(finish).end() == .whole(length: 100))
-    }
 }

@@ -11,7 +11,7 @@ import Testing
                     dialect.append(complete: complete, offset: 40), framing, on: UploadState(offset: 40)
                 ).plan
                 #expect(plan?.start == 40)
-                #expect(plan?.completes == complete)
+                #expect(plan?.completion == dialect.expectedCompletion(complete))
             }
         }
     }
@@ -57,8 +57,9 @@ import Testing
     func missingCompleteness(dialect: Dialect) {
         let decision = dialect.decide(dialect.append(offset: 40), .length(1), on: UploadState(offset: 40))
         switch dialect {
-        case .interop3: #expect(decision.plan?.completes == true)
-        case .interop4, .interop5, .interop6: #expect(decision.plan?.completes == false)
+        case .interop3: #expect(decision.plan?.completion == .atEnd)
+        case .interop4, .interop5, .interop6:
+            #expect(decision.plan?.completion == dialect.expectedCompletion(false))
         case .interop7, .interop8, .rfc: #expect(decision.refusal == .missingCompleteness)
         }
         #expect(UploadError.missingCompleteness.status(in: dialect) == 400)
@@ -70,7 +71,7 @@ import Testing
             var fields = dialect.append(offset: 40)
             fields.append(dialect == .interop3 ? "Upload-Incomplete" : "Upload-Complete", value)
             let decision = dialect.decide(fields, .length(1), on: UploadState(offset: 40))
-            #expect(decision.plan?.completes != true)
+            #expect(decision.plan?.completion != .atEnd)
             #expect((decision.refusal == .missingCompleteness) == (dialect < .interop4 || dialect > .interop6))
         }
     }

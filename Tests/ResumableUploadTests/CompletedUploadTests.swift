@@ -11,9 +11,8 @@ import Testing
     func replay(dialect: Dialect) {
         for framing in [MessageFraming.none, .length(0)] {
             let decision = dialect.decide(dialect.append(complete: true, offset: 40), framing, on: complete)
-            // Versions 6 and 7 demand a refusal.
-            let isRefused = dialect == .interop6 || dialect == .interop7
-            #expect(decision == (isRefused ? .refuse(.completed) : .replay(answer)))
+            // Versions 6 and 7 demand a refusal, but in version 6 the length may have completed the upload before `?1`.
+            #expect(decision == (dialect == .interop7 ? .refuse(.completed) : .replay(answer)))
         }
     }
 
@@ -32,6 +31,8 @@ import Testing
     @Test("APP-19 APP-21: everything else is refused, as not complete", arguments: Dialect.allCases)
     func refused(dialect: Dialect) {
         for (complete, framing) in [(false, MessageFraming.length(5)), (true, .length(5)), (false, .length(0))] {
+            // Without content `?0` repeats what completed the upload if the length did.
+            if framing == .length(0), dialect.lengthCompletes { continue }
             for state in [self.complete, processing] {
                 let decision = dialect.decide(dialect.append(complete: complete, offset: 40), framing, on: state)
                 #expect(decision == .refuse(.completed))

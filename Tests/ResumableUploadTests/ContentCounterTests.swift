@@ -4,31 +4,31 @@ import Testing
 @Suite struct ContentCounterTests {
     @Test("LEN-12 APP-25: counting does not overflow, whatever the plan says")
     func overflow() {
-        var counter = ContentCounter(ContentPlan(start: .max - 5, completes: true, maxSize: .max))
+        var counter = ContentCounter(ContentPlan(start: .max - 5, completion: .atEnd, maxSize: .max))
         #expect(counter.receive(5) == .accept)
         #expect(counter.receive(1) == .exceedsMaxSize(.max))
         #expect(counter.received == 5)
-        var known = ContentCounter(ContentPlan(start: .max - 5, completes: true, length: .max, maxSize: .max))
+        var known = ContentCounter(ContentPlan(start: .max - 5, completion: .atEnd, length: .max, maxSize: .max))
         #expect(known.receive(.max) == .exceedsLength(.max))
-        var long = ContentCounter(ContentPlan(completes: false, maxSize: .max))
+        var long = ContentCounter(ContentPlan(completion: .never, maxSize: .max))
         #expect(long.receive(.max) == .accept)
         #expect(long.receive(1) == .exceedsMaxSize(.max))
     }
 
     @Test("LEN-05 LIM-03: the length is judged before the limits")
     func order() {
-        let plan = ContentPlan(start: 5, completes: false, length: 10, maxSize: 10, maxContent: 5)
+        let plan = ContentPlan(start: 5, completion: .never, length: 10, maxSize: 10, maxContent: 5)
         var counter = ContentCounter(plan)
         #expect(counter.receive(6) == .exceedsLength(10))
-        var unknown = ContentCounter(ContentPlan(start: 5, completes: false, maxSize: 10, maxContent: 5))
+        var unknown = ContentCounter(ContentPlan(start: 5, completion: .never, maxSize: 10, maxContent: 5))
         #expect(unknown.receive(6) == .exceedsMaxSize(10))
-        var small = ContentCounter(ContentPlan(start: 5, completes: false, maxSize: 100, maxContent: 5))
+        var small = ContentCounter(ContentPlan(start: 5, completion: .never, maxSize: 100, maxContent: 5))
         #expect(small.receive(6) == .exceedsMaxContent(5))
     }
 
     @Test("APP-10 CRE-14: nothing received is a part of nothing")
     func empty() {
-        var counter = ContentCounter(ContentPlan(start: 5, completes: false, length: 5))
+        var counter = ContentCounter(ContentPlan(start: 5, completion: .never, length: 5))
         #expect(counter.receive(0) == .accept)
         #expect(counter.end() == .part)
     }
@@ -39,7 +39,7 @@ import Testing
         let start = Int64.random(in: 0...50, using: &random)
         let length = Bool.random(using: &random) ? start + Int64.random(in: 0...50, using: &random) : nil
         let maxSize = start + Int64.random(in: 0...60, using: &random)
-        let plan = ContentPlan(start: start, completes: true, length: length, maxSize: maxSize)
+        let plan = ContentPlan(start: start, completion: .atEnd, length: length, maxSize: maxSize)
         let content = Int64.random(in: 0...80, using: &random)
         var counter = ContentCounter(plan)
         var sent: Int64 = 0

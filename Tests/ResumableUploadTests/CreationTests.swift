@@ -10,7 +10,7 @@ import Testing
         for complete in [true, false] {
             for framing in [MessageFraming.length(100), .chunked, .none] {
                 let plan = dialect.creation(complete: complete, framing: framing).decide(limits: unlimited).createdPlan
-                #expect(plan?.completes == complete)
+                #expect(plan?.completion == dialect.expectedCompletion(complete))
                 #expect(plan?.start == 0)
             }
         }
@@ -19,10 +19,10 @@ import Testing
     @Test("CRE-09: without one it is plain, and its content is the whole", arguments: Dialect.allCases)
     func plain(dialect: Dialect) {
         let sized = dialect.creation(complete: nil, framing: .length(10)).decide(limits: unlimited).plainPlan
-        #expect(sized?.completes == true)
+        #expect(sized?.completion == .atEnd)
         #expect(sized?.length == 10)
         let chunked = dialect.creation(complete: nil, framing: .chunked).decide(limits: unlimited).plainPlan
-        #expect(chunked?.completes == true)
+        #expect(chunked?.completion == .atEnd)
         #expect(chunked?.length == nil)
         #expect(chunked?.learnsLength == false)
     }
@@ -86,7 +86,7 @@ import Testing
         let whole = dialect.creation(complete: true, framing: .length(10)).decide(limits: unlimited, announces: false)
         // Up to version 6 the final response must name the upload resource.
         #expect((whole.createdPlan != nil) == (dialect < .interop7))
-        #expect(whole.plan?.completes == true)
+        #expect(whole.plan?.completion == .atEnd)
         let part = dialect.creation(complete: false, framing: .length(10)).decide(limits: unlimited, announces: false)
         #expect(part.createdPlan != nil)
     }
@@ -123,7 +123,7 @@ import Testing
         let beyond = dialect.creation(complete: false, framing: .length(11), length: 10).decide(limits: unlimited)
         #expect((beyond.refusal?.isInconsistentLength == true) == (dialect >= .interop5))
         let equal = dialect.creation(complete: false, framing: .length(10), length: 10).decide(limits: unlimited)
-        #expect(equal.createdPlan?.completes == false)
+        #expect(equal.createdPlan?.completion == dialect.expectedCompletion(false))
     }
 
     @Test("LEN-14: a void Upload-Length indicates nothing", arguments: Dialect.allCases)
@@ -132,18 +132,5 @@ import Testing
         fields.append("Upload-Length", "\"10\"")
         let creation = Creation(dialect: dialect, isComplete: true, framing: .length(5), fields: fields)
         #expect(creation.decide(limits: unlimited).createdPlan?.length == (dialect >= .interop4 ? 5 : nil))
-    }
-
-    @Test("VER-24: up to an Upload-Length of 0 a part is the whole in versions 5 and 6", arguments: Dialect.allCases)
-    func emptyFileOfOldClients(dialect: Dialect) throws {
-        // Nor does a least size turn it into a plain request: its client needs the location.
-        let plan = try #require(
-            dialect.creation(complete: false, framing: .length(0), length: 0)
-                .decide(limits: UploadLimits(minSize: 5, minAppendSize: 5)).createdPlan)
-        #expect(plan.completes == (dialect == .interop5 || dialect == .interop6))
-        let other = dialect.creation(complete: false, framing: .length(0), length: 1).decide(limits: unlimited)
-        #expect(other.createdPlan?.completes == false)
-        let full = dialect.creation(complete: false, framing: .length(1), length: 0).decide(limits: unlimited)
-        #expect((full.refusal?.isInconsistentLength == true) == (dialect >= .interop5))
     }
 }

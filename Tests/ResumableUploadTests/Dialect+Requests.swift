@@ -32,6 +32,14 @@ extension Dialect {
         request(complete: complete, offset: offset, length: length, mediaType: "application/partial-upload")
     }
 
+    /// Whether reaching the declared length completes an upload in this version: written out, not asked of the code.
+    var lengthCompletes: Bool { self == .interop5 || self == .interop6 }
+
+    /// What the end of content means in this version.
+    func expectedCompletion(_ isComplete: Bool) -> ContentPlan.Completion {
+        isComplete ? .atEnd : lengthCompletes ? .atLength : .never
+    }
+
     var responses: UploadResponses { UploadResponses(dialect: self, echoesVersion: self != .rfc) }
 
     func creation(complete: Bool?, framing: MessageFraming, length: Int64? = nil) -> Creation {

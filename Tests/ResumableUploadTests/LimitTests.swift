@@ -85,7 +85,8 @@ import Testing
         let state = UploadState(offset: 5, limits: UploadLimits(minAppendSize: 10))
         for framing in [MessageFraming.none, .length(0), .length(1), .chunked] {
             #expect(
-                dialect.decide(dialect.append(complete: true, offset: 5), framing, on: state).plan?.completes == true)
+                dialect.decide(dialect.append(complete: true, offset: 5), framing, on: state).plan?.completion == .atEnd
+            )
         }
         let creation = dialect.creation(complete: true, framing: .length(1)).decide(limits: state.limits)
         #expect(creation.createdPlan != nil)

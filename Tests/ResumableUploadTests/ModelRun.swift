@@ -106,11 +106,15 @@ struct ModelRun {
             #expect(request.fields["Upload-Offset"] == "\(before.stored.count)", comment)
         }
 
-        // Nothing completes but by saying so, to its clean end, at the known length.
+        // Nothing completes but by saying so, or in versions 5 and 6 by reaching the declared length; and then always.
         if server.isProcessing, !before.isProcessing {
-            #expect(saysComplete(request, isCreation: isCreation), comment)
+            #expect(completes(request, isCreation: isCreation), comment)
             #expect(!request.isInterrupted, comment)
             #expect(server.length == Int64(server.stored.count), comment)
+        }
+
+        if request.dialect.lengthCompletes, response?.status.isSuccessful == true, !request.isInterrupted {
+            #expect(server.isProcessing || isDone || server.length != Int64(server.stored.count), comment)
         }
 
         // Indications of the length agree, and are kept to.
@@ -128,14 +132,14 @@ struct ModelRun {
         }
     }
 
-    /// Whether the request's text completes the upload, read without the decisions' help.
-    private func saysComplete(_ request: ModelServer.Request, isCreation: Bool) -> Bool {
+    /// Whether the request completes the upload, read from its text and what is stored, without the decisions' help.
+    private func completes(_ request: ModelServer.Request, isCreation: Bool) -> Bool {
         if request.dialect == .interop3 {
             let value = request.fields["Upload-Incomplete"]
             return value == "?0" || (value == nil && !isCreation)
         }
         if request.fields["Upload-Complete"] == "?1" { return true }
-        return isCreation && [.interop5, .interop6].contains(request.dialect) && request.fields["Upload-Length"] == "0"
+        return request.dialect.lengthCompletes && server.length == Int64(server.stored.count)
     }
 
     private mutating func judge(_ response: FinalResponse, to request: ModelServer.Request) {
@@ -156,6 +160,10 @@ struct ModelRun {
         #expect((response.status == 404) == server.isInvalid, comment)
         guard response.status == 204 else { return }
         #expect(response.fields.completeness(in: dialect) == isDone, comment)
+        // Clients of these versions report success when the offset equals the length.
+        if dialect.lengthCompletes, server.length == Int64(server.stored.count) {
+            #expect(isDone || server.isProcessing, comment)
+        }
         #expect(response.fields["Upload-Length"] == server.length.map { "\($0)" }, comment)
         #expect(response.fields["Upload-Offset"] == "\(server.stored.count)", comment)
         observe(response)

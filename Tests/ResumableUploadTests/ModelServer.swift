@@ -66,8 +66,12 @@ struct ModelServer {
         }
     }
 
-    func retrieve(_ dialect: Dialect) -> FinalResponse {
+    mutating func retrieve(_ dialect: Dialect) -> FinalResponse {
         guard exists, !isInvalid else { return dialect.responses.refused(.notFound) }
+        if dialect.completesOnRetrieval(state) {
+            isProcessing = true
+            process()
+        }
         return dialect.responses.retrieved(state: state)
     }
 

@@ -121,7 +121,7 @@ struct TargetEndpoint {
             if let id = lease.id {
                 request.account.upload = id
                 request.account.progress.hasCreated = true
-                request.account.explanation?.course = .creation(isPart: !plan.completes)
+                request.account.explanation?.course = .creation(isPart: plan.completion != .atEnd)
             }
             let connection = request.connection
             lease.onRevocation { connection.abandon(.takenOver) }

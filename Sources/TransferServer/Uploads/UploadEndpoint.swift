@@ -101,11 +101,27 @@ struct UploadEndpoint {
             defer { lease.release() }
             let offset = try lease.acknowledgeTaken()
             request.account.offset = offset
-            return Reply(responses.retrieved(state: state(of: lease.record, offset: offset)))
+            let state = state(of: lease.record, offset: offset)
+            if responses.dialect.completesOnRetrieval(state), let context = context(of: lease.record, responses) {
+                return try complete(lease, state, context)
+            }
+            return Reply(responses.retrieved(state: state))
         case .processing(let record), .complete(let record):
             request.account.offset = record.offset
             return Reply(responses.retrieved(state: state(of: record, offset: record.offset)))
         }
+    }
+
+    /// Completes an upload whose content reached its length in a request that was not answered.
+    private func complete(
+        _ lease: UploadLease, _ state: UploadState, _ context: UploadExchange.Context
+    ) throws(StoreError) -> Reply {
+        let plan = ContentPlan(start: state.offset, completion: .atLength, length: state.length)
+        let served = try UploadExchange.begin(context, lease: lease, plan: plan, origin: .retrieval)
+        if case .reply(let reply) = served.step { return reply }
+        // Content that this request may have is not the upload's, and is not read.
+        guard case .reply(let reply) = served.exchange.finish() else { throw .superseded }
+        return reply
     }
 
     // MARK: Append
@@ -199,7 +215,7 @@ struct UploadEndpoint {
         case .accept(let plan) where service.configuration.requiresLength && plan.isOpenEnded(request.framing):
             return Served(refused(.lengthRequired, responses, record, offset: offset))
         case .accept(let plan):
-            guard let (handler, target) = service.routes.match(reference: record.upload.target) else {
+            guard let context = context(of: record, responses) else {
                 return Served(refused(.deactivated(reason: "its target is no longer served"), responses))
             }
             if append.contentLength != 0 {
@@ -208,14 +224,20 @@ struct UploadEndpoint {
             }
             request.account.progress.hasResumed = plan.start > 0
             isHandedOn = true
-            let context = UploadExchange.Context(
-                service: service, request: request, identity: identity, responses: responses, upload: record.upload,
-                handler: handler, target: target)
             return try UploadExchange.begin(context, lease: lease, plan: plan, origin: .append)
         }
     }
 
     // MARK: Values
+
+    /// What completes the upload; `nil` if its target is no longer served.
+    private func context(of record: UploadRecord, _ responses: UploadResponses) -> UploadExchange.Context? {
+        service.routes.match(reference: record.upload.target).map { handler, target in
+            UploadExchange.Context(
+                service: service, request: request, identity: identity, responses: responses, upload: record.upload,
+                handler: handler, target: target)
+        }
+    }
 
     private func state(of record: UploadRecord, offset: Int64) -> UploadState {
         let phase: UploadState.Phase =

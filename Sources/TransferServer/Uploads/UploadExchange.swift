@@ -24,6 +24,8 @@ final class UploadExchange: Exchange {
         /// `location` is the upload resource's, where there is one.
         case creation(location: String?)
         case append
+        /// A retrieval that completes an upload whose content is all here.
+        case retrieval
     }
 
     let context: Context
@@ -135,7 +137,7 @@ final class UploadExchange: Exchange {
 
     /// From the last byte of a completing request on, others wait for it and do not end it.
     private var isReceivedWhole: Bool {
-        guard counter.plan.completes, case .whole = counter.end() else { return false }
+        guard case .whole = counter.end() else { return false }
         switch context.request.framing {
         case .none: return true
         case .length(let length): return counter.received == length
@@ -220,6 +222,8 @@ final class UploadExchange: Exchange {
             Reply(context.responses.finished(answer, state: state(offset: length), uploadLocation: location))
         case .append:
             Reply(context.responses.finished(answer, state: state(offset: length), uploadLocation: nil))
+        case .retrieval:
+            Reply(context.responses.retrieved(state: state(offset: length, phase: .complete(answer))))
         }
     }
 
@@ -273,8 +277,9 @@ final class UploadExchange: Exchange {
         return .reply(failed(error))
     }
 
-    private func state(offset: Int64? = nil) -> UploadState {
-        UploadState(offset: offset ?? lease.acknowledged, length: counter.plan.length, limits: remainingLimits)
+    private func state(offset: Int64? = nil, phase: UploadState.Phase = .receiving) -> UploadState {
+        UploadState(
+            offset: offset ?? lease.acknowledged, length: counter.plan.length, phase: phase, limits: remainingLimits)
     }
 
     private var remainingLimits: UploadLimits {

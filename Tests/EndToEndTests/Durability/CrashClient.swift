@@ -31,7 +31,12 @@ struct CrashClient {
         /// Whether it replaces the file of the same name.
         var isReplacement = false
 
+        /// Whether the server knew the length when it last reported the offset.
+        var isLengthKnown = false
+
         var bytes: ArraySlice<UInt8> { BytePool.bytes[content] }
+        /// Whether content that reaches the known length completes the upload, also with `?0`.
+        var lengthCompletes: Bool { [.v5, .v6].contains(dialect) }
     }
 
     private enum Beginning: CaseIterable {
@@ -161,9 +166,8 @@ struct CrashClient {
         case .empty: part = 0
         case .plain: part = count
         }
-        // Clients of two versions never complete an empty upload that they began so.
-        let isEmpty = count == 0 && upload.sendsLength && [.v5, .v6].contains(upload.dialect)
         let completes = upload.beginning == .whole
+        let reachesLength = upload.lengthCompletes && upload.sendsLength && part == count
         request = .creation(
             upload.beginning == .plain ? nil : upload.dialect, upload.method,
             upload.method == "PUT" ? "/files/\(upload.name)" : "/files/",
@@ -180,7 +184,7 @@ struct CrashClient {
         if upload.beginning == .plain {
             upload.isComplete = true
         } else {
-            try learnCompleteness(response, &upload, expected: completes || isEmpty)
+            try learnCompleteness(response, &upload, expected: completes || reachesLength)
             if upload.location == nil && !upload.isComplete { throw failure("no location: \(response)", upload) }
         }
     }
@@ -196,6 +200,13 @@ struct CrashClient {
             throw failure("the upload is lost: \(response)", upload)
         }
         try learn(response, &upload)
+        upload.isLengthKnown = response.length != nil
+        // A client of these versions reports success now.
+        if upload.lengthCompletes, upload.isLengthKnown, offset == upload.content.count,
+            !response.states(complete: true, in: upload.dialect)
+        {
+            throw failure("not complete at its length: \(response)", upload)
+        }
         if response.states(complete: true, in: upload.dialect) {
             guard offset == upload.content.count else { throw failure("complete at \(offset)", upload) }
             upload.isComplete = true
@@ -239,7 +250,8 @@ struct CrashClient {
         }
         let response = try finish(connection, "PATCH", &upload)
         guard response.isSuccessful else { throw failure("append at \(offset): \(response)", upload) }
-        try learnCompleteness(response, &upload, expected: completes)
+        let reachesLength = upload.lengthCompletes && upload.isLengthKnown && part == rest.count
+        try learnCompleteness(response, &upload, expected: completes || reachesLength)
     }
 
     // MARK: - The wire

@@ -1,0 +1,307 @@
+import Testing
+
+/// Content that reaches the declared length while its request says `Upload-Complete: ?0`, as tus-js-client sends the last
+/// content of a stream: versions 5 and 6 complete the upload, the others do not.
+@Suite("Content that reaches the declared length", .serialized, .timeLimit(.minutes(15)), .blocking)
+struct ReachedLengthTests {
+    private static let completing: [Interop] = [.v5, .v6]
+    private static let explicit: [Interop] = [.v4, .v7, .v8]
+    private static let content = Payload.bytes(100_000)
+
+    @Test(
+        "VER-24: a creation with ?0 and all content is answered as one with ?1", arguments: completing, [0, 1, 100_000])
+    func creation(version: Interop, size: Int) throws {
+        try withServer { server in
+            let content = Array(Self.content[..<size])
+            for framing in [Request.Content.bytes(content), .chunks(size > 0 ? [content] : [])] {
+                let asked = try server.exchange(
+                    .creation(version, "PUT", "/files/a", complete: true, length: size, framing))
+                let reached = try server.exchange(
+                    .creation(version, "PUT", "/files/b", complete: false, length: size, framing))
+                for (response, name) in [(asked, "a"), (reached, "b")] {
+                    #expect([201, 204].contains(response.status))
+                    #expect(response.complete == true)
+                    #expect(response.offset == Int64(size))
+                    #expect(response.location?.hasPrefix("/uploads/") == true)
+                    #expect(server.published(name) == content)
+                }
+                #expect(reached.status == asked.status)
+                #expect(reached.fields.contains("ETag"))
+                #expect(reached.interim.first?.location == reached.location)
+            }
+        }
+    }
+
+    @Test(
+        "VER-24 APP-20: the append that reaches the length completes, and a later empty ?1 gets the same answer",
+        arguments: completing, [true, false])
+    func append(version: Interop, isDeclaredLate: Bool) throws {
+        try withServer { server in
+            let content = Self.content
+            let location = try server.begin(
+                version, "/files/f", Array(content[..<60_000]), length: isDeclaredLate ? nil : content.count)
+            let part = try server.exchange(
+                .append(version, location, at: 60_000, complete: false, .bytes(Array(content[60_000..<80_000]))))
+            #expect(part.status == 201)
+            #expect(part.complete == false)
+            #expect(server.published("f") == nil)
+            let last = try server.exchange(
+                .append(
+                    version, location, at: 80_000, complete: false, length: isDeclaredLate ? content.count : nil,
+                    .bytes(Array(content[80_000...]))))
+            #expect(last.status == 201)
+            #expect(last.complete == true)
+            #expect(last.offset == Int64(content.count))
+            #expect(server.published("f") == content)
+            let head = try server.retrieve(location, version)
+            #expect(head.complete == true)
+            #expect(head.offset == Int64(content.count))
+            for complete in [true, false, nil] as [Bool?] {
+                let again = try server.exchange(
+                    .append(version, location, at: content.count, complete: complete, .bytes([])))
+                #expect(again.status == last.status)
+                #expect(again.complete == true)
+                #expect(again.value("ETag") == last.value("ETag"))
+            }
+            let more = try server.exchange(
+                .append(version, location, at: content.count, complete: true, .bytes([1])))
+            #expect(more.status == 400)
+            #expect(more.complete == false)
+            #expect(server.published("f") == content)
+        }
+    }
+
+    @Test("CMP-01 CMP-02: in other versions the upload stays open until ?1", arguments: explicit, [0, 10])
+    func others(version: Interop, size: Int) throws {
+        try withServer { server in
+            let content = Payload.bytes(size)
+            let created = try server.exchange(
+                .creation(version, "PUT", "/files/f", complete: false, length: size, .bytes(content)))
+            #expect(created.status == 201)
+            #expect(created.states(complete: false, in: version))
+            let location = try #require(created.location)
+            let state = try server.retrieve(location, version)
+            #expect(state.offset == Int64(size))
+            #expect(state.states(complete: false, in: version))
+            let empty = try server.exchange(.append(version, location, at: size, complete: false, .bytes([])))
+            #expect(empty.states(complete: false, in: version))
+            #expect(server.published("f") == nil)
+            let done = try server.exchange(.append(version, location, at: size, complete: true, .bytes([])))
+            #expect(done.states(complete: true, in: version))
+            #expect(server.published("f") == content)
+        }
+    }
+
+    @Test("VER-22 VER-24: the version of the request decides", arguments: completing, explicit)
+    func mixed(completing: Interop, explicit: Interop) throws {
+        try withServer { server in
+            let content = Payload.bytes(10)
+            let first = Array(content[..<4])
+            let rest = Array(content[4...])
+            let one = try server.begin(.v8, "/files/one", first, length: 10)
+            let reached = try server.exchange(.append(completing, one, at: 4, complete: false, .bytes(rest)))
+            #expect(reached.status == 201)
+            #expect(reached.complete == true)
+            #expect(server.published("one") == content)
+
+            let two = try server.begin(completing, "/files/two", first, length: 10)
+            let part = try server.exchange(.append(explicit, two, at: 4, complete: false, .bytes(rest)))
+            #expect(part.states(complete: false, in: explicit))
+            #expect(try server.retrieve(two, explicit).states(complete: false, in: explicit))
+            #expect(server.published("two") == nil)
+            let done = try server.exchange(.append(explicit, two, at: 10, complete: true, .bytes([])))
+            #expect(done.states(complete: true, in: explicit))
+            #expect(server.published("two") == content)
+        }
+    }
+
+    @Test("LEN-05 LEN-06: content past the length is refused and the upload is gone", arguments: completing)
+    func overrun(version: Interop) throws {
+        try withServer { server in
+            let location = try server.begin(version, "/files/f", [1, 2], length: 4)
+            let announced = try server.exchange(
+                .append(version, location, at: 2, complete: false, .bytes([3, 4, 5])))
+            #expect(announced.status == 400)
+            #expect(try server.retrieve(location, version).offset == 2)
+            let counted = try server.exchange(
+                .append(version, location, at: 2, complete: false, .chunks([[3, 4], [5]])))
+            #expect(counted.status == 400)
+            #expect(try server.retrieve(location, version).status == 404)
+            #expect(server.published("f") == nil)
+        }
+    }
+
+    @Test("DIG-02: content that reaches the length with another digest completes nothing", arguments: completing)
+    func digest(version: Interop) throws {
+        try withServer { server in
+            let location = try server.begin(version, "/files/f", [1, 2], length: 4)
+            let append = Request.append(version, location, at: 2, complete: false, .bytes([3, 4]))
+            let wrong = try server.exchange(append.with("Content-Digest", [9].digestField()))
+            #expect(wrong.status == 400)
+            #expect(wrong.complete == false)
+            #expect(try server.retrieve(location, version).offset == 2)
+            let right = try server.exchange(append.with("Content-Digest", [3, 4].digestField()))
+            #expect(right.complete == true)
+            #expect(server.published("f") == [1, 2, 3, 4])
+        }
+    }
+
+    @Test("LIM-07: the last content may be smaller than min-append-size", arguments: completing)
+    func small(version: Interop) throws {
+        try withServer("--min-append-size", "5") { server in
+            let location = try server.begin(version, "/files/f", Payload.bytes(5), length: 7)
+            let part = try server.exchange(.append(version, location, at: 5, complete: false, .bytes([8])))
+            #expect(part.status == 400)
+            let last = try server.exchange(.append(version, location, at: 5, complete: false, .bytes([8, 9])))
+            #expect(last.complete == true)
+            #expect(server.published("f") == Payload.bytes(5) + [8, 9])
+        }
+    }
+
+    @Test("VER-24 APP-28: the target runs once, whoever asks at the same time", arguments: completing)
+    func once(version: Interop) throws {
+        let target = RecordingTarget()
+        try withTarget(target) { host in
+            var creation = Request.creation(version, "POST", "/inbox/doc", complete: false, length: 8, .bytes([1, 2]))
+            creation.fields.append(("X-Note", "n"))
+            let location = try #require(try host.exchange(creation).location)
+            target.hold()
+            let last = try host.connect()
+            try last.send(Request.append(version, location, at: 2, complete: false, .bytes(Payload.bytes(6))))
+            try target.awaitCalls(1)
+            // All content is here: this one is not complete yet, and does not disturb the target.
+            let state = try host.exchange(.retrieval(version, location))
+            #expect(state.offset == 8)
+            #expect(state.complete == false)
+            let others = try (0..<6).map { _ in try host.connect() }
+            for (index, connection) in others.enumerated() {
+                try connection.send(
+                    Request.append(version, location, at: 8, complete: index.isMultiple(of: 2), .bytes([])))
+            }
+            target.release()
+            let answer = try last.readResponse()
+            #expect(answer.status == 203)
+            #expect(answer.complete == true)
+            for connection in others {
+                let response = try connection.readResponse()
+                #expect(response.status == 203)
+                #expect(response.body == answer.body)
+            }
+            #expect(target.calls.count == 1)
+            #expect(target.calls.first?.content == [1, 2] + Payload.bytes(6))
+        }
+    }
+
+    // MARK: Requests that were not answered
+
+    @Test(
+        "VER-24 OFF-10: all content is here, and the server is killed before the request ends: retrieval completes it",
+        arguments: completing, [true, false])
+    func killed(version: Interop, namesVersion: Bool) throws {
+        try withServer { server in
+            let location = try received(server, version)
+            try server.crash()
+            try server.restart()
+            #expect(server.published("f") == nil)
+            // In the other versions it stays open.
+            let open = try server.retrieve(location, .v8)
+            #expect(open.offset == Int64(Self.content.count))
+            #expect(open.complete == false)
+            #expect(server.published("f") == nil)
+            let state = try server.retrieve(location, namesVersion ? version : nil)
+            #expect(state.status == 204)
+            #expect(state.offset == Int64(Self.content.count))
+            #expect(state.length == Int64(Self.content.count))
+            #expect(state.complete == true)
+            #expect(server.published("f") == Self.content)
+            let again = try server.exchange(
+                .append(version, location, at: Self.content.count, complete: true, .bytes([])))
+            #expect(again.status == 201)
+            #expect(again.complete == true)
+        }
+    }
+
+    @Test("VER-24: all content is here, and the connection is lost: retrieval completes it", arguments: completing)
+    func cut(version: Interop) throws {
+        try withServer { server in
+            let location = try received(server, version, keepsConnection: false)
+            try server.awaitInterruption("PATCH")
+            // Content of the retrieval itself is not the upload's.
+            let head = Request("HEAD", location, Request.versionField(version), .bytes([1, 2, 3]))
+            let state = try server.exchange(head)
+            #expect(state.status == 204)
+            #expect(state.complete == true)
+            #expect(server.published("f") == Self.content)
+        }
+    }
+
+    @Test("VER-24 APP-28: retrievals at the same time complete it once", arguments: completing)
+    func retrievals(version: Interop) throws {
+        let target = RecordingTarget()
+        try withTarget(target) { host in
+            // Version 8 leaves it open.
+            let creation = Request.creation(.v8, "POST", "/inbox/doc", complete: false, length: 3, .bytes([1, 2, 3]))
+            let location = try #require(try host.exchange(creation).location)
+            let connections = try (0..<8).map { _ in try host.connect() }
+            for connection in connections { try connection.send(Request.retrieval(version, location)) }
+            for connection in connections {
+                let response = try connection.readResponse(to: "HEAD")
+                #expect(response.status == 204)
+                #expect(response.offset == 3)
+            }
+            #expect(try host.exchange(.retrieval(version, location)).complete == true)
+            #expect(target.calls.count == 1)
+        }
+    }
+
+    @Test(
+        "VER-24: a server that is killed around the last byte loses no file whose client reports success",
+        arguments: completing)
+    func killedAroundTheEnd(version: Interop) throws {
+        try withServer { server in
+            for number in 0..<6 {
+                let name = "f\(number)"
+                let location = try server.begin(version, "/files/" + name, [], length: Self.content.count)
+                let connection = try server.connect()
+                try connection.send(
+                    Request.append(version, location, at: 0, complete: false, .declared(Int64(Self.content.count))))
+                try connection.send(Self.content.dropLast(number))
+                if !number.isMultiple(of: 2) { try connection.awaitAcknowledgement() }
+                try server.crash()
+                try server.restart()
+                // What tus-js-client does then: it asks, and sends what is missing, with ?0.
+                var state = try server.retrieve(location, version)
+                if state.offset != Int64(Self.content.count) {
+                    let offset = Int(try #require(state.offset))
+                    #expect(state.complete == false)
+                    state = try server.exchange(
+                        .append(version, location, at: offset, complete: false, .bytes(Array(Self.content[offset...]))))
+                    #expect(state.offset == Int64(Self.content.count))
+                }
+                #expect(state.complete == true)
+                #expect(server.published(name) == Self.content)
+            }
+        }
+    }
+
+    /// An upload to `f` whose content has been received, by a chunked append that does not end.
+    private func received(
+        _ server: ServerProcess, _ version: Interop, keepsConnection: Bool = true
+    ) throws -> String {
+        let location = try server.begin(version, "/files/f", [], length: Self.content.count)
+        let connection = try server.connect()
+        try connection.send(Request.append(version, location, at: 0, complete: false, .openChunks))
+        try connection.sendChunk(Self.content)
+        let isReceived: Bool? = Deadline.poll(within: .seconds(60)) {
+            server.unfinished.values.contains(Self.content.count) ? true : nil
+        }
+        try #require(isReceived == true)
+        if keepsConnection {
+            // A retrieval in version 8 makes durable what has arrived, and completes nothing.
+            #expect(try server.retrieve(location, .v8).offset == Int64(Self.content.count))
+        } else {
+            connection.close()
+        }
+        return location
+    }
+}

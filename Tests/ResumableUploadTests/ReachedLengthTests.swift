@@ -1,0 +1,169 @@
+import HTTPSemantics
+import ResumableUpload
+import Testing
+
+/// What it means that content reaches the declared length while the request says `Upload-Complete: ?0`.
+@Suite struct ReachedLengthTests {
+    private let answer = FinalResponse(status: 201, fields: ["Location": "/doc/1"], content: Array("made".utf8))
+
+    /// Sends `count` bytes in pieces through the plan.
+    private func end(_ plan: ContentPlan, after count: Int, pieces: Int = 7) -> ContentCounter.End {
+        var counter = ContentCounter(plan)
+        var rest = count
+        while rest > 0 {
+            #expect(counter.receive(min(pieces, rest)) == .accept)
+            rest -= min(pieces, rest)
+        }
+        return counter.end()
+    }
+
+    @Test(
+        "VER-24 CMP-01: a creation with ?0 completes at its length in versions 5 and 6 only",
+        arguments: Dialect.allCases)
+    func creation(dialect: Dialect) throws {
+        for length in 0...20 {
+            for count in 0...length {
+                for framing in [MessageFraming.length(Int64(count)), .chunked] {
+                    let creation = dialect.creation(complete: false, framing: framing, length: Int64(length))
+                    let plan = try #require(creation.decide(limits: UploadLimits()).createdPlan)
+                    let completes = dialect.lengthCompletes && count == length
+                    #expect(end(plan, after: count) == (completes ? .whole(length: Int64(length)) : .part))
+                }
+            }
+        }
+    }
+
+    @Test(
+        "VER-24 CMP-01 CMP-02: an append with ?0 completes at the length in versions 5 and 6 only",
+        arguments: Dialect.allCases)
+    func append(dialect: Dialect) throws {
+        for offset in 0...8 {
+            for count in 0...8 - offset {
+                for framing in [MessageFraming.length(Int64(count)), .chunked] {
+                    // Known before, declared by this append only, or by both.
+                    for (known, declared) in [(8, nil), (nil, 8), (8, 8), (nil, nil)] as [(Int64?, Int64?)] {
+                        let fields = dialect.append(complete: false, offset: Int64(offset), length: declared)
+                        let state = UploadState(offset: Int64(offset), length: known)
+                        let plan = try #require(dialect.decide(fields, framing, on: state).plan)
+                        let completes = dialect.lengthCompletes && offset + count == 8 && (known ?? declared) != nil
+                        #expect(end(plan, after: count) == (completes ? .whole(length: 8) : .part))
+                    }
+                }
+            }
+        }
+    }
+
+    @Test("VER-24: an append of versions 5 and 6 without the field counts as ?0, and completes at the length")
+    func withoutField() throws {
+        for dialect in [Dialect.interop4, .interop5, .interop6] {
+            let state = UploadState(offset: 40, length: 50)
+            let plan = try #require(dialect.decide(dialect.append(offset: 40), .length(10), on: state).plan)
+            #expect(end(plan, after: 10) == (dialect.lengthCompletes ? .whole(length: 50) : .part))
+        }
+    }
+
+    @Test("VER-22 VER-24: the version of the request decides, not that of the creation")
+    func mixedVersions() throws {
+        let state = UploadState(offset: 40, length: 50)
+        for dialect in Dialect.allCases {
+            let plan = try #require(
+                dialect.decide(dialect.append(complete: false, offset: 40), .length(10), on: state).plan)
+            #expect((end(plan, after: 10) == .whole(length: 50)) == dialect.lengthCompletes)
+        }
+    }
+
+    @Test("CMP-01 CMP-02: in the other versions only ?1 completes, also at the length", arguments: Dialect.allCases)
+    func explicitCompletion(dialect: Dialect) throws {
+        let full = UploadState(offset: 100, length: 100)
+        #expect(!full.isComplete)
+        #expect(dialect.responses.retrieved(state: full).fields.completeness(in: dialect) == false)
+        let finish = try #require(dialect.decide(dialect.append(complete: true, offset: 100), .none, on: full).plan)
+        #expect(end(finish, after: 0) == .whole(length: 100))
+        let part = try #require(dialect.decide(dialect.append(complete: false, offset: 100), .none, on: full).plan)
+        #expect((end(part, after: 0) == .whole(length: 100)) == dialect.lengthCompletes)
+    }
+
+    @Test("LEN-03 LEN-05: content past the length stays an error, announced or counted", arguments: Dialect.allCases)
+    func pastLength(dialect: Dialect) throws {
+        let state = UploadState(offset: 5, length: 10)
+        let announced = dialect.decide(dialect.append(complete: false, offset: 5), .length(6), on: state)
+        #expect(announced.refusal?.isInconsistentLength == true)
+        let plan = try #require(dialect.decide(dialect.append(complete: false, offset: 5), .chunked, on: state).plan)
+        var counter = ContentCounter(plan)
+        #expect(counter.receive(5) == .accept)
+        #expect(counter.receive(1) == .exceedsLength(10))
+        guard dialect >= .interop5 else { return }
+        let creation = dialect.creation(complete: false, framing: .length(1), length: 0)
+        #expect(creation.decide(limits: UploadLimits()).refusal?.isInconsistentLength == true)
+    }
+
+    @Test("LEN-03: ?1 before the length stays an error", arguments: Dialect.allCases)
+    func shortEnd(dialect: Dialect) throws {
+        let state = UploadState(offset: 5, length: 10)
+        let plan = try #require(dialect.decide(dialect.append(complete: true, offset: 5), .chunked, on: state).plan)
+        #expect(end(plan, after: 4) == .short(length: 10, received: 9))
+    }
+
+    @Test(
+        "LIM-07: min-append-size and min-size do not bind content that reaches the length", arguments: Dialect.allCases)
+    func limits(dialect: Dialect) {
+        let limits = UploadLimits(minSize: 100, minAppendSize: 10)
+        let state = UploadState(offset: 5, length: 7, limits: limits)
+        let last = dialect.decide(dialect.append(complete: false, offset: 5), .length(2), on: state)
+        #expect((last.plan != nil) == dialect.lengthCompletes)
+        let part = dialect.decide(dialect.append(complete: false, offset: 5), .length(1), on: state)
+        #expect(part.refusal == .appendTooSmall(limit: 10))
+        // The client needs the location: no plain request.
+        let creation = dialect.creation(complete: false, framing: .length(3), length: 3).decide(limits: limits)
+        #expect((creation.createdPlan != nil) == dialect.lengthCompletes)
+        let partial = dialect.creation(complete: false, framing: .length(3), length: 4).decide(limits: limits)
+        #expect(partial.refusal == .appendTooSmall(limit: 10))
+    }
+
+    @Test(
+        "APP-20 VER-24: after it, an empty append at the final offset gets the stored answer",
+        arguments: Dialect.allCases)
+    func repeats(dialect: Dialect) {
+        for (phase, expected) in [
+            (UploadState.Phase.complete(answer), Append.Decision.replay(answer)), (.processing, .join),
+        ] {
+            let state = UploadState(offset: 40, length: 40, phase: phase)
+            for framing in [MessageFraming.none, .length(0)] {
+                let done = dialect.decide(dialect.append(complete: true, offset: 40), framing, on: state)
+                let isRefused = dialect == .interop7 && phase != .processing
+                #expect(done == (isRefused ? .refuse(.completed) : expected))
+                let part = dialect.decide(dialect.append(complete: false, offset: 40), framing, on: state)
+                #expect(part == (dialect.lengthCompletes ? expected : .refuse(.completed)))
+            }
+        }
+    }
+
+    @Test(
+        "VER-17: in versions 6 and 7 everything else is refused as completed, before the offset",
+        arguments: Dialect.allCases)
+    func refusals(dialect: Dialect) {
+        let state = UploadState(offset: 40, length: 40, phase: .complete(answer))
+        let content = dialect.decide(dialect.append(complete: true, offset: 40), .length(1), on: state)
+        #expect(content == .refuse(.completed))
+        let elsewhere = dialect.decide(dialect.append(complete: true, offset: 39), .length(0), on: state)
+        let isFirst = dialect == .interop6 || dialect == .interop7
+        #expect(elsewhere == .refuse(isFirst ? .completed : .mismatchingOffset(expected: 40, provided: 39)))
+        // The target answered before all content had arrived.
+        let early = UploadState(offset: 10, length: 40, phase: .complete(answer))
+        let part = dialect.decide(dialect.append(complete: false, offset: 10), .length(0), on: early)
+        #expect(part == .refuse(.completed))
+    }
+
+    @Test(
+        "VER-24: retrieval in versions 5 and 6 completes an upload at its length, and no other",
+        arguments: Dialect.allCases)
+    func retrieval(dialect: Dialect) {
+        #expect(dialect.completesOnRetrieval(UploadState(offset: 40, length: 40)) == dialect.lengthCompletes)
+        #expect(dialect.completesOnRetrieval(UploadState(offset: 0, length: 0)) == dialect.lengthCompletes)
+        for state in [
+            UploadState(offset: 39, length: 40), UploadState(offset: 40), UploadState(offset: 0),
+            UploadState(offset: 40, length: 40, phase: .processing),
+            UploadState(offset: 40, length: 40, phase: .complete(answer)),
+        ] { #expect(!dialect.completesOnRetrieval(state)) }
+    }
+}
