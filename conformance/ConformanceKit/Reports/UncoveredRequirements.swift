@@ -23,7 +23,6 @@ enum UncoveredRequirements {
         ("what a client keeps in memory cannot be seen from outside", ["CLI-25"]),
         ("needs a source that is still being written, and the command is given a file", ["CLI-29"]),
         ("needs a source whose end is not known before, and the command is given a file", ["CLI-27"]),
-        ("a workaround for one client, not a requirement of the draft", ["VER-24"]),
     ]
 
     static func reason(for id: String) -> String? { reasons.first { $0.1.contains(id) }?.0 }

@@ -4,7 +4,7 @@ enum CompletionCases {
         Case(
             "4.1.3/length-is-not-completion", .must, "4.1.3",
             "An upload whose last byte has come is not complete before somebody says so.", covers: "CMP-01 CMP-02",
-            needs: ["4.4/append"], ranks: 6...9
+            needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in
             let upload = try t.newUpload(t.part, length: t.part * 2)
             let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
@@ -16,12 +16,30 @@ enum CompletionCases {
         Case(
             "4.1.3/creation-length-is-not-completion", .must, "4.1.3",
             "A creation with all bytes that says it is not complete is not.", covers: "CMP-01",
-            needs: ["4.2/create-part"], ranks: 6...9
+            needs: ["4.2/create-part"], ranks: Profile.explicitRanks
         ) { t in
             let upload = try t.newUpload(t.part, length: t.part)
             try t.expectStanding(of: upload, offset: Int64(t.part))
             let response = try t.appending(upload, at: Int64(t.part), complete: true, .bytes([]))
             try t.expectSuccess(response, "to the append that finishes it")
+        },
+        Case(
+            "4.1.3/length-reached", .must, "compat",
+            "In versions 5 and 6 content that reaches the declared length completes the upload, or leaves it open until ?1.",
+            covers: "VER-24", needs: ["4.2/create-part", "4.4/append"], ranks: 5...6
+        ) { t in
+            for (first, second) in [(0, 0), (t.part, 0), (t.part, t.part)] {
+                let request = t.creation(complete: false, length: first + second, .bytes(t.bytes(first)))
+                var response = try t.exchange(request)
+                try t.expectSuccess(response, "to a creation with ?0")
+                let upload = try t.upload(from: response, to: request)
+                if second > 0 {
+                    let content = Request.Content.bytes(t.bytes(second, from: first))
+                    response = try t.appending(upload, at: Int64(first), complete: false, content)
+                    try t.expectSuccess(response, "to an append up to the length")
+                }
+                try t.expectEitherEnd(of: upload, response, to: request, length: first + second)
+            }
         },
         Case(
             "4.1.2/completed-refuses-content", .must, "4.1.2", "A completed upload takes no more bytes.",
@@ -68,4 +86,29 @@ enum CompletionCases {
             try t.expect(again.content == first.content, "the same content", again.text)
         },
     ]
+}
+
+extension CaseContext {
+    /// After `response` all content is there: the upload is complete, or the empty append with `?1` completes it.
+    fileprivate func expectEitherEnd(
+        of upload: Upload, _ response: Response, to request: Request, length: Int
+    ) throws {
+        let head = try exchange(retrieval(upload), with: upload)
+        let isComplete =
+            head.isSuccessful
+            ? profile.isComplete(response) == true || profile.isComplete(head) == true
+            : profile.isComplete(response) == true && [404, 410].contains(head.status)
+        if head.isSuccessful {
+            try expect(head.integer("Upload-Offset") == Int64(length), "Upload-Offset: \(length)", head.summary)
+        }
+        let finish = try appending(upload, at: Int64(length), complete: true, .bytes([]))
+        if isComplete {
+            // It repeats an append that was complete without it.
+            try expect(finish.isSuccessful || finish.isRefusal, "the final response or a refusal", finish.summary)
+            try expectFile(of: response, to: request, bytes(length))
+        } else {
+            try expectSuccess(finish, "to the append that finishes it")
+            try expectFile(of: finish, to: request, bytes(length))
+        }
+    }
 }

@@ -27,7 +27,7 @@ enum VersionCases {
             "4.3/unknown-status", "4.4/finish-empty", "4.4/many-parts", "4.4/offset-mismatch", "4.4/mismatch-offset",
             "4.4/mismatch-incomplete", "4.4/mismatch-changes-nothing", "4.4/media-type-refused", "4.4/no-media-type",
             "4.4/states-incomplete", "4.4/states-complete", "4.1.2/completed-refuses-content", "4.5/cancel",
-            "4.5/no-content", "4.1.3/length-is-not-completion", "7/completed-upload",
+            "4.5/no-content", "4.1.3/length-is-not-completion", "4.1.3/length-reached", "7/completed-upload",
         ]
         let groups: [[Case]] = [
             CreationCases.basic, InterimCases.announcement, AppendCases.basic, CreationCases.all, RetrievalCases.all,

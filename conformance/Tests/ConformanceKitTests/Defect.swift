@@ -8,6 +8,7 @@ enum Defect: String, CaseIterable, Sendable {
     case destroysOnMismatch = "4.4/mismatch-changes-nothing"
     case locatesInAppendInterim = "4.4/interim-without-location"
     case completesAtLength = "4.1.3/length-is-not-completion"
+    case refusesFinishAtLength = "v6/length-reached"
     case sendsInterimToOldHTTP = "5/http-1.0"
     case withholdsContinue = "5/continue"
     case acceptsPlus = "9651/offset-plus"

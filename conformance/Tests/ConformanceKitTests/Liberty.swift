@@ -14,4 +14,6 @@ enum Liberty: CaseIterable, Sendable {
     case endsConnections
     /// What was not read of a refused content resets the connection.
     case resetsConnections
+    /// In versions 5 and 6 an upload is complete at its declared length.
+    case completesAtLength
 }

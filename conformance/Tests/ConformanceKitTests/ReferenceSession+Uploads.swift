@@ -20,7 +20,7 @@ extension ReferenceSession {
             contentIsRead = true
             return ReferenceReply(status: 201, fields: [("Location", publish(content))])
         }
-        let stated = request.rules >= 6 ? request.integer("Upload-Length") : nil
+        let stated = statedLength(of: request)
         let declared = isComplete ? request.declaredLength : nil
         if let stated, let declared, stated != declared, !has(.acceptsCreationMismatch) {
             return refusal(400, request, type: "inconsistent-upload-length")
@@ -48,7 +48,7 @@ extension ReferenceSession {
         case .whole: break
         case let ending: return failed(ending, id, request)
         }
-        if isComplete { return complete(id, request, isCreation: true) }
+        if isComplete || completesAtLength(id, request) { return complete(id, request, isCreation: true) }
         let offset = server.state.withLock { state in
             state.uploads[id]?.holder = nil
             return state.uploads[id]?.bytes.count ?? 0
@@ -58,6 +58,19 @@ extension ReferenceSession {
         if !has(.dropsLimitsOnCreated) { fields += limitFields(request) }
         if !(has(.dropsOffsetInVersion4) && request.rules == 4) { fields.append(offsetField(offset)) }
         return ReferenceReply(status: 201, fields: fields)
+    }
+
+    private func statedLength(of request: ReferenceRequest) -> Int64? {
+        let isRead = request.rules >= 6 || (request.rules == 5 && server.takes(.completesAtLength))
+        return isRead ? request.integer("Upload-Length") : nil
+    }
+
+    /// Whether the upload is complete without `?1`.
+    private func completesAtLength(_ id: String, _ request: ReferenceRequest) -> Bool {
+        guard server.takes(.completesAtLength), (5...6).contains(request.rules) else { return false }
+        return server.state.withLock { state in
+            state.uploads[id].map { $0.length == Int64($0.bytes.count) } ?? false
+        }
     }
 
     private func announce(_ location: String, _ request: ReferenceRequest) {
@@ -198,7 +211,9 @@ extension ReferenceSession {
         }
         server.state.notifyAll()
         guard let now else { return ReferenceReply(status: 404) }
-        if isComplete || (has(.completesAtLength) && now.length == Int64(now.bytes.count)) {
+        if isComplete || completesAtLength(id, request)
+            || (has(.completesAtLength) && now.length == Int64(now.bytes.count))
+        {
             return complete(id, request, isCreation: false)
         }
         var fields = versionFields(request) + [completeness(false, request)]
@@ -237,7 +252,10 @@ extension ReferenceSession {
         _ request: ReferenceRequest, _ id: String, _ upload: ReferenceUpload, _ isComplete: Bool
     ) -> ReferenceReply? {
         let offset = Int64(upload.bytes.count)
-        let stated = request.rules >= 6 ? request.integer("Upload-Length") : nil
+        if has(.refusesFinishAtLength), request.rules == 6, isComplete, upload.length == offset {
+            return refusal(400, request, offset: upload.bytes.count)
+        }
+        let stated = statedLength(of: request)
         var indicated = stated.map { [$0] } ?? []
         if isComplete, request.rules >= 4, let declared = request.declaredLength, !has(.acceptsWrongRemainder) {
             let (sum, overflows) = offset.addingReportingOverflow(declared)
