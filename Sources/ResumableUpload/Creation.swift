@@ -10,6 +10,8 @@ public struct Creation: Sendable {
     public var declaredLength: Int64?
     /// Whether the completeness field is there and void, so that it counts as absent.
     public var hasVoidCompleteness: Bool
+    /// Whether the request asks for a part of a parallel upload, or for the concatenation of such parts.
+    public var isConcatenation: Bool
 
     /// - Parameter isComplete: as ``Dialect/completeness(of:)`` reads it from the same fields.
     public init(dialect: Dialect, isComplete: Bool?, framing: MessageFraming, fields: Fields) {
@@ -18,6 +20,7 @@ public struct Creation: Sendable {
         self.framing = framing
         let readsLength = isComplete == nil || dialect.readsUploadLength
         hasVoidCompleteness = isComplete == nil && fields.contains(dialect.completenessField(true).name)
+        isConcatenation = fields.contains(TusProtocol.concatenationField)
         declaredLength = readsLength ? fields.uploadInteger(UploadFieldName.length) : nil
     }
 
@@ -45,6 +48,8 @@ public struct Creation: Sendable {
     /// - Parameter announces: whether an interim response will tell the client where the upload resource is
     ///   (``UploadResponses/allowsInterimResponses``).
     public func decide(limits: UploadLimits, announces: Bool = true) -> Decision {
+        // Its client would report success for files that never become one.
+        if isConcatenation { return .refuse(.concatenation) }
         guard let isComplete else { return decidePlain(limits: limits) }
         let completion = dialect.completion(isComplete: isComplete)
         var length = declaredLength

@@ -20,6 +20,8 @@ public enum UploadError: Error, Sendable, Hashable {
     case digestMismatch(field: String, algorithm: String)
     /// Nothing but the end of the content would tell how long the representation is, and that is not trusted.
     case lengthRequired
+    /// The request asks for parallel uploads that are concatenated, which the draft does not have.
+    case concatenation
 
     public var code: String {
         switch self {
@@ -40,6 +42,7 @@ public enum UploadError: Error, Sendable, Hashable {
         case .methodNotAllowed: "method-not-allowed"
         case .digestMismatch: "digest-mismatch"
         case .lengthRequired: "length-required"
+        case .concatenation: "concatenation-not-supported"
         }
     }
 
@@ -48,7 +51,7 @@ public enum UploadError: Error, Sendable, Hashable {
         switch self {
         case .mismatchingOffset: 409
         case .inconsistentLength, .lengthExceeded, .completed, .missingOffset, .missingCompleteness, .appendTooSmall,
-            .stateFieldsOnRetrieval, .digestMismatch:
+            .stateFieldsOnRetrieval, .digestMismatch, .concatenation:
             400
         case .notFound: 404
         case .deactivated: dialect.deactivatedStatus
@@ -96,6 +99,8 @@ public enum UploadError: Error, Sendable, Hashable {
             "The \(algorithm) digest of the bytes received differs from the one in \(field)."
         case .lengthRequired:
             "Say how long the whole is, by Content-Length or Upload-Length, or send parts and complete them with an empty one."
+        case .concatenation:
+            "Upload-Concat is not part of this protocol. Send the file as one upload: in tus-js-client set parallelUploads to 1."
         }
     }
 
