@@ -23,12 +23,13 @@ struct CrossOriginTests {
         #expect(!fields.contains("Access-Control-Allow-Origin"))
         #expect(fields["Vary"] == "Origin")
         let preflight: Fields = ["Origin": origin, "Access-Control-Request-Method": "PATCH"]
-        #expect(policy.preflightFields(for: preflight, methods: [.patch]).isEmpty)
+        let answer = policy.optionsFields(for: preflight, methods: [.patch])
+        #expect(answer.map(\.name) == ["Vary"])
     }
 
     @Test("XCO-01 VER-27: a preflight allows the protocol's methods and fields")
     func preflight() {
-        let fields = policy.preflightFields(
+        let fields = policy.optionsFields(
             for: ["Origin": "https://app.example", "Access-Control-Request-Method": "PATCH"],
             methods: [.head, .patch, .delete])
         #expect(fields["Access-Control-Allow-Methods"] == "HEAD, PATCH, DELETE")
@@ -39,5 +40,65 @@ struct CrossOriginTests {
     @Test("no origins, no fields")
     func off() {
         #expect(CrossOrigin(origins: []).responseFields(for: ["Origin": "https://app.example"]).isEmpty)
+    }
+
+    /// The names that a preflight with this list allows besides the fixed ones, in lower case.
+    private func added(_ lists: String...) -> [String] {
+        var preflight: Fields = ["Origin": "https://app.example", "Access-Control-Request-Method": "POST"]
+        for list in lists { preflight.append("Access-Control-Request-Headers", list) }
+        let fields = policy.optionsFields(for: preflight, methods: [.post])
+        let allowed = fields["Access-Control-Allow-Headers"]?.split(separator: ", ").map { $0.lowercased() } ?? []
+        #expect(Set(allowed).count == allowed.count)
+        #expect(Set(allowed).isSuperset(of: CrossOrigin.requestFields.map { $0.lowercased() }))
+        return allowed.filter { name in !CrossOrigin.requestFields.contains { $0.lowercased() == name } }
+    }
+
+    @Test("XCO-01: a preflight allows the fields that it asks for")
+    func requested() {
+        #expect(added() == [])
+        #expect(added("") == [])
+        #expect(added("upload-metadata,x-csrf-token") == ["upload-metadata", "x-csrf-token"])
+        #expect(added("Upload-Length, X-A ,\tx-b", "x-a") == ["x-a", "x-b"])
+        #expect(added("tus-resumable,x-request-id") == ["tus-resumable", "x-request-id"])
+    }
+
+    @Test("forbidden names and forwarding fields are not allowed, the others of the list are")
+    func forbidden() {
+        for name in [
+            "Cookie", "host", "Origin", "Content-Length", "transfer-encoding", "TE", "Upgrade", "Connection", "Via",
+            "Sec-Fetch-Site", "sec-", "Proxy-Authorization", "proxy-x", "Forwarded", "X-Forwarded-For",
+            "x-forwarded-prefix", "X-Real-IP", "Access-Control-Request-Method", "Expect", "Date", "Set-Cookie",
+        ] {
+            #expect(added("x-a,\(name),x-b") == ["x-a", "x-b"], "\(name)")
+        }
+    }
+
+    @Test(
+        "of a malformed list nothing is allowed",
+        arguments: [
+            "x-a,", ",x-a", "x-a,,x-b", "x-a x-b", "x-a,x b", "x-a,x:b", "x-a,x(b)", "x-a,\u{e4}", "x-a,x\u{7f}",
+            "x-a,\"b\"",
+            "x-a;q=1", "x-a\r\nSet-Cookie: b", "*, <script>",
+        ])
+    func malformed(list: String) {
+        #expect(added(list) == [])
+    }
+
+    @Test("a list is bounded in bytes")
+    func bounded() {
+        let long = (0..<1000).map { "x-\($0)" }.joined(separator: ",")
+        #expect(long.utf8.count > CrossOrigin.maximumRequestedLength)
+        #expect(added(long) == [])
+        let short = (0..<500).map { "x-\($0)" }.joined(separator: ",")
+        #expect(added(short).count == 500)
+    }
+
+    @Test("the answer to OPTIONS varies with the fields of a preflight, whether there are any or not")
+    func vary() {
+        for request in [[:], ["Origin": "https://app.example"]] as [Fields] {
+            let fields = policy.optionsFields(for: request, methods: [.post])
+            #expect(fields["Vary"] == "Access-Control-Request-Method, Access-Control-Request-Headers")
+        }
+        #expect(CrossOrigin(origins: []).optionsFields(for: ["Origin": "https://app.example"], methods: []).isEmpty)
     }
 }

@@ -6,7 +6,8 @@ struct CrossOrigin: Sendable {
     /// Serialised origins; `*` stands for any.
     let origins: [String]
 
-    /// Request fields that pages may set: the upload protocol's, and those of representations and ranges.
+    /// Request fields that pages may set, whatever a preflight asks for: the upload protocol's, and those of
+    /// representations and ranges.
     static let requestFields =
         UploadFieldName.requestFields + [
             "Authorization", "Content-Type", "Content-Encoding", "Content-Disposition", "Content-Digest", "Repr-Digest",
@@ -16,7 +17,7 @@ struct CrossOrigin: Sendable {
     static let responseFields =
         UploadFieldName.responseFields + [
             "Location", "Content-Location", "Content-Range", "Accept-Ranges", "ETag", "Repr-Digest", "Retry-After",
-            "Accept-Patch", "Content-Disposition", ServerFieldName.explain,
+            "Accept-Patch", "Content-Disposition", "Link", "Allow", "Date", "WWW-Authenticate", ServerFieldName.explain,
         ]
 
     /// Fields for every response to a request.
@@ -34,14 +35,58 @@ struct CrossOrigin: Sendable {
         request.contains("Origin") && request.contains("Access-Control-Request-Method")
     }
 
-    /// Further fields where the request is a browser's preflight.
-    func preflightFields(for request: Fields, methods: [Method]) -> Fields {
+    /// Further fields of a response to `OPTIONS`: what the page may send, if the request is a preflight of an allowed
+    /// origin. The answer depends on the preflight's fields in any case.
+    func optionsFields(for request: Fields, methods: [Method]) -> Fields {
+        guard !origins.isEmpty else { return [:] }
+        var fields: Fields = ["Vary": "Access-Control-Request-Method, Access-Control-Request-Headers"]
         guard Self.isPreflight(request), responseFields(for: request).contains("Access-Control-Allow-Origin")
-        else { return [:] }
-        return [
-            "Access-Control-Allow-Methods": methods.map(\.rawValue).joined(separator: ", "),
-            "Access-Control-Allow-Headers": Self.requestFields.joined(separator: ", "),
-            "Access-Control-Max-Age": "86400",
-        ]
+        else { return fields }
+        fields.append("Access-Control-Allow-Methods", methods.map(\.rawValue).joined(separator: ", "))
+        fields.append("Access-Control-Allow-Headers", Self.allowedFields(for: request).joined(separator: ", "))
+        fields.append("Access-Control-Max-Age", "86400")
+        return fields
     }
+
+    // MARK: Fields of the page's own
+
+    /// Bytes of `Access-Control-Request-Headers` that are read; a longer list is ignored.
+    static let maximumRequestedLength = 4096
+
+    /// The fixed names and those that the preflight asks for.
+    ///
+    /// A list that is malformed, or too long, is ignored entirely: nothing of it appears in the response.
+    private static func allowedFields(for request: Fields) -> [String] {
+        var known = Set(requestFields.map { $0.lowercased() })
+        return requestFields
+            + requestedFields(request).filter { isAllowed($0) && known.insert($0.lowercased()).inserted }
+    }
+
+    private static func requestedFields(_ request: Fields) -> [String] {
+        guard let list = request["Access-Control-Request-Headers"], list.utf8.count <= maximumRequestedLength else {
+            return []
+        }
+        var names: [String] = []
+        for member in list.split(separator: ",", omittingEmptySubsequences: false) {
+            let words = member.split { $0 == " " || $0 == "\t" }
+            guard words.count == 1, Fields.isValidName(String(words[0])) else { return [] }
+            names.append(String(words[0]))
+        }
+        return names
+    }
+
+    /// Whether a page may ever set the field. Browsers do not let it set the first ones (Fetch standard, forbidden
+    /// request-header); forwarding fields are those of proxies alone.
+    private static func isAllowed(_ name: String) -> Bool {
+        let name = name.lowercased()
+        return !forbidden.contains(name) && !name.hasPrefix("proxy-") && !name.hasPrefix("sec-")
+            && !TrustedProxies.isForwardingField(name)
+    }
+
+    private static let forbidden: Set = [
+        "accept-charset", "accept-encoding", "access-control-request-headers", "access-control-request-method",
+        "access-control-request-private-network", "connection", "content-length", "cookie", "cookie2", "date", "dnt",
+        "expect", "host", "keep-alive", "origin", "referer", "set-cookie", "te", "trailer", "transfer-encoding",
+        "upgrade", "via",
+    ]
 }

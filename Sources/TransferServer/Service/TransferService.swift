@@ -97,7 +97,7 @@ final class TransferService: RequestService {
         guard refusal.isForLackOfCredentials, request.method == .options, !request.fields.contains("Authorization"),
             CrossOrigin.isPreflight(request.fields)
         else { return Served(refusal) }
-        let fields = crossOrigin.preflightFields(for: request.fields, methods: Self.methods)
+        let fields = crossOrigin.optionsFields(for: request.fields, methods: Self.methods)
         return Served(Reply(status: 204, fields: fields, content: .bytes([])))
     }
 
@@ -162,7 +162,7 @@ final class TransferService: RequestService {
         let response = responses(for: request, stored: nil).discovered(
             limits: limits ?? configuration.limits, allow: methods)
         var reply = Reply(response)
-        for field in crossOrigin.preflightFields(for: request.fields, methods: methods) {
+        for field in crossOrigin.optionsFields(for: request.fields, methods: methods) {
             reply.fields.append(field.name, field.value)
         }
         return reply
