@@ -24,6 +24,11 @@ extension ProblemDetails {
     static let partialContent = ProblemDetails(
         status: 400, detail: "Content-Range makes the content a part; PUT takes whole files, resumed uploads PATCH.",
         code: "partial-content")
+    static let tusProtocol = ProblemDetails(
+        status: 412,
+        detail: "This server speaks the IETF draft Resumable Uploads for HTTP, not tus 1.0. "
+            + "In tus-js-client set the option protocol to 'ietf-draft-05'.",
+        code: "tus-not-supported")
     static let targetFailed = ProblemDetails(
         status: 500, detail: "The target of the upload failed. The upload is complete and will not be tried again.",
         code: "target-failed")

@@ -88,6 +88,10 @@ final class TransferService: RequestService {
         } catch {
             return RequestStanding(serveStranger(request, refusal: error), fields: fields)
         }
+        // The shared fields would be read as the draft's, and a file that is not there reported as uploaded.
+        if TusProtocol.isSpoken(by: request.fields), place.takesContent {
+            return RequestStanding(Served(ProblemDetails.tusProtocol), fields: fields, principal: identity.principal)
+        }
         return RequestStanding(serve(request, at: place, identity), fields: fields, principal: identity.principal)
     }
 
