@@ -10,13 +10,20 @@ enum FileFields {
         var saved = Fields()
         for name in representation {
             guard let value = upload[name], !value.isEmpty, Fields.isValidValue(value) else { continue }
-            // A part's media type is a habit of some clients' creations and says nothing of the whole.
-            if name == "Content-Type", MediaType(parsing: value)?.matches("application/partial-upload") ?? true {
-                continue
-            }
+            if name == "Content-Type", !isRepresentationType(value) { continue }
             saved.append(name, value)
         }
+        if !saved.contains("Content-Type"), let type = UploadMetadata(upload)?.filetype, isRepresentationType(type) {
+            saved.append("Content-Type", type)
+        }
         return saved
+    }
+
+    /// Whether the value is a media type of a file. Some clients send that of a part with the creation; it says nothing
+    /// about the file.
+    private static func isRepresentationType(_ value: String) -> Bool {
+        guard let type = MediaType(parsing: value), Fields.isValidValue(value) else { return false }
+        return !["application/partial-upload", "application/offset+octet-stream"].contains(type.essence)
     }
 
     /// What is sent with the file.

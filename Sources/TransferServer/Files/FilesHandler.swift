@@ -45,7 +45,9 @@ public struct FilesHandler: TargetHandler {
         let mayReplace = upload.mayReplace
         if upload.target.isCollection {
             // The names are those of a target that was checked when the upload was created.
-            let names = FreeNames(directory: upload.target.segments, disposition: fields["Content-Disposition"])
+            let names = FreeNames(
+                directory: upload.target.segments, disposition: fields["Content-Disposition"],
+                metadata: UploadMetadata(fields))
             let path = collectionPath(of: upload.target)
             return .publish(
                 Publication(

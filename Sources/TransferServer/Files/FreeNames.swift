@@ -7,10 +7,14 @@ struct FreeNames: Sendable {
     private let stem: String
     private let suffix: String
 
-    init(directory: [String], disposition: String?) {
+    /// - Parameters:
+    ///   - disposition: the value of `Content-Disposition`.
+    ///   - metadata: what `Upload-Metadata` says; its name is used if the disposition has none.
+    init(directory: [String], disposition: String?, metadata: UploadMetadata? = nil) {
         self.directory = directory
-        let proposed = disposition.flatMap { ContentDisposition(parsing: $0)?.filename }
-        let name = proposed.flatMap { SafeFileName(sanitizing: $0)?.value } ?? "upload-\(RequestID())"
+        let proposals = [disposition.flatMap { ContentDisposition(parsing: $0)?.filename }, metadata?.filename]
+        let safe = proposals.compactMap { $0.flatMap { SafeFileName(sanitizing: $0)?.value } }
+        let name = safe.first ?? "upload-\(RequestID())"
         if let dot = name.lastIndex(of: "."), dot != name.startIndex {
             stem = String(name[..<dot])
             suffix = String(name[dot...])

@@ -1,0 +1,36 @@
+import FoundationEssentials
+import HTTPSemantics
+import ResumableUpload
+
+/// Name and media type of a file as `Upload-Metadata` has them: a field of tus 1.0 that tus-js-client sends with requests
+/// of the draft, too.
+///
+/// The value is a list of pairs: a key, a space, and the value in Base64 (tus 1.0, "Upload-Metadata").
+struct UploadMetadata: Sendable, Hashable {
+    /// `filename`, or else `name`, as the client wrote it.
+    let filename: String?
+    /// `filetype`, or else `type`, as the client wrote it.
+    let filetype: String?
+
+    /// `nil` if the field is absent or malformed anywhere: then none of it counts.
+    init?(_ fields: Fields) {
+        guard let list = fields[TusProtocol.metadataField] else { return nil }
+        var values: [String: Data] = [:]
+        for pair in list.split(separator: ",", omittingEmptySubsequences: false) {
+            let words = pair.split(separator: " ").map(String.init)
+            // Without a value the space may be absent, too.
+            guard (1...2).contains(words.count), Fields.isValidValue(words[0]),
+                let value = Data(base64Encoded: words.count == 2 ? words[1] : ""),
+                values.updateValue(value, forKey: words[0]) == nil
+            else { return nil }
+        }
+        var texts: [String: String] = [:]
+        for key in ["filename", "name", "filetype", "type"] {
+            guard let value = values[key], !value.isEmpty else { continue }
+            guard let text = String(validating: value, as: UTF8.self) else { return nil }
+            texts[key] = text
+        }
+        filename = texts["filename"] ?? texts["name"]
+        filetype = texts["filetype"] ?? texts["type"]
+    }
+}

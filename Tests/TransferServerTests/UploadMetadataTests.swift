@@ -1,0 +1,90 @@
+import HTTPSemantics
+import Testing
+
+@testable import TransferServer
+
+@Suite("Upload-Metadata")
+struct UploadMetadataTests {
+    private func metadata(_ values: String...) -> UploadMetadata? {
+        UploadMetadata(Fields(values.map { ("Upload-Metadata", $0) }))
+    }
+
+    @Test("Name and type are read from either pair of keys")
+    func keys() throws {
+        let tus = try #require(metadata("filename dGVzdC5iaW4=,filetype aW1hZ2UvcG5n"))
+        #expect(tus.filename == "test.bin")
+        #expect(tus.filetype == "image/png")
+        let other = try #require(metadata("relativePath bnVsbA==,name w6TDtsO8,type dGV4dC9wbGFpbg=="))
+        #expect(other.filename == "äöü")
+        #expect(other.filetype == "text/plain")
+        let both = try #require(metadata("name Yg==,filename YQ==,type Zg==,filetype ZQ=="))
+        #expect(both.filename == "a")
+        #expect(both.filetype == "e")
+    }
+
+    @Test("Spaces around pairs, several lines, keys without a value and other values do not matter")
+    func forms() throws {
+        for form in [
+            ["filename YQ==, empty ,flag,binary //8="], ["filename YQ==", "flag"], ["flag, filename YQ=="],
+        ] {
+            let found = try #require(UploadMetadata(Fields(form.map { ("Upload-Metadata", $0) })))
+            #expect(found.filename == "a")
+            #expect(found.filetype == nil)
+        }
+        #expect(try #require(metadata("filename")).filename == nil)
+    }
+
+    @Test(
+        "A malformed field is ignored entirely",
+        arguments: [
+            "", ",", "filename YQ==,", ",filename YQ==", "filename YQ==,,x", "filename YQ", "filename Y",
+            "filename Y!==",
+            "filename YQ== YQ==", "filename YQ==,filename Yg==", "filename YQ==,x =", "filename _w==", "filename //8=",
+            "filename YQ==,type //8=", "filename=YQ==,x a", "filename YQ==,x YQ==\u{7F}",
+        ])
+    func malformed(value: String) {
+        #expect(metadata(value) == nil)
+    }
+
+    @Test("Without the field there is none")
+    func absent() {
+        #expect(UploadMetadata([:]) == nil)
+    }
+
+    @Test("A name is used only if Content-Disposition has none, and is sanitized in the same way")
+    func names() {
+        func name(_ disposition: String?, _ value: String) -> String? {
+            FreeNames(directory: ["d"], disposition: disposition, metadata: metadata(value)).name(0)?.segments.last
+        }
+        #expect(name(nil, "filename YS50eHQ=") == "a.txt")
+        #expect(name("attachment; filename=b.txt", "filename YS50eHQ=") == "b.txt")
+        #expect(name("inline", "filename YS50eHQ=") == "a.txt")
+        #expect(name("attachment; filename=\"..\"", "filename YS50eHQ=") == "a.txt")
+        // ../../etc/passwd, C:\x\y.txt, .htaccess, a<NUL>b.txt, CON
+        #expect(name(nil, "filename Li4vLi4vZXRjL3Bhc3N3ZA==") == "passwd")
+        #expect(name(nil, "filename QzpceFx5LnR4dA==") == "y.txt")
+        #expect(name(nil, "filename Lmh0YWNjZXNz") == "_htaccess")
+        #expect(name(nil, "filename YQBiLnR4dA==") == "ab.txt")
+        #expect(name(nil, "filename Q09O") == "_CON")
+        #expect(name(nil, "filename Li4=")?.hasPrefix("upload-") == true)
+        #expect(name(nil, "filename YQ==,x !")?.hasPrefix("upload-") == true)
+    }
+
+    @Test("A type is used only if Content-Type is missing or that of a part")
+    func types() {
+        func type(_ contentType: String?, _ filetype: String) -> String? {
+            var fields: Fields = ["Upload-Metadata": "filetype \(filetype)"]
+            if let contentType { fields.append("Content-Type", contentType) }
+            return FileFields.saved(of: fields)["Content-Type"]
+        }
+        #expect(type(nil, "aW1hZ2UvcG5n") == "image/png")
+        #expect(type("application/partial-upload", "aW1hZ2UvcG5n") == "image/png")
+        #expect(type("Application/Offset+Octet-Stream", "aW1hZ2UvcG5n") == "image/png")
+        #expect(type("text/css", "aW1hZ2UvcG5n") == "text/css")
+        // no/type/at all, "image/png\r\nX: y", application/partial-upload
+        #expect(type(nil, "bm8vdHlwZS9hdCBhbGw=") == nil)
+        #expect(type(nil, "aW1hZ2UvcG5nDQpYOiB5") == nil)
+        #expect(type(nil, "YXBwbGljYXRpb24vcGFydGlhbC11cGxvYWQ=") == nil)
+        #expect(type(nil, "!") == nil)
+    }
+}
