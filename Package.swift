@@ -38,6 +38,8 @@ let package = Package(
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CGnuTLS", pkgConfig: "gnutls", providers: [.apt(["libgnutls28-dev"])]),
         .systemLibrary(name: "CLinux"),
+        // What libmicrohttpd calls to receive: see AcceptedConnection.swift.
+        .target(name: "CReceiveFilter"),
         .target(name: "SystemCalls", dependencies: ["CLinux"], swiftSettings: strict),
         .target(name: "TLS", dependencies: ["SystemCalls", "CGnuTLS"], swiftSettings: strict),
         .target(name: "Digests", dependencies: ["CNettle"], swiftSettings: strict),
@@ -56,7 +58,7 @@ let package = Package(
             name: "TransferServer",
             dependencies: [
                 "UploadStorage", "ResumableUpload", "HTTPSemantics", "StructuredFields", "SystemCalls", "Digests",
-                "TLS", "CMicroHTTPD",
+                "TLS", "CMicroHTTPD", "CReceiveFilter",
             ],
             swiftSettings: strict),
         .target(
@@ -70,11 +72,7 @@ let package = Package(
                 "TransferServer", "UploadStorage", "ResumableTransfer", "ResumableUpload", "HTTPSemantics", "Digests",
                 "SystemCalls", "TLS", "CommandLineInterface",
             ],
-            swiftSettings: strict,
-            linkerSettings: [
-                // The executable's own functions have to be found by libmicrohttpd (see SystemInterposition.swift).
-                .unsafeFlags(["-Xlinker", "--export-dynamic"])
-            ]),
+            swiftSettings: strict),
 
         // The oracle: nothing of the server and the client that it judges.
         .target(

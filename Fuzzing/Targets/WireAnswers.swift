@@ -22,14 +22,8 @@ struct WireAnswers {
         if status < 200 || status == 204 || status == 304 { return following(rest) }
         // Whether an answer has content depends on its request; where that could be a HEAD, either reading will do.
         if mayOmitContent, let found = following(rest) { return found }
-        // libmicrohttpd's own refusal of a Content-Length, which it gives where that line came in pieces, sends its head
-        // twice, then its page, and closes.
-        let head = bytes[..<rest.startIndex]
-        if status == 400 || status == 413, fields["Connection"] == "close", rest.starts(with: head),
-            fields["Content-Length"] == "\(rest.count - head.count)"
-        {
-            return [status]
-        }
+        // Every refusal is the server's own, not a page of libmicrohttpd.
+        if fields["Content-Type"]?.hasPrefix("text/html") == true, status >= 400 { return nil }
         if fields.values("Transfer-Encoding").last?.lowercased() == "chunked" {
             return afterChunks(rest).flatMap(following)
         }

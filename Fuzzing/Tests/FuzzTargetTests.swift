@@ -21,7 +21,7 @@ struct FuzzTargetTests {
 
     /// Inputs that libFuzzer found, each of which broke something once.
     private static let findings: [(FuzzTarget, String)] = [
-        // libmicrohttpd refuses this by itself, and sends the head of its answer twice.
+        // libmicrohttpd refused this by itself, and sent the head of its answer twice.
         (.server, "PUT /files/a HTTP/1.0\r\nHost: localhost:80\r\nContent-Length: ]0\r\n\r\n")
     ]
 

@@ -13,7 +13,6 @@ extern int sync_file_range(int descriptor, off_t offset, off_t count, unsigned i
 extern const char *strerrordesc_np(int number);
 extern const char *strerrorname_np(int number);
 extern int pthread_setname_np(unsigned long thread, const char *name);
-extern int pthread_getname_np(unsigned long thread, char *name, size_t size);
 
 /* <bits/poll.h> */
 enum { ONWARD_POLLRDHUP = 0x2000 };

@@ -1,7 +1,7 @@
 /// Why a request is refused before anything in it is believed. The connection is to be closed after the response: where
 /// the request ends is in doubt.
 public struct FramingRefusal: Error, Hashable, Sendable {
-    /// 400, 413, 501 or 505.
+    /// 400, 413, 414, 431, 501 or 505.
     public let status: Status
     /// A stable kebab-case word for problem document, log and metric.
     public let code: String
@@ -23,17 +23,44 @@ extension FramingRefusal {
     public static let contentLengthOverflow = FramingRefusal(
         status: .contentTooLarge, code: "content-length-overflow",
         detail: "Content-Length is larger than any representation can be.")
-    /// LF stands in the place of CRLF in the chunked coding (RFC 9112 section 2.2).
+    /// A line of the chunked coding ends with LF instead of CRLF (RFC 9112 section 2.2).
     public static let bareLineFeed = FramingRefusal.badRequest(
         "bare-line-feed", "A line of the chunked coding ends with LF instead of CRLF.")
+    /// The chunked coding is malformed (RFC 9112 section 7.1).
+    public static let malformedChunk = FramingRefusal.badRequest(
+        "malformed-chunk",
+        "A chunk has no valid size, an extension that is malformed or too long, or no CRLF where one is needed.")
+    /// The trailer section is malformed (RFC 9112 section 7.1.2).
+    public static let malformedTrailer = FramingRefusal.badRequest(
+        "malformed-trailer",
+        "A line of the trailer section is folded, has no valid name, or holds a NUL, a bare CR or another control character."
+    )
+    /// The trailer section is longer than the server reads.
+    public static let trailerTooLarge = FramingRefusal(
+        status: .requestHeaderFieldsTooLarge, code: "trailer-too-large",
+        detail: "The trailer section has more than 16384 bytes.")
 
     /// Transfer-Encoding is no list of codings (RFC 9112 section 6.1).
     public static let invalidTransferEncoding = FramingRefusal.badRequest(
         "invalid-transfer-encoding", "Transfer-Encoding is malformed.")
+    /// The first line is no request line (RFC 9112 section 3).
+    public static let malformedRequestLine = FramingRefusal.badRequest(
+        "malformed-request-line",
+        "The request line is not a method, a target and an HTTP version with one space between them.")
+    /// The target has none of the forms of RFC 9112 section 3.2.
+    public static let malformedTarget = FramingRefusal.badRequest(
+        "malformed-target", "The request target is not a path, an absolute URL, or * with OPTIONS.")
+    /// The request line is longer than the server reads.
+    public static let targetTooLong = FramingRefusal(
+        status: .uriTooLong, code: "target-too-long", detail: "The request line has more than 65536 bytes.")
+    /// The head is longer than the server reads.
+    public static let headTooLarge = FramingRefusal(
+        status: .requestHeaderFieldsTooLarge, code: "head-too-large",
+        detail: "The request's head has more than 65536 bytes or 1000 lines.")
     /// Lines that other recipients could read in another way (RFC 9112 sections 2.2, 5.1 and 5.2).
     public static let malformedHead = FramingRefusal.badRequest(
         "malformed-head",
-        "A line of the request's head is folded, has no name, holds a NUL, or does not end in CR and LF.")
+        "A line of the request's head is folded, has no name, holds a NUL or a bare CR, or does not end in CR and LF.")
 
     static func badRequest(_ code: String, _ detail: String) -> FramingRefusal {
         FramingRefusal(status: .badRequest, code: code, detail: detail)

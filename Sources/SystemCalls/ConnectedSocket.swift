@@ -22,6 +22,17 @@ public final class ConnectedSocket: Sendable {
 
     private init(owning descriptor: FileDescriptor) { self.descriptor = descriptor }
 
+    /// Two connected Unix sockets (socketpair(2)). The second one is a descriptor that the caller has to close or hand over.
+    public static func pair() throws(Errno) -> (ConnectedSocket, Int32) {
+        let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+        var descriptors: (Int32, Int32) = (-1, -1)
+        let result = withUnsafeMutablePointer(to: &descriptors) { pointer in
+            pointer.withMemoryRebound(to: Int32.self, capacity: 2) { socketpair(AF_UNIX, type, 0, $0) }
+        }
+        guard result == 0 else { throw .current }
+        return (ConnectedSocket(owning: FileDescriptor(owning: descriptors.0)), descriptors.1)
+    }
+
     /// Lets connections that arrive from now on hold no more than some bytes that were not received yet (`SO_RCVBUF` of
     /// socket(7), which doubles the number).
     public static func limitReceiveBuffers(of listener: FileDescriptor, to bytes: Int32) {

@@ -42,29 +42,28 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         self.credentials = credentials
     }
 
-    /// Serves `socket`, which the daemon then owns.
+    /// Serves `socket`, which the daemon then owns; `nil`: only connections that are added.
     /// - Throws: `Errno` when the daemon cannot start.
-    func start(on socket: ListeningSocket, options: Options) throws(Errno) {
+    func start(on socket: ListeningSocket?, options: Options) throws(Errno) {
         var flags =
             MHD_USE_THREAD_PER_CONNECTION.rawValue | MHD_USE_POLL_INTERNAL_THREAD.rawValue | MHD_USE_ITC.rawValue
+        if socket == nil { flags |= MHD_USE_NO_LISTEN_SOCKET.rawValue }
         let context = Unmanaged.passUnretained(self).toOpaque()
         func option(_ option: MHD_OPTION, _ value: Int, _ pointer: UnsafeMutableRawPointer? = nil) -> MHD_OptionItem {
             MHD_OptionItem(option: option, value: value, ptr_value: pointer)
         }
         var items = [
-            option(.LISTEN_SOCKET, Int(socket.release())),
             option(.CONNECTION_MEMORY_LIMIT, options.connectionMemory),
             // Those above our own limit are ended by us, and told.
             option(.CONNECTION_LIMIT, Int(options.maximumConnections) + 64),
             option(.CONNECTION_TIMEOUT, 0),
             option(.THREAD_STACK_SIZE, options.threadStack),
-            // What its strict mode refuses we refuse ourselves: its own answer sends the head twice.
-            option(.STRICT_FOR_CLIENT, 0),
             option(.URI_LOG_CALLBACK, address(of: beginTarget), context),
             option(.NOTIFY_COMPLETED, address(of: notifyCompleted), context),
             option(.NOTIFY_CONNECTION, address(of: notifyConnection), context),
             option(.END, 0),
         ]
+        if let socket { items.insert(option(.LISTEN_SOCKET, Int(socket.release())), at: 0) }
         errno = 0
         if let initial = credentials?.value {
             flags |= MHD_USE_TLS.rawValue
@@ -98,6 +97,14 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         if descriptor >= 0 { close(descriptor) }
     }
 
+    /// Serves a connected Unix socket, which the daemon then owns, even if this fails.
+    func add(_ descriptor: Int32) throws(Errno) {
+        var address = sockaddr(sa_family: sa_family_t(AF_UNIX), sa_data: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+        guard MHD_add_connection(handle, descriptor, &address, socklen_t(MemoryLayout<sa_family_t>.size)) == .YES else {
+            throw .current
+        }
+    }
+
     /// Ends every connection and waits until their threads have returned.
     func stop() {
         guard let handle else { return }
@@ -108,25 +115,24 @@ final class MicroHTTPDaemon: @unchecked Sendable {
     // MARK: - One request
 
     fileprivate func serve(
-        _ state: RequestState, on connection: RequestConnection, line: RequestStart, data: UnsafePointer<CChar>?,
+        _ state: RequestState, on connection: RequestConnection, data: UnsafePointer<CChar>?,
         size: UnsafeMutablePointer<Int>
     ) -> MHD_Result {
         let entry = connection.entry
         switch state.stage {
         case .begun:
             entry.enter(.server, at: SystemClock.monotonicNanoseconds())
-            return begin(state, on: connection, line: line)
-        case .receiving(let exchange) where ConnectionThread.fault(ofRequest: state.number) != nil:
-            // What came before it stays; what comes with it is not believed.
+            return begin(state, on: connection)
+        case .receiving(let exchange) where connection.accepted.contentRefusal != nil:
+            // What came before it stays; these bytes are no content.
             exchange.end(.interrupted)
             state.exchange = nil
-            let isContent = size.pointee > 0
-            state.received += Int64(size.pointee)
             size.pointee = 0
-            return refuseFraming(state, on: connection, amidContent: isContent)
+            guard let refusal = connection.accepted.contentRefusal else { return .NO }
+            return refuse(refusal, state, on: connection)
         case .receiving(let exchange) where size.pointee > 0:
             let bytes = UnsafeRawBufferPointer(start: data, count: size.pointee)
-            state.received += Int64(bytes.count)
+            state.contentReceived += Int64(bytes.count)
             size.pointee = 0
             // While we work the client waits for us. From the last byte on nobody ends the connection for its sake.
             entry.enter(
@@ -150,7 +156,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         case .discarding:
             // The answer is out. Reading on keeps the kernel from destroying it with a reset.
             if size.pointee == 0 { return .NO }
-            state.received += Int64(size.pointee)
+            state.contentReceived += Int64(size.pointee)
             size.pointee = 0
             return .YES
         case .queued:
@@ -158,39 +164,18 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         }
     }
 
-    private func begin(
-        _ state: RequestState, on connection: RequestConnection, line: RequestStart
-    ) -> MHD_Result {
-        let (requestFields, isPlain) = connection.fields(after: line, targetSize: state.rawTargetSize)
-        let head = RequestHead(
-            method: Method(rawValue: line.method), target: state.rawTarget,
-            version: line.version == "HTTP/1.0" ? .http10 : .http11, fields: requestFields)
-        state.head = head
+    private func begin(_ state: RequestState, on connection: RequestConnection) -> MHD_Result {
+        let head = state.head
         state.account.begin(head)
-        if ConnectionThread.fault(ofRequest: state.number) != nil {
-            return refuseFraming(state, on: connection, amidContent: false)
-        }
         let framing: MessageFraming
-        switch MessageFraming.evaluate(head) {
-        case .success(let value):
-            framing = value
-            state.framing = value
-        case .failure(let refusal): return refuse(ProblemDetails(refusal), state, on: connection)
+        let target: RequestTarget
+        switch state.received.evaluation {
+        case .accepted(let receivedFraming, let receivedTarget): (framing, target) = (receivedFraming, receivedTarget)
+        case .refused(let refusal): return refuse(refusal, state, on: connection)
         }
-        guard connection.headSize <= 64 << 10 else {
-            return refuse(ProblemDetails.headTooLarge, state, on: connection)
-        }
-        guard isPlain, Fields.isValidName(line.method) else {
-            return refuse(ProblemDetails.malformedHead, state, on: connection)
-        }
-        guard Self.readsAlike(framing, requestFields) else {
-            return refuse(ProblemDetails.ambiguousTransferEncoding, state, on: connection)
-        }
-        guard let target = RequestTarget(parsing: state.rawTarget) else {
-            return refuse(ProblemDetails.malformedTarget, state, on: connection)
-        }
+        state.framing = framing
         // Of a head that can be believed alone.
-        let origin = service.origin(of: requestFields, peer: connection.entry.peer)
+        let origin = service.origin(of: head.fields, peer: connection.entry.peer)
         state.origin = origin
         let request = IncomingRequest(
             id: state.id, head: head, framing: framing, target: target, origin: origin, connection: connection.entry,
@@ -204,8 +189,9 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         switch served.step {
         case .proceed:
             if !state.isReceivedWhole { connection.entry.enter(.content, at: SystemClock.monotonicNanoseconds()) }
-            if Expectation(fields: head.fields, version: head.version) == .continue100 && !Self.continuesItself(head) {
-                guard connection.output.send(Self.continueHead, patience: 0) == .sent else { return .NO }
+            // libmicrohttpd sees no expectation.
+            if Expectation(fields: head.fields, version: head.version) == .continue100 {
+                guard connection.output.send(Self.continueHead, patience: 2000) == .sent else { return .NO }
             }
             return .YES
         case .drop: return .NO
@@ -225,38 +211,13 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         }
     }
 
-    /// Whether libmicrohttpd finds the end of the content where we do. It takes a coding with white space behind it for an
-    /// unknown one, and then all that follows for content.
-    private static func readsAlike(_ framing: MessageFraming, _ fields: Fields) -> Bool {
-        guard framing == .chunked else { return true }
-        return fields.first { $0.name.lowercased() == "transfer-encoding" }?.value.lowercased() == "chunked"
-    }
-
-    /// Whether libmicrohttpd sees the expectation that we see, and sends 100 by itself.
-    private static func continuesItself(_ head: RequestHead) -> Bool {
-        head.fields.first { $0.name.lowercased() == "expect" }?.value.lowercased() == "100-continue"
-    }
-
     private static let continueHead = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
 
-    /// Refuses a request for what libmicrohttpd does not tell.
-    private func refuseFraming(
-        _ state: RequestState, on connection: RequestConnection, amidContent: Bool
+    /// Refuses a request whose framing is refused: nothing after it on this connection is served.
+    private func refuse(
+        _ refusal: FramingRefusal, _ state: RequestState, on connection: RequestConnection
     ) -> MHD_Result {
-        guard let refusal = ConnectionThread.fault(ofRequest: state.number) else { return .NO }
-        if amidContent { return refuse(ProblemDetails(refusal), state, on: connection) }
-        var reply = Reply(ProblemDetails(refusal))
-        reply.fields.set("Connection", "close")
-        // libmicrohttpd may see the request's end where nobody knows it, and closes at once.
-        state.lingers = true
-        return queue(reply, state, on: connection)
-    }
-
-    /// Refuses a request whose framing cannot be believed: nothing after it on this connection is served.
-    private func refuse(_ problem: ProblemDetails, _ state: RequestState, on connection: RequestConnection)
-        -> MHD_Result
-    {
-        replyEarly(Reply(problem), state, on: connection)
+        replyEarly(Reply(ProblemDetails(refusal)), state, on: connection)
     }
 
     /// Answers while content is still to come, which libmicrohttpd cannot do: the response is written by us, our side of
@@ -268,7 +229,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         if !reply.status.forbidsContent { fields.set("Content-Length", "\(content.count)") }
         fields.set("Connection", "close")
         let head = ResponseHead(status: reply.status, fields: fields)
-        let isHead = state.head?.method == .head
+        let isHead = state.head.method == .head
         let outcome = connection.output.send(head.serialized() + (isHead ? [] : content), patience: 2000)
         guard outcome == .sent else { return .NO }
         state.isAnswered = true
@@ -300,12 +261,13 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             // Unread content would make the kernel destroy the answer with a reset.
             connection.output.endOutput()
             connection.entry.enter(.discarding, at: SystemClock.monotonicNanoseconds())
+            connection.accepted.stopReading()
             connection.output.discardInput()
         }
         connection.entry.enter(.head(first: false), at: SystemClock.monotonicNanoseconds())
     }
 
-    fileprivate func opened(_ connection: OpaquePointer) -> ConnectionEntry? {
+    fileprivate func opened(_ connection: OpaquePointer) -> AcceptedConnection? {
         guard let descriptor = RequestConnection.descriptor(of: connection) else { return nil }
         let credentials = credentials?.value
         let entry = ConnectionEntry(
@@ -320,10 +282,15 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             entry.abandon(.tooMany)
             service.refusedConnection(from: entry.peer)
         }
-        return entry
+        let accepted = AcceptedConnection(entry, descriptor: descriptor)
+        if !accepted.beginFiltering() { entry.abandon(.tooMany) }
+        return accepted
     }
 
-    fileprivate func closed(_ entry: ConnectionEntry) { registry.remove(entry) }
+    fileprivate func closed(_ connection: AcceptedConnection) {
+        connection.endFiltering()
+        registry.remove(connection.entry)
+    }
 }
 
 // MARK: - Callbacks
@@ -336,24 +303,25 @@ private func daemon(_ context: UnsafeMutableRawPointer?) -> MicroHTTPDaemon? {
     context.map { Unmanaged<MicroHTTPDaemon>.fromOpaque($0).takeUnretainedValue() }
 }
 
-/// The request line has arrived: its raw target is not yet decoded. The state that is returned goes with the request.
+/// A request's first line has arrived. The state that is returned goes with the request; there is none for what did not
+/// come through the filter.
 private let beginTarget:
     @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?) -> UnsafeMutableRawPointer? = {
-        _, target, _ in
-        let state = RequestState(rawTarget: target.map { String(cString: $0) } ?? "", size: target.map(strlen) ?? 0)
-        return Unmanaged.passRetained(state).toOpaque()
+        _, _, handle in
+        guard let request = handle.flatMap({ RequestConnection($0) })?.accepted.takeRequest() else { return nil }
+        return Unmanaged.passRetained(RequestState(request)).toOpaque()
     }
 
 private let answer:
     @convention(c) (
         UnsafeMutableRawPointer?, OpaquePointer?, UnsafePointer<CChar>?, UnsafePointer<CChar>?, UnsafePointer<CChar>?,
         UnsafePointer<CChar>?, UnsafeMutablePointer<Int>?, UnsafeMutablePointer<UnsafeMutableRawPointer?>?
-    ) -> MHD_Result = { context, handle, _, method, version, data, size, slot in
-        guard let daemon = daemon(context), let handle, let size, let raw = slot?.pointee, let method, let version,
+    ) -> MHD_Result = { context, handle, _, _, _, data, size, slot in
+        guard let daemon = daemon(context), let handle, let size, let raw = slot?.pointee,
             let connection = RequestConnection(handle)
         else { return .NO }
         let state = Unmanaged<RequestState>.fromOpaque(raw).takeUnretainedValue()
-        return daemon.serve(state, on: connection, line: RequestStart(method, version), data: data, size: size)
+        return daemon.serve(state, on: connection, data: data, size: size)
     }
 
 private let notifyCompleted:
@@ -378,6 +346,6 @@ private let notifyConnection:
             slot.pointee = daemon.opened(handle).map { Unmanaged.passRetained($0).toOpaque() }
         } else if let raw = slot.pointee {
             slot.pointee = nil
-            daemon.closed(Unmanaged<ConnectionEntry>.fromOpaque(raw).takeRetainedValue())
+            daemon.closed(Unmanaged<AcceptedConnection>.fromOpaque(raw).takeRetainedValue())
         }
     }

@@ -17,14 +17,10 @@ final class RequestState {
     }
 
     let id = RequestID()
-    /// Which of its connection's requests it is, counted from 1.
-    let number = ConnectionThread.beginRequest()
-    let rawTarget: String
-    /// Bytes of the target as libmicrohttpd cut it out of the request line.
-    let rawTargetSize: Int
+    /// As far as it was received; its framing may be refused.
+    let received: ReceivedRequest
     private let startedAt = SystemClock.monotonicNanoseconds()
     var stage: Stage = .begun
-    var head: RequestHead?
     var exchange: (any Exchange)?
     /// Where it comes from; `nil` until its head is complete.
     var origin: RequestOrigin?
@@ -37,7 +33,8 @@ final class RequestState {
     var isAnswered = false
     /// Whether the connection ends after the answer, with content perhaps still on its way.
     var lingers = false
-    var received: Int64 = 0
+    /// Bytes of content.
+    var contentReceived: Int64 = 0
     private var status: Status?
     private var code: String?
     private var sent: Int64 = 0
@@ -45,16 +42,15 @@ final class RequestState {
     /// told.
     var takenBefore: Int64?
 
-    init(rawTarget: String, size: Int) {
-        self.rawTarget = rawTarget
-        rawTargetSize = size
-    }
+    init(_ received: ReceivedRequest) { self.received = received }
+
+    var head: RequestHead { received.head }
 
     /// Whether all content has arrived, as far as its length tells before its end is seen.
     var isReceivedWhole: Bool {
         switch framing {
         case .none: true
-        case .length(let length): received >= length
+        case .length(let length): contentReceived >= length
         case .chunked: false
         }
     }
@@ -63,7 +59,7 @@ final class RequestState {
     func complete(_ reply: Reply) -> Reply {
         status = reply.status
         code = reply.code
-        sent = head?.method == .head ? 0 : reply.contentLength
+        sent = head.method == .head ? 0 : reply.contentLength
         if reply.status.isClientError || reply.status.isServerError {
             account.explanation?.refusal = reply.code ?? "status \(reply.status)"
         }
@@ -83,8 +79,8 @@ final class RequestState {
 
     func summary(_ end: RequestEnd, of connection: ConnectionEntry) -> RequestSummary {
         RequestSummary(
-            id: id, method: head?.method.rawValue ?? "-", target: rawTarget, status: isAnswered ? status : nil,
-            code: code, received: received, sent: sent(end, on: connection),
+            id: id, method: head.method.rawValue, target: head.target, status: isAnswered ? status : nil,
+            code: code, received: contentReceived, sent: sent(end, on: connection),
             nanoseconds: SystemClock.monotonicNanoseconds() - startedAt,
             interruption: end == .interrupted ? connection.ending?.rawValue ?? "client" : nil,
             origin: origin ?? RequestOrigin(client: connection.peer), principal: principal, route: account.route,

@@ -9,15 +9,7 @@ extension ProblemDetails {
         status: 405, detail: "The resource does not know this method; see Allow.", code: "method-not-allowed")
     static let unsupportedExpectation = ProblemDetails(
         status: 417, detail: "The only expectation that is met is 100-continue.", code: "unsupported-expectation")
-    static let malformedTarget = ProblemDetails(
-        status: 400, detail: "The request target is not a path, an absolute URL, or * with OPTIONS.",
-        code: "malformed-target")
-    static let malformedHead = ProblemDetails(FramingRefusal.malformedHead)
-    static let ambiguousTransferEncoding = ProblemDetails(
-        status: 400, detail: "Transfer-Encoding has white space around its value; send exactly \"chunked\".",
-        code: "invalid-transfer-encoding")
-    static let headTooLarge = ProblemDetails(
-        status: 431, detail: "The request's head has more than 65536 bytes.", code: "head-too-large")
+    static let malformedTarget = ProblemDetails(FramingRefusal.malformedTarget)
     static let preconditionFailed = ProblemDetails(
         status: 412, detail: "The file is not in the state that the request's conditions demand.",
         code: "precondition-failed")

@@ -130,6 +130,27 @@ struct TLSTests {
         #expect(fixture.server.published("f") == content)
     }
 
+    @Test(
+        "H11-11 H11-16 H11-22: requests are read alike, in one record or in one for each byte",
+        arguments: [true, false])
+    func requestsInRecords(isInPieces: Bool) throws {
+        let fixture = try TLSFixture()
+        let stream = try Stream(fixture)
+        let put = "PUT /files/f HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        let rest =
+            "2;x=y\r\nhe\r\n1\r\nl\r\n2\r\nlo\r\n0\r\n\r\nGET /files/f HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            + put + "1\r\nx\r\n0\r\n\0\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        let bytes = Array((put + rest).utf8)
+        for piece in isInPieces ? bytes.map({ [$0] }) : [bytes] { try stream.send(piece) }
+        let refusal = try stream.awaitResponse(400)
+        #expect(refusal.contains("Content-Type: application/problem+json"))
+        _ = try stream.process.awaitEnding()
+        let answers = stream.process.errorOutput
+        #expect(answers.contains("HTTP/1.1 201 ") && answers.contains("\r\n\r\nhello"))
+        #expect(answers.contains("malformed-trailer") && !answers.contains("\r\n\r\nok\n"))
+        #expect(fixture.server.published("f") == Array("hello".utf8))
+    }
+
     @Test("versions before 1.2 are refused")
     func versions() throws {
         let fixture = try TLSFixture()

@@ -1,0 +1,149 @@
+#define _GNU_SOURCE
+#include "CReceiveFilter.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+/* The registered descriptors: pages of atomic pointers, which are allocated when they are first needed and never freed. So
+   a lookup is two loads, without a lock. The lowest bit of an entry says that the connection is encrypted. */
+enum { page_size = 1024, page_count = 4096 };
+typedef _Atomic(uintptr_t) entry;
+static _Atomic(entry *) pages[page_count];
+
+static _Atomic(onward_receive_function) receive_function;
+static _Atomic(onward_has_input_function) has_input_function;
+
+static entry *find_entry(int descriptor)
+{
+    if (descriptor < 0 || descriptor >= page_size * page_count)
+        return NULL;
+    entry *page = atomic_load_explicit(&pages[descriptor / page_size], memory_order_acquire);
+    return page ? &page[descriptor % page_size] : NULL;
+}
+
+/* 0 if the descriptor is not registered. */
+static uintptr_t find(int descriptor)
+{
+    entry *found = find_entry(descriptor);
+    return found ? atomic_load_explicit(found, memory_order_acquire) : 0;
+}
+
+static void *connection_of(uintptr_t value) { return (void *)(value & ~(uintptr_t)1); }
+static bool is_encrypted(uintptr_t value) { return value & 1; }
+
+void onward_filter_install(onward_receive_function receive, onward_has_input_function has_input)
+{
+    atomic_store(&receive_function, receive);
+    atomic_store(&has_input_function, has_input);
+}
+
+bool onward_filter_add(int descriptor, void *connection, bool encrypted)
+{
+    if (descriptor < 0 || descriptor >= page_size * page_count)
+        return false;
+    _Atomic(entry *) *slot = &pages[descriptor / page_size];
+    if (!atomic_load_explicit(slot, memory_order_acquire)) {
+        entry *page = calloc(page_size, sizeof(entry));
+        if (!page)
+            return false;
+        entry *expected = NULL;
+        /* Another thread may have allocated it. */
+        if (!atomic_compare_exchange_strong(slot, &expected, page))
+            free(page);
+    }
+    uintptr_t value = (uintptr_t)connection | (encrypted ? 1 : 0);
+    atomic_store_explicit(find_entry(descriptor), value, memory_order_release);
+    return true;
+}
+
+void onward_filter_remove(int descriptor)
+{
+    entry *found = find_entry(descriptor);
+    if (found)
+        atomic_store_explicit(found, 0, memory_order_release);
+}
+
+/* The function of this name that the dynamic linker would find if this module had none; the address is looked up once. */
+static void *next_function(_Atomic(void *) *known, const char *name)
+{
+    void *function = atomic_load_explicit(known, memory_order_acquire);
+    if (!function) {
+        function = dlsym(RTLD_NEXT, name);
+        if (!function)
+            abort();
+        atomic_store_explicit(known, function, memory_order_release);
+    }
+    return function;
+}
+
+static _Atomic(void *) known_poll, known_recv, known_record_recv, known_transport;
+
+ssize_t onward_system_recv(int descriptor, void *buffer, size_t size, int flags)
+{
+    ssize_t (*function)(int, void *, size_t, int) = next_function(&known_recv, "recv");
+    return function(descriptor, buffer, size, flags);
+}
+
+ssize_t onward_system_record_recv(void *session, void *buffer, size_t size)
+{
+    ssize_t (*function)(void *, void *, size_t) = next_function(&known_record_recv, "gnutls_record_recv");
+    return function(session, buffer, size);
+}
+
+ssize_t recv(int descriptor, void *buffer, size_t size, int flags)
+{
+    uintptr_t found = find(descriptor);
+    /* On an encrypted connection GnuTLS receives records with it. */
+    if (!found || is_encrypted(found) || (flags & MSG_PEEK))
+        return onward_system_recv(descriptor, buffer, size, flags);
+    return atomic_load(&receive_function)(connection_of(found), NULL, buffer, size);
+}
+
+ssize_t gnutls_record_recv(void *session, void *buffer, size_t size)
+{
+    int (*descriptor_of)(void *) = next_function(&known_transport, "gnutls_transport_get_int");
+    uintptr_t found = find(descriptor_of(session));
+    if (!found || !is_encrypted(found))
+        return onward_system_record_recv(session, buffer, size);
+    return atomic_load(&receive_function)(connection_of(found), session, buffer, size);
+}
+
+int poll(struct pollfd *entries, nfds_t count, int timeout)
+{
+    int (*system_poll)(struct pollfd *, nfds_t, int) = next_function(&known_poll, "poll");
+    /* Of other callers and for other events the entries are not even looked up. */
+    bool is_ours = false, has_input = false;
+    for (nfds_t index = 0; index < count; index++) {
+        if (!(entries[index].events & POLLIN))
+            continue;
+        uintptr_t found = find(entries[index].fd);
+        if (!found)
+            continue;
+        is_ours = true;
+        has_input = has_input || atomic_load(&has_input_function)(connection_of(found));
+    }
+    int result = system_poll(entries, count, has_input ? 0 : timeout);
+    if (!is_ours || result < 0)
+        return result;
+    for (nfds_t index = 0; index < count; index++) {
+        struct pollfd *entry = &entries[index];
+        uintptr_t found = entry->events & POLLIN ? find(entry->fd) : 0;
+        if (!found)
+            continue;
+        bool was_ready = entry->revents != 0;
+        /* libmicrohttpd ends a connection at once on these, and discards what has arrived and was not read. Reported as
+           input instead, they let it read until nothing is left and learn of the end from recv. */
+        if (entry->revents & (POLLERR | POLLHUP))
+            entry->revents = (short)((entry->revents & ~(POLLERR | POLLHUP)) | (entry->events & (POLLIN | POLLOUT)));
+        if (has_input && atomic_load(&has_input_function)(connection_of(found)))
+            entry->revents |= POLLIN;
+        if (!was_ready && entry->revents != 0)
+            result++;
+    }
+    return result;
+}

@@ -1,0 +1,108 @@
+import CReceiveFilter
+import Glibc
+import HTTPSemantics
+import SystemCalls
+
+/// A connection that the server accepted, from before libmicrohttpd first receives on it until its descriptor is closed.
+///
+/// In between libmicrohttpd receives through ``RequestReader``: `CReceiveFilter` calls this object in place of recv(2) and
+/// `gnutls_record_recv`. Everything but `entry` is used by the connection's own thread alone, and by those that open and
+/// close the connection before and after it.
+final class AcceptedConnection {
+    /// What other threads see of the connection.
+    let entry: ConnectionEntry
+    private let descriptor: Int32
+    private var reader = RequestReader()
+
+    init(_ entry: ConnectionEntry, descriptor: Int32) {
+        self.entry = entry
+        self.descriptor = descriptor
+    }
+
+    /// Receives through the filter from now on.
+    /// - Returns: false if the descriptor's number is too large: the connection has to be ended.
+    func beginFiltering() -> Bool {
+        _ = Self.installation
+        return onward_filter_add(descriptor, Unmanaged.passUnretained(self).toOpaque(), entry.credentials != nil)
+    }
+
+    /// The descriptor is about to be closed.
+    func endFiltering() { onward_filter_remove(descriptor) }
+
+    /// The request that libmicrohttpd was notified of, once; nil if it received nothing through the filter since.
+    func takeRequest() -> ReceivedRequest? { reader.takeRequest() }
+
+    /// Why the content of that request is refused, as far as libmicrohttpd received it.
+    var contentRefusal: FramingRefusal? { reader.contentRefusal }
+
+    /// Nothing that still arrives is read as a request, whoever receives it.
+    func stopReading() {
+        reader.discard()
+        endFiltering()
+    }
+
+    // MARK: - In place of the functions that libmicrohttpd calls
+
+    private static let installation: Void = onward_filter_install(
+        { context, session, buffer, size in
+            guard let context, let buffer else { return 0 }
+            let connection = Unmanaged<AcceptedConnection>.fromOpaque(context).takeUnretainedValue()
+            let output = UnsafeMutableRawBufferPointer(start: buffer, count: size)
+            guard let session else {
+                switch connection.reader.read(into: output, from: PlainSource(descriptor: connection.descriptor)) {
+                case .bytes(let count): return count
+                case .none: errno = EAGAIN
+                case .end(0): return 0
+                case .end(let code): errno = Int32(code)
+                }
+                return -1
+            }
+            switch connection.reader.read(into: output, from: SecureSource(session: session)) {
+            case .bytes(let count): return count
+            case .none: return SecureSource.tryAgain
+            case .end(let code): return code
+            }
+        },
+        { context in
+            guard let context else { return false }
+            return Unmanaged<AcceptedConnection>.fromOpaque(context).takeUnretainedValue().reader.hasInput
+        })
+}
+
+private struct PlainSource: ByteSource {
+    let descriptor: Int32
+    var isRecordwise: Bool { false }
+
+    func receive(into buffer: UnsafeMutableRawBufferPointer) -> RequestReader.Arrival {
+        while true {
+            let count = onward_system_recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
+            if count > 0 { return .bytes(count) }
+            if count == 0 { return .end(0) }
+            switch errno {
+            case EINTR: continue
+            case EAGAIN: return .none
+            default: return .end(Int(errno))
+            }
+        }
+    }
+}
+
+private struct SecureSource: ByteSource {
+    /// GNUTLS_E_AGAIN and GNUTLS_E_INTERRUPTED
+    static let (tryAgain, interrupted) = (-28, -52)
+
+    let session: UnsafeMutableRawPointer
+    var isRecordwise: Bool { true }
+
+    func receive(into buffer: UnsafeMutableRawBufferPointer) -> RequestReader.Arrival {
+        while true {
+            let count = onward_system_record_recv(session, buffer.baseAddress, buffer.count)
+            if count > 0 { return .bytes(count) }
+            switch count {
+            case Self.interrupted: continue
+            case Self.tryAgain: return .none
+            default: return .end(count)
+            }
+        }
+    }
+}

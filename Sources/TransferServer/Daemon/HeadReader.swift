@@ -1,0 +1,112 @@
+import HTTPSemantics
+
+/// Reads the head of one request (RFC 9112 sections 2 to 5) as it is received, more strictly than libmicrohttpd: what two
+/// recipients could read in two ways is refused.
+struct HeadReader {
+    enum Outcome {
+        /// All input belongs to the head, and more has to follow.
+        case incomplete
+        case complete
+        case refused(FramingRefusal)
+    }
+
+    static let maxSize = 64 << 10
+    static let maxLines = 1000
+
+    /// Without the version: that of HTTP/1.1 until the request line is complete.
+    private(set) var head = RequestHead(method: Method(rawValue: "-"), target: "")
+    /// Whether the request line is complete.
+    private(set) var hasRequestLine = false
+    /// The beginning of a line whose end is still to come.
+    private var line: [UInt8] = []
+    private var size = 0
+    private var lines = 0
+
+    /// Whether nothing of a request has arrived, empty lines apart.
+    var isEmpty: Bool { !hasRequestLine && line.isEmpty }
+
+    mutating func read(_ input: UnsafeRawBufferPointer) -> (consumed: Int, outcome: Outcome) {
+        var start = 0
+        while start < input.count {
+            // The rest of this line, with its end if that is there.
+            let end = input[start...].firstIndex(of: 0x0A).map { $0 + 1 } ?? input.count
+            let piece = UnsafeRawBufferPointer(rebasing: input[start..<end])
+            size += piece.count
+            guard size <= Self.maxSize, lines <= Self.maxLines else {
+                return (start, .refused(hasRequestLine ? .headTooLarge : .targetTooLong))
+            }
+            guard let last = piece.last, last == 0x0A else {
+                // Only a CR at the very end may still be followed by its LF.
+                guard line.last != 0x0D, !Self.hasForbiddenBytes(piece.dropLast()), piece.last != 0 else {
+                    return (end, .refused(.malformedHead))
+                }
+                line += piece
+                return (end, .incomplete)
+            }
+            let outcome: Outcome
+            if line.isEmpty {
+                outcome = endLine(piece)
+            } else {
+                line += piece
+                let complete = line
+                line = []
+                outcome = complete.withUnsafeBytes { endLine($0) }
+            }
+            if case .incomplete = outcome {} else { return (end, outcome) }
+            start = end
+        }
+        return (start, .incomplete)
+    }
+
+    private static func hasForbiddenBytes(_ bytes: some Sequence<UInt8>) -> Bool {
+        bytes.contains { $0 == 0 || $0 == 0x0D }
+    }
+
+    /// - Parameter bytes: a line with its LF.
+    private mutating func endLine(_ bytes: UnsafeRawBufferPointer) -> Outcome {
+        let text = bytes.dropLast(2)
+        guard bytes.count >= 2, bytes[bytes.count - 2] == 0x0D, !Self.hasForbiddenBytes(text) else {
+            return .refused(.malformedHead)
+        }
+        if text.isEmpty {
+            // Empty lines before a request mean nothing (RFC 9112 section 2.2).
+            return hasRequestLine ? .complete : .incomplete
+        }
+        if hasRequestLine {
+            lines += 1
+            return readField(text) ? .incomplete : .refused(.malformedHead)
+        }
+        return readRequestLine(text) ? .incomplete : .refused(.malformedRequestLine)
+    }
+
+    private mutating func readRequestLine(_ text: Slice<UnsafeRawBufferPointer>) -> Bool {
+        let words = text.split(separator: 0x20, omittingEmptySubsequences: false)
+        guard words.count == 3, let version = ProtocolVersion(parsing: Self.string(words[2])) else { return false }
+        let method = Self.string(words[0])
+        guard Fields.isValidName(method), !words[1].isEmpty else { return false }
+        // A later minor version is served as the one that is known (RFC 9110 section 2.5).
+        head = RequestHead(
+            method: Method(rawValue: method), target: Self.string(words[1]),
+            version: version.major == 1 && version > .http11 ? .http11 : version)
+        hasRequestLine = true
+        return true
+    }
+
+    private mutating func readField(_ text: Slice<UnsafeRawBufferPointer>) -> Bool {
+        // A line that begins with white space continues the one before it (RFC 9112 section 5.2).
+        guard let first = text.first, !Self.isBlank(first), let colon = text.firstIndex(of: 0x3A),
+            colon > text.startIndex
+        else { return false }
+        var value = text[(colon + 1)...]
+        while let byte = value.first, Self.isBlank(byte) { value.removeFirst() }
+        while let byte = value.last, Self.isBlank(byte) { value.removeLast() }
+        head.fields.append(Self.string(text[..<colon]), Self.string(value))
+        return true
+    }
+
+    private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+
+    private static func string(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
+        String(decoding: UnsafeRawBufferPointer(rebasing: bytes), as: UTF8.self)
+    }
+}

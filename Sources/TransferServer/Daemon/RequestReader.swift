@@ -1,0 +1,286 @@
+import HTTPSemantics
+
+/// Reads what a connection receives (RFC 9112), and writes it anew for libmicrohttpd, which reads nothing else.
+///
+/// libmicrohttpd's own reading is lax, differs between its versions and from that of other recipients, and answers some
+/// malformed requests with pages of its own. So it gets heads that we have written, one request at a time, content with a
+/// length as it was received, and chunked content as one chunk for all that a call received. It can therefore never see
+/// another end of a request than we do.
+struct RequestReader {
+    /// What a read gave.
+    enum Arrival: Equatable {
+        /// So many bytes, at least one.
+        case bytes(Int)
+        /// None now.
+        case none
+        /// There will be no more: 0 at the end of the connection, else an error number of the kind that the caller uses.
+        case end(Int)
+    }
+
+    private enum Place {
+        case head
+        case content(Int64)
+        case chunks
+        /// Content is malformed, which libmicrohttpd is not notified of yet.
+        case malformed(FramingRefusal)
+        /// After a refusal everything is thrown away.
+        case discarding
+    }
+
+    /// Bytes of one call for more in a head: what follows it has to be copied.
+    private static let headPiece = 16 << 10
+    /// The size line and the end of a chunk, and the last chunk.
+    private static let (chunkPrefix, chunkSuffix, lastChunk) = (10, 2, Array("0\r\n\r\n".utf8))
+
+    private var place = Place.head
+    private var head = HeadReader()
+    private var decoder = ChunkedDecoder()
+    /// Bytes that have arrived behind a head or a message.
+    private var pending: [UInt8] = []
+    private var pendingStart = 0
+    private var end: Int?
+    /// Whether the source may have more without being asked to wait.
+    private(set) var mayHaveMore = false
+
+    /// The request whose substitute was written last, until it is taken.
+    private var request: ReceivedRequest?
+    /// Why the content of that request is refused.
+    private(set) var contentRefusal: FramingRefusal?
+
+    /// Whether a read would give something although the source has no more.
+    var hasInput: Bool { pendingStart < pending.count || end != nil || isMalformed || mayHaveMore }
+
+    private var isMalformed: Bool { if case .malformed = place { true } else { false } }
+
+    /// The request whose substitute was written last; nil the second time.
+    mutating func takeRequest() -> ReceivedRequest? {
+        defer { request = nil }
+        return request
+    }
+
+    /// Throws away everything that still arrives.
+    mutating func discard() {
+        place = .discarding
+        (pending, pendingStart) = ([], 0)
+    }
+
+    /// Fills `output` for libmicrohttpd.
+    mutating func read(into output: UnsafeMutableRawBufferPointer, from source: some ByteSource) -> Arrival {
+        var input = Input(source: source, end: end)
+        defer {
+            end = input.end
+            mayHaveMore = source.isRecordwise && !input.isDrained
+        }
+        if case .head = place { return readHead(into: output, &input) }
+        return readContent(into: output, from: 0, &input)
+    }
+
+    // MARK: - Heads
+
+    private mutating func readHead(
+        into output: UnsafeMutableRawBufferPointer, _ input: inout Input<some ByteSource>
+    ) -> Arrival {
+        while true {
+            let outcome: HeadReader.Outcome
+            if pendingStart < pending.count {
+                let (bytes, start) = (pending, pendingStart)
+                let (consumed, result) = bytes.withUnsafeBytes {
+                    head.read(UnsafeRawBufferPointer(rebasing: $0[start...]))
+                }
+                consume(consumed)
+                outcome = result
+            } else {
+                let piece = UnsafeMutableRawBufferPointer(rebasing: output.prefix(Self.headPiece))
+                guard case .bytes(let count) = input.next(into: piece) else { return input.last }
+                let (consumed, result) = head.read(UnsafeRawBufferPointer(rebasing: piece.prefix(count)))
+                keep(UnsafeRawBufferPointer(rebasing: piece[consumed..<count]))
+                outcome = result
+            }
+            switch outcome {
+            case .incomplete: continue
+            case .complete: return begin(ReceivedRequest(head.head), into: output, &input)
+            case .refused(let refusal):
+                return begin(ReceivedRequest(head.head, refused: refusal), into: output, &input)
+            }
+        }
+    }
+
+    private mutating func begin(
+        _ request: ReceivedRequest, into output: UnsafeMutableRawBufferPointer, _ input: inout Input<some ByteSource>
+    ) -> Arrival {
+        self.request = request
+        contentRefusal = nil
+        head = HeadReader()
+        switch request.evaluation {
+        case .accepted(.none, _), .accepted(.length(0), _): place = .head
+        case .accepted(.length(let length), _): place = .content(length)
+        case .accepted(.chunked, _): (place, decoder) = (.chunks, ChunkedDecoder())
+        case .refused: discard()
+        }
+        let substitute = request.substitute
+        guard substitute.count <= output.count else { return noRoom() }
+        output.copyBytes(from: substitute)
+        if case .head = place { return .bytes(substitute.count) }
+        // Content that has arrived goes out with it.
+        return readContent(into: output, from: substitute.count, &input)
+    }
+
+    // MARK: - Content
+
+    /// - Parameter written: bytes of `output` that are filled already.
+    private mutating func readContent(
+        into output: UnsafeMutableRawBufferPointer, from written: Int, _ input: inout Input<some ByteSource>
+    ) -> Arrival {
+        switch place {
+        case .head: return written > 0 ? .bytes(written) : .none
+        case .content(let length): return readBytes(of: length, into: output, from: written, &input)
+        case .chunks: return readChunks(into: output, from: written, &input)
+        case .malformed(let refusal):
+            guard written == 0 else { return .bytes(written) }
+            // Any content makes libmicrohttpd call us; that this content is none is seen by `contentRefusal`.
+            let signal = Array("1\r\n?\r\n".utf8)
+            guard signal.count <= output.count else { return noRoom() }
+            contentRefusal = refusal
+            discard()
+            output.copyBytes(from: signal)
+            return .bytes(signal.count)
+        case .discarding:
+            guard written == 0 else { return .bytes(written) }
+            if case .end(let code) = input.next(into: output) { return .end(code) }
+            return .none
+        }
+    }
+
+    private mutating func readBytes(
+        of length: Int64, into output: UnsafeMutableRawBufferPointer, from first: Int,
+        _ input: inout Input<some ByteSource>
+    ) -> Arrival {
+        var (written, rest) = (first, length)
+        while rest > 0, written < output.count {
+            let room = UnsafeMutableRawBufferPointer(
+                rebasing: output[written...].prefix(Int(min(rest, Int64(output.count - written)))))
+            let count: Int
+            if pendingStart < pending.count {
+                count = min(room.count, pending.count - pendingStart)
+                room.copyBytes(from: pending[pendingStart..<(pendingStart + count)])
+                consume(count)
+            } else {
+                guard case .bytes(let received) = input.next(into: room) else { break }
+                count = received
+            }
+            (written, rest) = (written + count, rest - Int64(count))
+        }
+        place = rest == 0 ? .head : .content(rest)
+        return written > 0 ? .bytes(written) : input.last
+    }
+
+    private mutating func readChunks(
+        into output: UnsafeMutableRawBufferPointer, from start: Int, _ input: inout Input<some ByteSource>
+    ) -> Arrival {
+        let first = start + Self.chunkPrefix
+        let limit = output.count - Self.chunkSuffix - Self.lastChunk.count
+        guard let base = output.baseAddress, first < limit else {
+            return start > 0 ? .bytes(start) : noRoom()
+        }
+        var filled = first
+        var outcome = ChunkedDecoder.Outcome.incomplete
+        while filled < limit, outcome == .incomplete {
+            let room = UnsafeMutableRawBufferPointer(rebasing: output[filled..<limit])
+            let produced: Int
+            if pendingStart < pending.count {
+                let (bytes, start) = (pending, pendingStart)
+                let result = bytes.withUnsafeBytes { bytes in
+                    decoder.decode(
+                        UnsafeRawBufferPointer(rebasing: bytes[start...].prefix(room.count)), to: base + filled)
+                }
+                consume(result.consumed)
+                (produced, outcome) = (result.produced, result.outcome)
+            } else {
+                guard case .bytes(let count) = input.next(into: room) else { break }
+                let received = UnsafeRawBufferPointer(rebasing: room.prefix(count))
+                let result = decoder.decode(received, to: base + filled)
+                // The content never covers what is not decoded yet.
+                keep(UnsafeRawBufferPointer(rebasing: received[result.consumed...]))
+                (produced, outcome) = (result.produced, result.outcome)
+            }
+            filled += produced
+        }
+        var written = start
+        if filled > first {
+            Self.writeSize(filled - first, at: base + start)
+            output.storeBytes(of: 0x0D, toByteOffset: filled, as: UInt8.self)
+            output.storeBytes(of: 0x0A, toByteOffset: filled + 1, as: UInt8.self)
+            written = filled + Self.chunkSuffix
+        }
+        switch outcome {
+        case .incomplete: break
+        case .complete:
+            place = .head
+            UnsafeMutableRawBufferPointer(rebasing: output[written...]).copyBytes(from: Self.lastChunk)
+            written += Self.lastChunk.count
+        case .refused(let refusal):
+            // Content before the fault is delivered first.
+            place = .malformed(refusal)
+            return readContent(into: output, from: written, &input)
+        }
+        return written > 0 ? .bytes(written) : input.last
+    }
+
+    /// Eight hexadecimal digits, CR and LF.
+    private static func writeSize(_ size: Int, at start: UnsafeMutableRawPointer) {
+        for index in 0..<8 {
+            let digit = UInt8(truncatingIfNeeded: size >> (28 - 4 * index)) & 0xF
+            start.storeBytes(of: digit < 10 ? 0x30 + digit : 0x57 + digit, toByteOffset: index, as: UInt8.self)
+        }
+        start.storeBytes(of: 0x0D, toByteOffset: 8, as: UInt8.self)
+        start.storeBytes(of: 0x0A, toByteOffset: 9, as: UInt8.self)
+    }
+
+    /// libmicrohttpd's buffer is always large enough for what we write; otherwise the connection ends.
+    private mutating func noRoom() -> Arrival {
+        discard()
+        return .end(0)
+    }
+
+    /// Keeps bytes that have arrived for the next read.
+    private mutating func keep(_ bytes: UnsafeRawBufferPointer) { (pending, pendingStart) = (Array(bytes), 0) }
+
+    private mutating func consume(_ count: Int) {
+        pendingStart += count
+        if pendingStart == pending.count { (pending, pendingStart) = ([], 0) }
+    }
+
+    /// The source during one read.
+    private struct Input<Source: ByteSource> {
+        let source: Source
+        /// What ended it, if it has ended.
+        var end: Int?
+        /// Whether it has no more now.
+        var isDrained = false
+
+        init(source: Source, end: Int?) { (self.source, self.end) = (source, end) }
+
+        /// What a read without output gives.
+        var last: Arrival { end.map { .end($0) } ?? .none }
+
+        mutating func next(into buffer: UnsafeMutableRawBufferPointer) -> Arrival {
+            if end != nil || isDrained { return last }
+            let arrival = source.receive(into: buffer)
+            switch arrival {
+            // A stream socket that gives less than there is room for has no more.
+            case .bytes(let count): isDrained = !source.isRecordwise && count < buffer.count
+            case .none: isDrained = true
+            case .end(let code): (end, isDrained) = (code, true)
+            }
+            return arrival
+        }
+    }
+}
+
+/// Where a ``RequestReader`` gets bytes from.
+protocol ByteSource {
+    /// Whether it gives one record at a time, however much has arrived.
+    var isRecordwise: Bool { get }
+    /// Puts more bytes into `buffer`, without waiting.
+    func receive(into buffer: UnsafeMutableRawBufferPointer) -> RequestReader.Arrival
+}

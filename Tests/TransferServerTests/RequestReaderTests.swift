@@ -1,0 +1,227 @@
+import HTTPSemantics
+import Testing
+
+@testable import TransferServer
+
+/// Everything that a reader gives for pieces of input.
+struct ReadInput {
+    var text = ""
+    var requests: [ReceivedRequest] = []
+    var contentRefusal: FramingRefusal?
+    /// Reads that gave content.
+    var reads = 0
+
+    private final class Pieces: ByteSource {
+        let isRecordwise: Bool
+        var pieces: [ArraySlice<UInt8>]
+
+        init(_ bytes: [UInt8], cuts: [Int], isRecordwise: Bool) {
+            self.isRecordwise = isRecordwise
+            var start = 0
+            pieces = (cuts.sorted() + [bytes.count]).map { end in
+                defer { start = max(start, end) }
+                return bytes[min(start, end)..<end]
+            }
+        }
+
+        func receive(into buffer: UnsafeMutableRawBufferPointer) -> RequestReader.Arrival {
+            guard let first = pieces.first else { return .end(0) }
+            if first.isEmpty {
+                pieces.removeFirst()
+                return .none
+            }
+            let part = first.prefix(buffer.count)
+            buffer.copyBytes(from: part)
+            pieces[0] = first.dropFirst(part.count)
+            return .bytes(part.count)
+        }
+    }
+
+    init(_ text: String, cuts: [Int] = [], isRecordwise: Bool = false, room: Int = 64 << 10) {
+        self.init(Array(text.utf8), cuts: cuts, isRecordwise: isRecordwise, room: room)
+    }
+
+    init(_ bytes: [UInt8], cuts: [Int] = [], isRecordwise: Bool = false, room: Int = 64 << 10) {
+        var reader = RequestReader()
+        let source = Pieces(bytes, cuts: cuts, isRecordwise: isRecordwise)
+        var buffer = [UInt8](repeating: 0, count: room)
+        var seen: [UInt8] = []
+        while true {
+            let arrival = buffer.withUnsafeMutableBytes { reader.read(into: $0, from: source) }
+            switch arrival {
+            case .bytes(let count):
+                let piece = buffer[..<count]
+                if piece.starts(with: "POST / ".utf8) || piece.starts(with: "HEAD / ".utf8) {
+                    if let request = reader.takeRequest() { requests.append(request) }
+                } else {
+                    reads += 1
+                }
+                seen += piece
+            // The socket is not asked before poll reports that it has more.
+            case .none: continue
+            case .end:
+                text = String(decoding: seen, as: UTF8.self)
+                contentRefusal = reader.contentRefusal
+                return
+            }
+        }
+    }
+
+    var refusal: String? {
+        guard case .refused(let refusal)? = requests.last?.evaluation else { return contentRefusal?.code }
+        return refusal.code
+    }
+
+    /// What libmicrohttpd makes of `text`: the content of each request.
+    var contents: [String] {
+        text.components(separatedBy: "POST / HTTP/1.1\r\n").dropFirst().map { request in
+            let parts = request.components(separatedBy: "\r\n\r\n")
+            let body = parts.dropFirst().joined(separator: "\r\n\r\n")
+            guard parts[0].contains("chunked") else { return body }
+            var content = ""
+            var rest = body[...]
+            while let end = rest.firstRange(of: "\r\n"), let size = Int(rest[..<end.lowerBound], radix: 16), size > 0 {
+                let bytes = rest[end.upperBound...].utf8
+                content += String(decoding: bytes.prefix(size), as: UTF8.self)
+                rest = Substring(bytes.dropFirst(size + 2))
+            }
+            return content + (rest == "0\r\n\r\n" ? "" : "…")
+        }
+    }
+}
+
+extension String {
+    fileprivate func components(separatedBy separator: String) -> [String] {
+        split(separator: separator, omittingEmptySubsequences: false).map { String($0) }
+    }
+}
+
+@Suite("Reading requests") struct RequestReaderTests {
+    private static let start = "PUT /files/a HTTP/1.1\r\nHost: localhost\r\n"
+    private static let chunks = start + "Transfer-Encoding: chunked\r\n\r\n"
+
+    private static let wellFormedTexts: [(String, [String])] = [
+        (start + "\r\n", [""]),
+        ("\r\n\r\n" + start + "Content-Length: 5\r\n\r\nhello" + start + "\r\n", ["hello", ""]),
+        (start + "content-length:\t 5 \t\r\n\r\nhello\r\n" + start + "Content-Length: 0\r\n\r\n", ["hello", ""]),
+        (start + "Content-Length: 5, 5\r\n\r\nhello" + start + "\r\n", ["hello", ""]),
+        (chunks + "5\r\nhello\r\n0\r\n\r\n" + start + "\r\n", ["hello", ""]),
+        (
+            chunks + "1\r\nh\r\n1\r\ne\r\n3;a=\"b;c\" ; d\r\nllo\r\n000\r\nX: y\r\nZ:\r\n\r\n" + chunks + "0;x\r\n\r\n",
+            ["hello", ""]
+        ),
+        (chunks + "3 \t;a\r\nGET\r\n0\r\n\r\n", ["GET"]),
+        (chunks + "10\r\n0\r\n\r\nGET / HTTP/\r\n0\r\n\r\n", ["0\r\n\r\nGET / HTTP/"]),
+    ]
+
+    @Test(
+        "H11-11 H11-16: well-formed requests are read alike however they arrive", arguments: wellFormedTexts,
+        [true, false])
+    func wellFormed(item: (text: String, contents: [String]), isRecordwise: Bool) {
+        for cuts in [Array(0..<item.text.utf8.count)] + (0...item.text.utf8.count).map({ [$0] }) {
+            let input = ReadInput(item.text, cuts: cuts, isRecordwise: isRecordwise)
+            #expect(input.contents == item.contents && input.refusal == nil, "\(cuts)")
+            #expect(input.requests.allSatisfy { $0.head.target == "/files/a" })
+        }
+    }
+
+    private static let malformedHeads: [(String, String)] = [
+        ("PUT / HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n", "malformed-head"),
+        ("PUT / HTTP/1.1\r\nHost: a\r\n\0\r\n\r\n", "malformed-head"),
+        ("\0PUT / HTTP/1.1\r\nHost: a\r\n\r\n", "malformed-head"),
+        ("\0\r\nPUT / HTTP/1.1\r\nHost: a\r\n\r\n", "malformed-head"),
+        ("\rPUT / HTTP/1.1\r\nHost: a\r\n\r\n", "malformed-head"),
+        ("\nPUT / HTTP/1.1\r\nHost: a\r\n\r\n", "malformed-head"),
+        ("PUT / HTTP/1.1\nHost: a\r\n\r\n", "malformed-head"),
+        ("PUT / HTTP/1.1\r\nHost: a\r\n\n", "malformed-head"),
+        ("PUT / HTTP/1.1\r\nHost: a\rX: b\r\n\r\n", "malformed-head"),
+        ("PUT / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n", "malformed-head"),
+        ("PUT / HTTP/1.1\r\nHost: a\r\n: b\r\n\r\n", "malformed-head"),
+        ("PUT / HTTP/1.1\r\nHost: a\r\nb\r\n\r\n", "malformed-head"),
+        ("PUT / HTTP/1.1\r\nHost: a\r\nX : b\r\n\r\n", "invalid-field-name"),
+        ("PUT / HTTP/1.1\r\nHost: a\r\nX: \u{1}\r\n\r\n", "invalid-field-value"),
+        ("PUT /\r\nHost: a\r\n\r\n", "malformed-request-line"),
+        ("PUT  / HTTP/1.1\r\nHost: a\r\n\r\n", "malformed-request-line"),
+        ("PUT / HTTP/1.1 \r\nHost: a\r\n\r\n", "malformed-request-line"),
+        ("P(T / HTTP/1.1\r\nHost: a\r\n\r\n", "malformed-request-line"),
+        ("PUT / http/1.1\r\nHost: a\r\n\r\n", "malformed-request-line"),
+        ("PUT /#a HTTP/1.1\r\nHost: a\r\n\r\n", "malformed-target"),
+        ("PUT / HTTP/2.0\r\nHost: a\r\n\r\n", "unsupported-http-version"),
+        ("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: +45\r\n\r\n", "invalid-content-length"),
+        ("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 18446744073709551616\r\n\r\n", "content-length-overflow"),
+        (
+            "PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "unknown-transfer-coding"
+        ),
+        ("PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\u{b}chunked\r\n\r\n", "invalid-field-value"),
+        ("PUT /\(String(repeating: "a", count: 70_000)) HTTP/1.1\r\nHost: a\r\n\r\n", "target-too-long"),
+        ("PUT / HTTP/1.1\r\nX: \(String(repeating: "a", count: 70_000))\r\n\r\n", "head-too-large"),
+        ("PUT / HTTP/1.1\r\n\(String(repeating: "a:\r\n", count: 1100))\r\n", "head-too-large"),
+    ]
+
+    @Test(
+        "H11-03 H11-05 H11-07 H11-08 H11-18 H11-22: a head that is refused gives one request, and nothing after it",
+        arguments: malformedHeads, ["", start + "Content-Length: 1\r\n\r\n1", chunks + "0\r\n\r\n"])
+    func malformedHead(item: (text: String, code: String), before: String) {
+        let text = before + item.text + Self.start + "\r\n"
+        let counts =
+            text.utf8.count < 1000 ? [Array(0..<text.utf8.count)] + (0...text.utf8.count).map { [$0] } : [[], [1]]
+        for cuts in counts {
+            let input = ReadInput(text, cuts: cuts)
+            #expect(input.refusal == item.code && input.requests.count == (before.isEmpty ? 1 : 2), "\(cuts)")
+        }
+    }
+
+    private static let malformedChunks: [(String, String, String)] = [
+        ("0\r\n\0\r\n", "", "malformed-trailer"), ("0\r\n\0X: y\r\n\r\n", "", "malformed-trailer"),
+        ("0\r\nX: y\0\r\n\r\n", "", "malformed-trailer"), ("0\r\nX: \ry\r\n\r\n", "", "malformed-trailer"),
+        ("0\r\n\r\0\n", "", "malformed-trailer"), ("0\r\nX\r\n\r\n", "", "malformed-trailer"),
+        ("0\r\n X: y\r\n\r\n", "", "malformed-trailer"), ("0\r\nX: y\n\r\n", "", "bare-line-feed"),
+        ("0\r\n\n", "", "bare-line-feed"), ("0\n\r\n", "", "bare-line-feed"),
+        ("5\r\nhello\n0\r\n\r\n", "hello", "bare-line-feed"), ("5\nhello\r\n", "", "bare-line-feed"),
+        ("5\0\r\nhello\r\n", "", "malformed-chunk"), ("5;\0\r\nhello\r\n", "", "malformed-chunk"),
+        ("5;a\rb\r\nhello\r\n", "", "malformed-chunk"), ("5 \r\nhello\r\n", "", "malformed-chunk"),
+        ("\0\r\nhello\r\n", "", "malformed-chunk"), ("+5\r\nhello\r\n", "", "malformed-chunk"),
+        ("0x5\r\nhello\r\n", "", "malformed-chunk"), ("\r\nhello\r\n", "", "malformed-chunk"),
+        ("8000000000000000\r\n", "", "malformed-chunk"), ("5\r\nhello0\r\n\r\n", "hello", "malformed-chunk"),
+        ("1\r\na\r\n1\r\nb\r\rc", "ab", "malformed-chunk"), ("1\r\nab\r\n0\r\n\r\n", "a", "malformed-chunk"),
+        ("5;" + String(repeating: "a", count: 20_000) + "\r\nhello\r\n", "", "malformed-chunk"),
+        ("0\r\nX: " + String(repeating: "a", count: 20_000) + "\r\n\r\n", "", "trailer-too-large"),
+    ]
+
+    @Test(
+        "H11-10 H11-11 H11-17 H11-22 H11-23: content before a fault in chunks is delivered, and nothing after it",
+        arguments: malformedChunks)
+    func malformedChunk(text: String, content: String, code: String) {
+        let bytes = Self.chunks + text + Self.start + "\r\n"
+        for cuts in bytes.utf8.count < 1000 ? (0...bytes.utf8.count).map({ [$0] }) : [[]] {
+            let input = ReadInput(bytes, cuts: cuts)
+            #expect(input.refusal == code && input.requests.count == 1, "\(cuts)")
+            // The last chunk makes libmicrohttpd call the handler, which ignores its content.
+            #expect(input.text.hasSuffix("\r\n1\r\n?\r\n"))
+            #expect(input.contents == [content + "?…"], "\(cuts)")
+        }
+    }
+
+    @Test("Content that arrives together is one read, in however small chunks", arguments: [true, false])
+    func gathering(isRecordwise: Bool) {
+        let content = String(repeating: "1\r\nx\r\n", count: 10_000)
+        let cuts = isRecordwise ? [] : [60_000]
+        let input = ReadInput(Self.chunks + content + "0\r\n\r\n", cuts: cuts, isRecordwise: isRecordwise)
+        #expect(input.contents == [String(repeating: "x", count: 10_000)])
+        #expect(input.reads <= 3)
+        let small = ReadInput(Self.chunks + content + "0\r\n\r\n", room: 300)
+        #expect(small.contents == input.contents)
+    }
+
+    @Test("H11-16: an HTTP/1.0 request, a HEAD and connection options keep their meaning")
+    func meaning() {
+        #expect(
+            ReadInput("GET / HTTP/1.0\r\nConnection: a, Keep-Alive\r\n\r\n").text
+                == "POST / HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n")
+        #expect(
+            ReadInput("HEAD /x HTTP/1.1\r\nHost: b\r\nConnection: Close\r\n\r\n").text
+                == "HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        #expect(ReadInput("GET /x HTTP/1.7\r\nHost: b\r\n\r\n").requests.first?.head.version == .http11)
+    }
+}
