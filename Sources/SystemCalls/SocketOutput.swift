@@ -40,6 +40,12 @@ public struct SocketOutput: Sendable {
         return .sent
     }
 
+    /// Sends what the kernel holds back of what was written, even if the socket is corked (TCP_NODELAY of tcp(7)).
+    public func push() {
+        var one: Int32 = 1
+        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
+    }
+
     /// The numeric address of the peer, without its port; `nil` on a Unix socket (getpeername(2)).
     public var peerAddress: String? {
         var storage = sockaddr_storage()

@@ -14,7 +14,10 @@ struct ConnectionOutput: Sendable {
 
     /// Sends all of `bytes`, waiting at most `patience` milliseconds for the first byte to fit.
     func send(_ bytes: [UInt8], patience: Int32) -> SocketOutput.Outcome {
-        session?.send(bytes, on: socket, patience: patience) ?? socket.send(bytes, patience: patience)
+        let outcome = session?.send(bytes, on: socket, patience: patience) ?? socket.send(bytes, patience: patience)
+        // After a response from a file libmicrohttpd leaves the socket corked.
+        if outcome == .sent { socket.push() }
+        return outcome
     }
 
     /// Tells the peer that nothing more will come, and goes on receiving.

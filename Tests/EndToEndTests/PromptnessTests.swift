@@ -1,0 +1,41 @@
+import Testing
+
+/// What the server sends and stores goes out without waiting for more.
+@Suite("Promptness", .serialized, .timeLimit(.minutes(15)), .blocking)
+struct PromptnessTests {
+    @Test("A 104 is not held back on a connection on which a large file was sent")
+    func interimAfterDownload() throws {
+        try withServer { server in
+            let content = Payload.bytes((2 << 20) + 12_345)
+            #expect(try server.exchange(Request("PUT", "/files/large", [], .bytes(content))).status == 201)
+            let connection = try server.connect()
+            var durations: [Duration] = []
+            for number in 0..<7 {
+                #expect(try connection.exchange(.get("/files/large")).body.count == content.count)
+                let begin = ContinuousClock.now
+                try connection.send(
+                    Request.creation(.v8, "PUT", "/files/small\(number)", complete: true, .declared(1)))
+                #expect(try connection.readInterim().status == 104)
+                durations.append(ContinuousClock.now - begin)
+                try connection.send("x")
+                #expect(try connection.readResponse(to: "PUT").status == 201)
+            }
+            #expect(durations.sorted()[3] < .milliseconds(100), "\(durations)")
+        }
+    }
+
+    @Test("Content in one-byte chunks is stored as soon as it has arrived")
+    func smallChunks() throws {
+        try withServer { server in
+            let connection = try server.connect()
+            try connection.send(Request.creation(.v8, complete: true, .openChunks))
+            #expect(try connection.readInterim().location != nil)
+            try connection.send("1\r\na\r\n1\r\nb\r\n1\r")
+            try connection.awaitAcknowledgement()
+            let offset = Deadline.poll(within: .seconds(30)) { () -> Bool? in
+                server.unfinished.values.contains(2) ? true : nil
+            }
+            #expect(offset == true)
+        }
+    }
+}
