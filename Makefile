@@ -19,6 +19,7 @@ run: build-packages ## build in release mode and serve on 127.0.0.1:8080, data i
 test: test-packages ## build and run every test
 	$(SWIFT) build --build-tests
 	SWIFT=$(SWIFT) scripts/run-tests $(TESTFLAGS)
+	SWIFT=$(SWIFT) scripts/test-embedding
 
 demo: build-packages ## half a minute: an upload that is cut and killed, goes on, and comes back whole
 	$(SWIFT) build -c release --product onward
@@ -52,6 +53,7 @@ test-deb: package-packages ## the packages' life on clean Debian 12 and 13: inst
 	lintian --allow-root --fail-on error,warning --suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog \
 	  .build/deb/*_"$$(dpkg-parsechangelog -S Version)"_*.deb
 	VERSION=0.999 scripts/deb
+	SWIFT=$(SWIFT) scripts/test-embedding --static-swift-stdlib
 	scripts/test-deb "$$(dpkg-parsechangelog -S Version)" 0.999
 
 test-image: image-packages ## builds and runs the container image, without an engine and without a registry

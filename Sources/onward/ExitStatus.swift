@@ -11,6 +11,8 @@ enum ExitStatus: Int32, Sendable {
     case unavailable = 69
     /// Our fault.
     case internalFailure = 70
+    /// Of `serve`: the system refuses what the server needs, such as a thread.
+    case systemRefusal = 71
     /// Local input or output; of `serve`: the data directory cannot be used.
     case inputOutput = 74
     /// Interrupted: the same command goes on; of `serve`: the data directory is in use.

@@ -46,6 +46,7 @@ extension ServeCommand {
                             """
                         ),
                         ("69", "an address cannot be listened on"),
+                        ("71", "the system refuses what the server needs, such as a thread"),
                         ("74", "the data directory cannot be used"),
                         ("75", "another server uses the data directory"),
                     ])

@@ -184,6 +184,9 @@ enum ServeCommand {
             return .usage
         case .alreadyStarted:
             return .usage
+        case .receiveFilterIneffective:
+            Console.error("onward serve: \(error.explanation)")
+            return .systemRefusal
         }
     }
 

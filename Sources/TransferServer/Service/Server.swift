@@ -17,6 +17,26 @@ public final class Server: Sendable {
         /// Anonymous service was not allowed, and this address can be reached from other machines.
         case anonymousBeyondLoopback(SocketAddress)
         case alreadyStarted
+        /// libmicrohttpd does not receive through this library; the text says how that was seen. What it receives would
+        /// not be checked. See ``explanation``.
+        case receiveFilterIneffective(String)
+
+        /// For the person who starts the program: what is wrong, and what to do about it.
+        public var explanation: String {
+            switch self {
+            case .cannotListen(let address, let reason): "cannot listen on \(address): \(reason)"
+            case .anonymousBeyondLoopback(let address):
+                "\(address) can be reached from other machines, and anonymous service is not allowed there"
+            case .alreadyStarted: "the server was started before"
+            case .receiveFilterIneffective(let reason):
+                """
+                libmicrohttpd does not receive through the server's filter, without which requests would be misread: \(reason).
+                The functions poll, recv and gnutls_record_recv of the module CReceiveFilter have to come before those of \
+                the system in the order of dynamic linking: link the server into the program itself, do not load it with \
+                dlopen, do not hide its symbols, and preload no library that defines them.
+                """
+            }
+        }
     }
 
     private struct Running {
@@ -58,7 +78,7 @@ public final class Server: Sendable {
     /// Where the server listens; ports that the system chose are filled in. Empty before `start()`.
     public var addresses: [SocketAddress] { running.withLock { $0.addresses } }
 
-    /// Listens on every address, or on none.
+    /// Verifies that the receive filter is effective, and listens on every address, or on none.
     /// - Parameter inherited: sockets to serve besides the addresses of the configuration, which the server then owns.
     public func start(on inherited: [ListeningSocket] = []) throws(StartError) {
         signal(SIGPIPE, SIG_IGN)
@@ -74,6 +94,9 @@ public final class Server: Sendable {
                 guard socket.isLocal || configuration.allowsAnonymous || configuration.authorizer != nil else {
                     throw .anonymousBeyondLoopback(socket.address)
                 }
+            }
+            if let reason = ReceiveFilterCheck.failure(credentials: credentials) {
+                throw .receiveFilterIneffective(reason)
             }
             for socket in sockets {
                 let isUnix = if case .unix = socket.address { true } else { false }

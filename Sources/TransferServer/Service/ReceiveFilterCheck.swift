@@ -1,0 +1,95 @@
+import HTTPSemantics
+import SystemCalls
+import TLS
+
+/// Verifies that libmicrohttpd receives through ``AcceptedConnection``: a daemon of its own gets a connection that sends two
+/// requests in one piece, of which libmicrohttpd learns only if each of the replaced functions is called.
+///
+/// Whether they are called depends on how the program is linked and on the version of libmicrohttpd, so it is tried out.
+enum ReceiveFilterCheck {
+    private static let requests = """
+        PUT /first HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n\
+        5;extension\r\nhello\r\n0\r\n\r\n\
+        PUT /second HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nConnection: close\r\n\r\nagain
+        """
+    private static let expected = ["/first hello", "/second again"]
+    private static let nanoseconds: Int64 = 5_000_000_000
+
+    /// - Parameter credentials: those of the server; with them a connection with TLS is tried out, too.
+    /// - Returns: how it was seen that the filter is not effective; `nil`: it is.
+    static func failure(credentials: CurrentCredentials?) -> String? {
+        failureOfConnection(nil) ?? credentials.flatMap { failureOfConnection($0) }
+    }
+
+    private static func failureOfConnection(_ credentials: CurrentCredentials?) -> String? {
+        let service = Recorder()
+        let registry = ConnectionRegistry(
+            timeouts: ConnectionTimeouts(header: nanoseconds, idle: nanoseconds), capacity: 1)
+        let daemon = MicroHTTPDaemon(service: service, registry: registry, credentials: credentials)
+        do {
+            let deadline = SystemClock.monotonicNanoseconds() + nanoseconds
+            try daemon.start(on: nil, options: MicroHTTPDaemon.Options(maximumConnections: 1))
+            defer { daemon.stop() }
+            let (client, server) = try ConnectedSocket.pair()
+            try daemon.add(server)
+            try converse(client, isSecure: credentials != nil, until: deadline)
+        } catch {
+            let received = service.received
+            return received.isEmpty
+                ? "a request on a connection of the server's own did not arrive (\(error))"
+                : "of two requests on a connection of the server's own the second did not arrive (\(error))"
+        }
+        let received = service.received
+        return received == expected ? nil : "two requests on a connection of the server's own arrived as \(received)"
+    }
+
+    private static func converse(_ client: ConnectedSocket, isSecure: Bool, until deadline: Int64) throws {
+        var bytes = Array(requests.utf8)[...]
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        if isSecure {
+            let session = try TLSClientConnection(over: client, to: "localhost", trusting: .anybody, until: deadline)
+            while !bytes.isEmpty { bytes = try bytes.dropFirst(session.send(bytes, until: deadline)) }
+            while try buffer.withUnsafeMutableBytes({ try session.receive(into: $0, until: deadline) }) > 0 {}
+        } else {
+            while !bytes.isEmpty { bytes = try bytes.dropFirst(client.send(bytes, until: deadline)) }
+            while try buffer.withUnsafeMutableBytes({ try client.receive(into: $0, until: deadline) }) > 0 {}
+        }
+    }
+
+    private final class Recorder: RequestService {
+        private let requests = Monitor<[String]>([])
+
+        var received: [String] { requests.withLock { $0 } }
+
+        func origin(of fields: Fields, peer: String?) -> RequestOrigin { RequestOrigin(client: peer) }
+
+        func begin(_ request: IncomingRequest) -> RequestStanding {
+            RequestStanding(
+                Served(RecordedExchange(path: request.path) { text in self.requests.withLock { $0.append(text) } }),
+                fields: [:])
+        }
+
+        func record(_ summary: RequestSummary) {}
+        func refusedConnection(from peer: String?) {}
+    }
+
+    private final class RecordedExchange: Exchange {
+        private let path: String
+        private var content: [UInt8] = []
+        private let record: (String) -> Void
+
+        init(path: String, record: @escaping (String) -> Void) { (self.path, self.record) = (path, record) }
+
+        func receive(_ bytes: UnsafeRawBufferPointer) -> NextStep {
+            content += bytes
+            return .proceed
+        }
+
+        func finish() -> NextStep {
+            record("\(path) \(String(decoding: content, as: UTF8.self))")
+            return .reply(Reply(status: 204))
+        }
+
+        func end(_ end: RequestEnd) {}
+    }
+}

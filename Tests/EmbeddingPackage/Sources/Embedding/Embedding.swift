@@ -1,0 +1,76 @@
+import Glibc
+import TransferServer
+import UploadStorage
+
+/// A program that embeds the server, and judges what it makes of requests that libmicrohttpd by itself misreads. Exits with 1
+/// if it serves something else than was meant.
+@main
+enum Embedding {
+    private static let head = "Host: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    private static let smuggled =
+        "PUT /inbox/smuggled HTTP/1.1\r\nHost: localhost\r\nContent-Length: +45\r\n\r\n"
+        + "GET /inbox/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+    /// What is sent, which calls it has to give, and the status of the last answer.
+    private static func cases() -> [(name: String, sent: String, calls: [Recorder.Call], status: Int)] {
+        let hello = Array("hello".utf8)
+        return [
+            (
+                "chunk extensions",
+                "PUT /inbox/a HTTP/1.1\r\n\(head)2;x=y\r\nhe\r\n3 ;\"z\"\r\nllo\r\n0;last\r\nT: u\r\n\r\n",
+                [.init(path: "/inbox/a", content: hello)], 201
+            ),
+            (
+                "pipelined requests",
+                "PUT /inbox/b HTTP/1.1\r\n\(head)5\r\nhello\r\n0\r\n\r\nGET /inbox/c HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                [.init(path: "/inbox/b", content: hello), .init(path: "/inbox/c", content: [])], 200
+            ),
+            ("NUL for the empty line", "PUT /inbox/d HTTP/1.1\r\n\(head)5\r\nhello\r\n0\r\n\0\r\n\(smuggled)", [], 400),
+            (
+                "NUL in a trailer", "PUT /inbox/e HTTP/1.1\r\n\(head)5\r\nhello\r\n0\r\n\0X: y\r\n\r\n\(smuggled)", [],
+                400
+            ),
+            (
+                "NUL between requests", "PUT /inbox/f HTTP/1.1\r\n\(head)5\r\nhello\r\n0\r\n\r\n\0\r\n\(smuggled)",
+                [.init(path: "/inbox/f", content: hello)], 400
+            ),
+            ("a malformed length", smuggled, [], 400),
+            ("two codings", "PUT /inbox/g HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\(head)0\r\n\r\n\(smuggled)", [], 501),
+        ]
+    }
+
+    static func main() throws {
+        signal(SIGPIPE, SIG_IGN)
+        let root = (getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp") + "/onward-embedding-\(getpid())"
+        let store = try UploadStore.open(root: root, configuration: StoreConfiguration(minFree: 0))
+        defer { store.close() }
+        var failures = 0
+        for (name, sent, calls, status) in cases() {
+            for isInPieces in [false, true] {
+                let recorder = Recorder()
+                let socket = "\(root)/socket"
+                let server = Server(
+                    configuration: ServerConfiguration(listeners: [.unix(path: socket)], logLevel: .error),
+                    store: store,
+                    handlers: [("inbox", recorder)])
+                try server.start()
+                let answer = RawClient.exchange(sent, path: socket, isInPieces: isInPieces)
+                server.stop()
+                let isRight =
+                    recorder.calls == calls && recorder.complaints.isEmpty && answer.lastStatus == status
+                    && !answer.text.contains("<html")
+                if isRight { continue }
+                failures += 1
+                print(
+                    "embedding: \(name), in pieces: \(isInPieces): \(recorder.calls) \(recorder.complaints) \(answer)")
+            }
+        }
+        guard failures == 0 else { exit(1) }
+        print("embedding: \(cases().count) cases as expected with libmicrohttpd \(String(cString: libraryVersion()))")
+    }
+
+    private static func libraryVersion() -> UnsafePointer<CChar> {
+        typealias Function = @convention(c) () -> UnsafePointer<CChar>
+        return unsafeBitCast(dlsym(nil, "MHD_get_version"), to: Function.self)()
+    }
+}

@@ -1,0 +1,36 @@
+import HTTPSemantics
+import ResumableUpload
+import Synchronization
+import TransferServer
+
+/// A target that keeps what it receives, and makes requests of its own while it is called.
+final class Recorder: TargetHandler {
+    struct Call: Equatable, Sendable {
+        var path: String
+        var content: [UInt8]
+    }
+
+    private let received = Mutex<[Call]>([])
+    private let failures = Mutex<[String]>([])
+
+    var calls: [Call] { received.withLock { $0 } }
+    /// What the client on libmicrohttpd's thread saw changed.
+    var complaints: [String] { failures.withLock { $0 } }
+
+    func methods(of target: Target) -> [Method] { [.get, .put] }
+    func accept(_ proposal: UploadProposal) -> Acceptance { .accept }
+
+    func complete(_ upload: ReceivedUpload) throws -> TargetOutcome {
+        var content = [UInt8](repeating: 0, count: Int(upload.length))
+        let count = try content.withUnsafeMutableBytes { try upload.read(into: $0, at: 0) }
+        received.withLock { $0.append(Call(path: upload.target.path, content: Array(content.prefix(count)))) }
+        let problem = OtherClient.exchange()
+        if let problem { failures.withLock { $0.append(problem) } }
+        return .respond(FinalResponse(status: 201))
+    }
+
+    func respond(to request: TargetRequest) -> TargetAnswer {
+        received.withLock { $0.append(Call(path: request.target.path, content: [])) }
+        return .response(FinalResponse(status: 200, content: Array("served\n".utf8)))
+    }
+}
