@@ -8,7 +8,7 @@ DESTDIR ?=
 PROGRAMS ?= onward onward-conformance
 
 .PHONY: run test demo conformance conformance-client build build-packages test-packages watch-packages package-packages \
-        image-packages format lint requirements test-thread test-address soak test-power-loss fuzz test-proxies \
+        image-packages format lint requirements test-thread test-address soak test-framing test-power-loss fuzz test-proxies \
         test-systemd test-browser test-deployment bench-upload bench-takeover bench-commits bench-client bench-memory doc \
         help clean build-static install uninstall test-manual deb test-deb test-image
 
@@ -54,6 +54,7 @@ test-deb: package-packages ## the packages' life on clean Debian 12 and 13: inst
 	  .build/deb/*_"$$(dpkg-parsechangelog -S Version)"_*.deb
 	VERSION=0.999 scripts/deb
 	SWIFT=$(SWIFT) scripts/test-embedding --static-swift-stdlib
+	$(SWIFT) build --static-swift-stdlib --scratch-path .build/static --product FramingDifferential
 	scripts/test-deb "$$(dpkg-parsechangelog -S Version)" 0.999
 
 test-image: image-packages ## builds and runs the container image, without an engine and without a registry
@@ -91,6 +92,10 @@ soak: test-packages ## ten minutes of everything at once with 200 clients
 	$(SWIFT) build --build-tests
 	ONWARD_SOAK_SECONDS=$${ONWARD_SOAK_SECONDS:-600} ONWARD_SOAK_CLIENTS=$${ONWARD_SOAK_CLIENTS:-200} \
 	  SWIFT=$(SWIFT) scripts/run-tests --filter SoakTests
+
+test-framing: build-packages ## ONWARD_CASES (100000) generated connections, compared with a strict reading; ONWARD_SEED
+	$(SWIFT) build --product FramingDifferential
+	ONWARD_CASES=$${ONWARD_CASES:-100000} .build/debug/FramingDifferential
 
 test-power-loss: build-packages ## ONWARD_HISTORIES (5000) lives of a store, each cut off a dozen times; ONWARD_SEED
 	$(SWIFT) build -c release --product PowerLoss

@@ -99,7 +99,14 @@ let package = Package(
             name: "PowerLoss", dependencies: ["UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls"],
             path: "Tests/PowerLoss", swiftSettings: strict + [.unsafeFlags(["-O"])],
             linkerSettings: [.unsafeFlags(["-Xlinker", "--export-dynamic"])]),
-        .testTarget(name: "TransferServerTests", dependencies: ["TransferServer"], swiftSettings: strict),
+        // A program of its own, so that it can run on systems without a toolchain, with another libmicrohttpd.
+        .executableTarget(
+            name: "FramingDifferential", dependencies: ["TransferServer", "HTTPSemantics", "SystemCalls"],
+            path: "Tests/FramingDifferential", swiftSettings: strict),
+        .testTarget(
+            name: "TransferServerTests",
+            dependencies: ["TransferServer", "FramingDifferential", "HTTPSemantics", "SystemCalls"],
+            swiftSettings: strict),
         .testTarget(
             name: "ResumableTransferTests", dependencies: ["ResumableTransfer", "SystemCalls"], swiftSettings: strict),
         .testTarget(

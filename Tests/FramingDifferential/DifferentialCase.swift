@@ -1,0 +1,158 @@
+// Internals of the server can be imported in debug builds alone.
+#if DEBUG
+    import Glibc
+    import HTTPSemantics
+    import SystemCalls
+
+    @testable import TransferServer
+
+    /// A daemon of this process, with libmicrohttpd and the receive filter as the server uses them, that records the requests
+    /// which arrive and answers each with 204.
+    final class RecordingDaemon: RequestService {
+        private let received = Monitor<[ReferenceReading.Request]>([])
+        private let contentCalls = Monitor(0)
+        private let daemon = Monitor<MicroHTTPDaemon?>(nil)
+
+        init() throws {
+            let registry = ConnectionRegistry(
+                timeouts: ConnectionTimeouts(header: 60_000_000_000, idle: 60_000_000_000), capacity: 1000)
+            let started = MicroHTTPDaemon(service: self, registry: registry, credentials: nil)
+            try started.start(on: nil, options: MicroHTTPDaemon.Options(maximumConnections: 1000))
+            daemon.withLock { $0 = started }
+        }
+
+        func stop() { daemon.withLock { $0?.stop() } }
+
+        /// What a connection gave.
+        struct Outcome {
+            var requests: [ReferenceReading.Request]
+            var answer: [UInt8]
+            /// How often libmicrohttpd passed content on.
+            var contentCalls: Int
+        }
+
+        /// Sends bytes in pieces that end at `cuts`, then the end, and waits for the end of the answers.
+        func exchange(_ traffic: GeneratedTraffic) throws -> Outcome {
+            received.withLock { $0 = [] }
+            contentCalls.withLock { $0 = 0 }
+            let (client, server) = try ConnectedSocket.pair()
+            let deadline = SystemClock.monotonicNanoseconds() + 60_000_000_000
+            let descriptor = client.rawValue
+            try daemon.withLock { try $0?.add(server) }
+            var start = 0
+            for end in traffic.cuts + [traffic.bytes.count] where end > start {
+                var rest = traffic.bytes[start..<end]
+                while !rest.isEmpty {
+                    // The server ends the connection after a refusal.
+                    guard let count = try? client.send(rest, until: deadline) else { break }
+                    rest = rest.dropFirst(count)
+                }
+                start = end
+                for _ in 0..<500 where SocketState(descriptor: descriptor).unacknowledgedOutput ?? 0 > 0 {
+                    sched_yield()
+                }
+            }
+            client.endOutput()
+            var answer: [UInt8] = []
+            var buffer = [UInt8](repeating: 0, count: 16 << 10)
+            while true {
+                do {
+                    let count = try buffer.withUnsafeMutableBytes { try client.receive(into: $0, until: deadline) }
+                    if count == 0 { break }
+                    answer += buffer[..<count]
+                } catch let error as Errno where error == .connectionReset {
+                    // Behind a request that closes the connection the server need not read.
+                    break
+                }
+            }
+            return Outcome(
+                requests: received.withLock { $0 }, answer: answer, contentCalls: contentCalls.withLock { $0 })
+        }
+
+        // MARK: - RequestService
+
+        func origin(of fields: Fields, peer: String?) -> RequestOrigin { RequestOrigin(client: peer) }
+
+        func begin(_ request: IncomingRequest) -> RequestStanding {
+            let recorded = RecordedExchange(request.head) { request, calls in
+                self.received.withLock { $0.append(request) }
+                self.contentCalls.withLock { $0 += calls }
+            }
+            return RequestStanding(Served(recorded), fields: [:])
+        }
+
+        func record(_ summary: RequestSummary) {}
+        func refusedConnection(from peer: String?) {}
+
+        private final class RecordedExchange: Exchange {
+            private let head: RequestHead
+            private let record: (ReferenceReading.Request, Int) -> Void
+            private var content: [UInt8] = []
+            private var calls = 0
+
+            init(_ head: RequestHead, _ record: @escaping (ReferenceReading.Request, Int) -> Void) {
+                (self.head, self.record) = (head, record)
+            }
+
+            func receive(_ bytes: UnsafeRawBufferPointer) -> NextStep {
+                content += bytes
+                calls += 1
+                return .proceed
+            }
+
+            func finish() -> NextStep {
+                record(.init(method: head.method.rawValue, target: head.target, content: content), calls)
+                return .reply(Reply(status: 204))
+            }
+
+            func end(_ end: RequestEnd) {}
+        }
+    }
+
+    /// One comparison of the server with the reference.
+    enum DifferentialCase {
+        /// - Returns: what differs; `nil`: nothing does.
+        static func difference(_ traffic: GeneratedTraffic, _ daemon: RecordingDaemon) throws -> String? {
+            let expected = ReferenceReading(traffic.bytes)
+            let outcome = try daemon.exchange(traffic)
+            guard outcome.requests == expected.requests else {
+                return "served were \(outcome.requests), expected \(expected.requests)"
+            }
+            var rest = String(decoding: outcome.answer, as: UTF8.self)[...]
+            for _ in expected.requests {
+                guard let head = takeHead(&rest), head.hasPrefix("HTTP/1.1 204 ") || head.hasPrefix("HTTP/1.0 204 ")
+                else {
+                    return "the answers are \(String(decoding: outcome.answer, as: UTF8.self).debugDescription)"
+                }
+            }
+            if expected.ending != .fault || rest.isEmpty {
+                if rest.isEmpty && expected.ending == .fault { return "a fault without a refusal" }
+                return rest.isEmpty ? nil : "after \(expected.requests.count) answers comes \(rest.debugDescription)"
+            }
+            return differenceOfRefusal(rest)
+        }
+
+        /// A fault is answered by one problem document with a code, after which the connection ends.
+        private static func differenceOfRefusal(_ text: Substring) -> String? {
+            var rest = text
+            let statuses = [400, 413, 414, 431, 501, 505]
+            guard let head = takeHead(&rest), let status = Int(head.dropFirst(9).prefix(3)), statuses.contains(status),
+                head.contains("\r\nConnection: close\r\n"), head.contains("Content-Type: application/problem+json\r\n"),
+                rest.isEmpty || (rest.hasPrefix("{") && rest.contains("\"code\":\"")) && rest.hasSuffix("}"),
+                head.contains("Content-Length: \(rest.utf8.count)\r\n") || rest.isEmpty
+            else { return "the refusal is \(text.debugDescription)" }
+            return nil
+        }
+
+        /// Up to the empty line, which is removed with it.
+        private static func takeHead(_ text: inout Substring) -> Substring? {
+            guard let end = text.range(of: "\r\n\r\n") else { return nil }
+            defer { text = text[end.upperBound...] }
+            return text[..<end.upperBound]
+        }
+    }
+
+    extension Substring {
+        fileprivate func range(of needle: String) -> Range<Index>? { firstRange(of: needle) }
+    }
+#endif
