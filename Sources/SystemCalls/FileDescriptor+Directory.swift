@@ -60,6 +60,15 @@ extension FileDescriptor {
         }
     }
 
+    /// Exchanges two names, which both exist, in one step (renameat2(2) with `RENAME_EXCHANGE`).
+    ///
+    /// File systems that do not know the flag answer EINVAL.
+    public func exchange(_ path: String, with other: FileDescriptor, _ otherPath: String) throws(Errno) {
+        _ = try retryingOnInterrupt {
+            renameat2(rawValue, path, other.rawValue, otherPath, UInt32(ONWARD_RENAME_EXCHANGE))
+        }
+    }
+
     /// The names in this directory without "." and "..", in no order; those that are not UTF-8 are left out
     /// (readdir(3)).
     public func entryNames() throws(Errno) -> [String] {

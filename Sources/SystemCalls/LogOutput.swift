@@ -1,17 +1,20 @@
 import Glibc
 
-/// Where log lines go: a descriptor that somebody else owns, standard error unless told otherwise.
+/// Where log lines go: a descriptor that the process owns, standard error by default.
 public struct LogOutput: Sendable {
+    /// Bytes that a pipe accepts in one piece, without bytes of other processes between them (pipe(7)).
+    public static let atomicSize = Int(PIPE_BUF)
+
     private let descriptor: Int32
 
     public init(descriptor: Int32 = STDERR_FILENO) { self.descriptor = descriptor }
 
-    /// Writes all of a line with as few calls as the system allows, so that lines of several processes do not mix.
-    /// A log that cannot be written is no reason to stop serving.
+    /// Writes a line with as few calls as the system allows, so that lines of several processes do not mix. Blocks for as
+    /// long as the reader does not read, and ignores errors.
     public func write(_ line: String) { try? deliver(line) }
 
-    /// The same, for whom it matters.
-    /// - Throws: what keeps the rest from being written.
+    /// Writes a line as ``write(_:)`` does, and reports what keeps the rest from being written.
+    /// - Throws: the error of write(2).
     public func deliver(_ text: String) throws(Errno) {
         var text = text
         let failure = text.withUTF8 { bytes -> Errno? in
@@ -25,5 +28,34 @@ public struct LogOutput: Sendable {
             return nil
         }
         if let failure { throw failure }
+    }
+
+    /// Writes a prefix of `bytes`, up to ``atomicSize``, as soon as the descriptor has room.
+    ///
+    /// poll(2) is asked first, so that a pipe, terminal or socket that nothing reads from does not block the caller, whether
+    /// its description is in non-blocking mode or not.
+    ///
+    /// - Parameter milliseconds: how long to wait for room.
+    /// - Returns: the count of bytes written; 0 if there was no room.
+    /// - Throws: the error of write(2), such as `EPIPE`, `ENOSPC` or `EBADF`.
+    public func writeSome(_ bytes: UnsafeRawBufferPointer, waiting milliseconds: Int) throws(Errno) -> Int {
+        var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        guard poll(&entry, 1, Int32(milliseconds)) > 0 else { return 0 }
+        let count = Glibc.write(descriptor, bytes.baseAddress, min(bytes.count, Self.atomicSize))
+        if count >= 0 { return count }
+        let error = Errno.current
+        if error == .wouldBlock || error == .interrupted { return 0 }
+        throw error
+    }
+
+    /// Writes a line, and stops when nothing could be written for `milliseconds`.
+    public func write(_ line: String, waiting milliseconds: Int) {
+        var line = line
+        line.withUTF8 { bytes in
+            var rest = UnsafeRawBufferPointer(bytes)
+            while !rest.isEmpty, let count = try? writeSome(rest, waiting: milliseconds), count > 0 {
+                rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+            }
+        }
     }
 }

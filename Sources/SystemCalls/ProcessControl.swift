@@ -10,6 +10,15 @@ public enum ProcessControl {
         setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 
+    /// Occupies those of the descriptors 0, 1 and 2 that are closed, so that no file or socket gets their number and
+    /// receives what is written for people. Reading 0 and writing 1 and 2 then fail with `EBADF`, as before.
+    public static func occupyStandardDescriptors() {
+        for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
+            // The lowest number that is free: this one.
+            _ = open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY)
+        }
+    }
+
     /// The number of this process.
     public static var identifier: Int32 { getpid() }
 

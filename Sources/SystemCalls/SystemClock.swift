@@ -11,6 +11,20 @@ public enum SystemClock {
     /// Since some point in the past; never goes back.
     public static func monotonicNanoseconds() -> Int64 { read(CLOCK_MONOTONIC) }
 
+    /// Since the system was started, suspended times included; neither set nor slowed (`CLOCK_BOOTTIME`).
+    public static func bootNanoseconds() -> Int64 { read(CLOCK_BOOTTIME) }
+
+    /// Wall clock and time since boot, as of the same moment.
+    public static func reading() -> ClockReading {
+        while true {
+            let before = bootNanoseconds()
+            let wall = realtimeNanoseconds()
+            let after = bootNanoseconds()
+            // A thread that was stopped in between would report a difference that is none of the clocks'.
+            if after - before < 50_000_000 { return ClockReading(wall: wall, boot: before) }
+        }
+    }
+
     private static func read(_ clock: clockid_t) -> Int64 {
         var time = timespec()
         clock_gettime(clock, &time)
@@ -22,5 +36,18 @@ public enum SystemClock {
         var time = timespec(
             tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
         nanosleep(&time, nil)
+    }
+}
+
+/// What two clocks show at one moment, in nanoseconds.
+public struct ClockReading: Sendable, Hashable {
+    /// Since 1970; it jumps when the clock is set.
+    public var wall: Int64
+    /// Since the system was started; it never jumps.
+    public var boot: Int64
+
+    public init(wall: Int64, boot: Int64) {
+        self.wall = wall
+        self.boot = boot
     }
 }

@@ -7,6 +7,7 @@ import SystemCalls
 enum Onward {
     static func main() {
         ProcessControl.holdEndSignals()
+        ProcessControl.occupyStandardDescriptors()
         let arguments = Array(CommandLine.arguments.dropFirst())
         let status: ExitStatus
         switch arguments.first {

@@ -21,15 +21,15 @@ enum ServeCommand {
             try parser.parse(arguments, environment: environment, into: &settings)
             try settings.check()
             for name in parser.unknownVariables(of: environment) {
-                Console.error("onward serve: warning: \(name) in the environment is not the name of any option")
+                Console.Bounded.error("onward serve: warning: \(name) in the environment is not the name of any option")
             }
         } catch {
-            Console.error("onward serve: \(error.message)\nSee 'onward serve --help'.")
+            Console.Bounded.error("onward serve: \(error.message)\nSee 'onward serve --help'.")
             return .usage
         }
         let sockets: [ListeningSocket]
         do { sockets = try manager.sockets() } catch {
-            Console.error("onward serve: \(error.message)")
+            Console.Bounded.error("onward serve: \(error.message)")
             return .unavailable
         }
         // Sockets that were handed over take the place of the default.
@@ -44,7 +44,7 @@ enum ServeCommand {
         let reloadSignals = ProcessControl.hold([ProcessControl.reloadSignal])
         let files: ServedFiles
         do { files = try ServedFiles(settings) } catch {
-            Console.error("onward serve: \(error.message)")
+            Console.Bounded.error("onward serve: \(error.message)")
             return .usage
         }
         var configuration = settings.store
@@ -53,9 +53,14 @@ enum ServeCommand {
                 status: 500, detail: "The server ended while the target worked on the upload.",
                 code: "target-interrupted"))
         configuration.validated = FilesHandler.validated
-        let store: UploadStore
-        let opening = manager.isOpening(settings.root)
+        // Without an end of unfinished uploads, answers are the only thing that expires.
+        configuration.lifetime = settings.server.limits.maxAge ?? configuration.keepCompleted
+        let opening: OpeningSign?
+        do throws(Errno) { opening = try manager.isOpening(settings.root) } catch {
+            return report(.cannotStartThread("the service manager", error))
+        }
         defer { opening?.end() }
+        let store: UploadStore
         do {
             store = try UploadStore.open(root: settings.root, configuration: configuration)
         } catch {
@@ -79,8 +84,18 @@ enum ServeCommand {
         if !manager.isPresent { explain(server, settings) }
         files.tell(server)
         if let shortage = store.spaceShortage { server.note(.warning, "not ready, new uploads get 507: \(shortage)") }
+        if let downtime = store.doubtfulDowntime {
+            server.note(
+                .warning,
+                "by the wall clock the server was down for \(downtime) s, longer than uploads live (--max-age): nothing expires"
+                    + " within the first hour")
+        }
         if let warning = manager.warning { server.note(.warning, warning) }
-        let watchdog = watchdog(of: server, store, for: manager)
+        let watchdog: Watchdog?
+        do throws(Errno) { watchdog = try Self.watchdog(of: server, store, for: manager) } catch {
+            server.stop()
+            return report(.cannotStartThread("the watchdog", error))
+        }
         while reloadSignals.contains(ProcessControl.awaitSignal(of: ProcessControl.endSignals + reloadSignals)) {
             manager.isReloading()
             files.reload(server)
@@ -89,9 +104,13 @@ enum ServeCommand {
         watchdog?.stop()
         manager.isStopping(within: settings.server.drainTimeout + 30)
         // Whoever asks twice does not want to wait for answers under way.
-        _ = try? WorkerThread(name: "second-signal") {
-            _ = ProcessControl.awaitSignal(of: ProcessControl.endSignals)
-            server.stopNow()
+        do throws(Errno) {
+            _ = try WorkerThread(name: "second-signal") {
+                _ = ProcessControl.awaitSignal(of: ProcessControl.endSignals)
+                server.stopNow()
+            }
+        } catch {
+            server.note(.warning, "a second signal will have no effect: no thread to wait for it: \(error)")
         }
         server.stop()
         return .done
@@ -100,7 +119,7 @@ enum ServeCommand {
     /// Tells the manager that the server lives for as long as it does, if the manager wants to know.
     private static func watchdog(
         of server: Server, _ store: UploadStore, for manager: ServiceManager
-    ) -> Watchdog? {
+    ) throws(Errno) -> Watchdog? {
         guard let interval = manager.watchdogInterval else { return nil }
         let check = LivenessCheck(
             addresses: server.addresses, store: store,
@@ -108,16 +127,11 @@ enum ServeCommand {
         for address in check.unreachable {
             server.note(.info, "the watchdog cannot see whether clients get in at \(address), and looks at the rest")
         }
-        do {
-            return try Watchdog(
-                interval: interval, look: { check.health(until: $0) }, sign: { manager.isAlive($0.reasons) },
-                alarm: {
-                    server.note(.error, "the server is stuck; the watchdog gets no sign of life")
-                })
-        } catch {
-            server.note(.error, "no thread for the watchdog: \(error)")
-            return nil
-        }
+        return try Watchdog(
+            interval: interval, look: { check.health(until: $0) }, sign: { manager.isAlive($0.reasons) },
+            alarm: {
+                server.note(.error, "the server is stuck; the watchdog gets no sign of life")
+            })
     }
 
     /// The lines to try, for the person at the terminal.
@@ -143,29 +157,31 @@ enum ServeCommand {
                   curl\(token) -C - -O \(url)
                 """
         }
-        Console.output(text)
+        Console.Bounded.output(text)
     }
 
     private static func report(_ error: StoreError, root: String) -> ExitStatus {
         switch error {
         case .inUse:
-            Console.error("onward serve: another server uses \(root). Stop it, or choose another --root.")
+            Console.Bounded.error("onward serve: another server uses \(root). Stop it, or choose another --root.")
             return .tryAgain
+        case .cannotStartThread(let reason):
+            return reportNoThread(for: "the store", reason)
         case .unusableRoot(let reason), .foreignData(let reason):
-            Console.error("onward serve: \(root) cannot be used: \(reason)")
+            Console.Bounded.error("onward serve: \(root) cannot be used: \(reason)")
         case .damaged(let reason):
-            Console.error(
+            Console.Bounded.error(
                 """
                 onward serve: \(root) cannot be used: \(reason).
                 Bring back a copy of onward.sqlite, or move it and uploads/ away to begin without unfinished uploads. The
                 files in files/ are not concerned.
                 """)
         case .newerSchema(let version):
-            Console.error(
+            Console.Bounded.error(
                 "onward serve: \(root) was written by a newer version of onward (schema \(version)). Nothing was changed."
             )
         default:
-            Console.error("onward serve: \(root) cannot be used: \(error)")
+            Console.Bounded.error("onward serve: \(root) cannot be used: \(error)")
         }
         return .inputOutput
     }
@@ -173,21 +189,32 @@ enum ServeCommand {
     private static func report(_ error: Server.StartError) -> ExitStatus {
         switch error {
         case .cannotListen(let address, let reason):
-            Console.error("onward serve: cannot listen on \(address): \(explanation(of: reason, address))")
+            Console.Bounded.error("onward serve: cannot listen on \(address): \(explanation(of: reason, address))")
             return .unavailable
         case .anonymousBeyondLoopback(let address):
-            Console.error(
+            Console.Bounded.error(
                 """
                 onward serve: \(address) can be reached from other machines, and anybody could read and write there.
                 Listen on 127.0.0.1, ask for tokens with --token-file, or allow that with --allow-anonymous.
                 """)
             return .usage
+        case .cannotStartThread(let part, let reason):
+            return reportNoThread(for: part, reason)
         case .alreadyStarted:
             return .usage
         case .receiveFilterIneffective:
-            Console.error("onward serve: \(error.explanation)")
+            Console.Bounded.error("onward serve: \(error.explanation)")
             return .systemRefusal
         }
+    }
+
+    private static func reportNoThread(for part: String, _ reason: Errno) -> ExitStatus {
+        Console.Bounded.error(
+            """
+            onward serve: the system has no thread for \(part): \(reason).
+            Raise the limit of processes ('ulimit -u', TasksMax= of systemd, pids.max of the container) or of memory.
+            """)
+        return .systemRefusal
     }
 
     private static func explanation(of reason: Errno, _ address: SocketAddress) -> String {

@@ -49,10 +49,10 @@ final class ServiceManager: Sendable {
 
     /// The store is being opened. Recovery takes what it takes: a start that is cut short would only begin again. So the
     /// time for it is extended until what this returns is released.
-    func isOpening(_ root: String, sign interval: Int64 = 10_000_000_000) -> OpeningSign? {
+    func isOpening(_ root: String, sign interval: Int64 = 10_000_000_000) throws(Errno) -> OpeningSign? {
         guard let notifications else { return nil }
         tell("STATUS=Opening \(Self.line(root))")
-        return OpeningSign(every: interval) {
+        return try OpeningSign(every: interval) {
             try? notifications.send("EXTEND_TIMEOUT_USEC=\(6 * interval / 1000)")
         }
     }
@@ -97,8 +97,8 @@ final class ServiceManager: Sendable {
 final class OpeningSign: Sendable {
     private let isOver = Monitor(false)
 
-    fileprivate init(every nanoseconds: Int64, _ send: @escaping @Sendable () -> Void) {
-        _ = try? WorkerThread(name: "opening-sign") { [isOver] in
+    fileprivate init(every nanoseconds: Int64, _ send: @escaping @Sendable () -> Void) throws(Errno) {
+        _ = try WorkerThread(name: "opening-sign") { [isOver] in
             repeat {
                 send()
             } while isOver.wait(

@@ -65,6 +65,10 @@ struct Disk {
             guard let node = present[path] else { return }
             let arrival = change(newPath, node)
             change(path, nil, required: arrival)
+        case .exchange(let path, let other):
+            guard let node = present[path], let otherNode = present[other] else { return }
+            let arrival = change(other, node)
+            change(path, otherNode, required: arrival)
         case .synchronize(let file, let withAttributes): synchronize(file, withAttributes: withAttributes)
         case .synchronizeDirectory(let path): synchronizeDirectory(path)
         }

@@ -10,6 +10,7 @@ enum DiskEvent {
     case link(String, file: Int)
     case remove(String)
     case move(String, to: String)
+    case exchange(String, String)
     case synchronize(file: Int, withAttributes: Bool)
     case synchronizeDirectory(String)
 }
@@ -25,6 +26,7 @@ extension DiskEvent: CustomStringConvertible {
         case .link(let path, let file): "link \(file) as \(path)"
         case .remove(let path): "unlink \(path)"
         case .move(let path, let newPath): "rename \(path) to \(newPath)"
+        case .exchange(let path, let other): "exchange \(path) and \(other)"
         case .synchronize(let file, let withAttributes): "\(withAttributes ? "fsync" : "fdatasync") \(file)"
         case .synchronizeDirectory(let path): "fsync directory \(path.isEmpty ? "." : path)"
         }

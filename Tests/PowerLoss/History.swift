@@ -35,7 +35,9 @@ final class History {
 
     static func configuration(now: @escaping @Sendable () -> Int64) -> StoreConfiguration {
         StoreConfiguration(
-            keepCompleted: 150, minFree: 0, clock: now, interruptedResponse: FinalResponse(status: 500),
+            keepCompleted: 150, minFree: 0,
+            clock: { ClockReading(wall: now() * 1_000_000_000, boot: now() * 1_000_000_000) },
+            interruptedResponse: FinalResponse(status: 500),
             processingWait: .zero)
     }
 

@@ -139,15 +139,17 @@ final class Recorder: Sendable {
 
     func rename(
         _ directory: CInt, _ path: UnsafePointer<CChar>, _ newDirectory: CInt, _ newPath: UnsafePointer<CChar>,
-        _ call: () -> CInt
+        isExchange: Bool = false, _ call: () -> CInt
     ) -> CInt {
         state.withLock { state in
             let result = call()
             if result == 0, let name = state.resolve(directory, path),
                 let newName = state.resolve(newDirectory, newPath)
             {
+                let other = state.names[newName]
                 state.names[newName] = state.names.removeValue(forKey: name)
-                state.events.append(.move(name, to: newName))
+                if isExchange { state.names[name] = other }
+                state.events.append(isExchange ? .exchange(name, newName) : .move(name, to: newName))
             }
             return result
         }

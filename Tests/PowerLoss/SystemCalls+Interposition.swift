@@ -81,7 +81,7 @@ public func interposedRenameat2(
     _ directory: CInt, _ path: UnsafePointer<CChar>, _ newDirectory: CInt, _ newPath: UnsafePointer<CChar>,
     _ flags: UInt32
 ) -> CInt {
-    recorder.rename(directory, path, newDirectory, newPath) {
+    recorder.rename(directory, path, newDirectory, newPath, isExchange: flags & 2 != 0) {
         Real.renameat2(directory, path, newDirectory, newPath, flags)
     }
 }

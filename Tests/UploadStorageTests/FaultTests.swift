@@ -110,6 +110,107 @@ import Testing
         other.release()
     }
 
+    struct LostPublication: Sendable, CustomTestStringConvertible {
+        var operation: FaultPlan.Operation
+        var replaces: Bool
+        var isPlain: Bool
+
+        var testDescription: String {
+            "\(operation), \(replaces ? "replacing" : "new"), \(isPlain ? "plain" : "resumable")"
+        }
+
+        static let all = [FaultPlan.Operation.synchronize, .synchronizeNames].flatMap { operation in
+            [false, true].flatMap { replaces in
+                [false, true].map { LostPublication(operation: operation, replaces: replaces, isPlain: $0) }
+            }
+        }
+    }
+
+    @Test(
+        "OFF-18: a publication that could not be synchronized fails: no second attempt is believed, the old file is kept",
+        arguments: LostPublication.all)
+    func failedPublication(_ lost: LostPublication) throws {
+        let fixture = try StoreFixture(.memory)
+        if lost.replaces {
+            let old = try fixture.store.create(.testing())
+            try old.append("old")
+            _ = try old.publish(.testing(name("x")))
+            old.release()
+        }
+        let lease =
+            lost.isPlain
+            ? try fixture.store.createTransient(principal: "alice", length: 3) : try fixture.store.create(.testing())
+        try lease.append("new")
+        _ = try lease.acknowledge()
+        fixture.plan.fail(lost.operation, with: .inputOutput)
+        #expect(throws: StoreError.self) { try lease.publish(.testing(name("x"))) }
+        fixture.plan.fail(lost.operation, with: nil)
+        func check() throws {
+            if lost.replaces {
+                #expect(try fixture.store.publishedFile(name("x")).readAll() == Array("old".utf8))
+            } else {
+                #expect(throws: StoreError.notFound) { try fixture.store.publishedFile(name("x")) }
+            }
+            if let id = lease.id {
+                #expect(throws: StoreError.gone(reason: "its file could not be made durable")) {
+                    try fixture.store.lease(id)
+                }
+            }
+        }
+        try check()
+        lease.release()
+        let report = fixture.store.sweep()
+        #expect(report.settled == 0 && report.failures.isEmpty)
+        try check()
+        #expect(try fixture.blobCount() == 0)
+        #expect(fixture.store.usage(of: "alice") == Usage(publishedBytes: lost.replaces ? 3 : 0))
+        try fixture.reopen()
+        if let id = lease.id { #expect(throws: StoreError.self) { try fixture.store.lease(id) } }
+        // Another one is published anew.
+        let next = try fixture.store.create(.testing())
+        try next.append("next")
+        _ = try next.publish(.testing(name("x")))
+        next.release()
+        #expect(try fixture.store.publishedFile(name("x")).readAll() == Array("next".utf8))
+    }
+
+    @Test("OFF-18: an empty upload that could not be synchronized is not published by a second attempt")
+    func failedCutOff() throws {
+        let fixture = try StoreFixture(.memory)
+        let lease = try fixture.store.create(.testing())
+        let id = try #require(lease.id)
+        fixture.plan.fail(.synchronize, with: .inputOutput)
+        #expect(throws: StoreError.self) { try lease.publish(.testing(name("x"))) }
+        fixture.plan.fail(.synchronize, with: nil)
+        #expect(throws: StoreError.superseded) { try lease.publish(.testing(name("x"))) }
+        lease.release()
+        let next = try fixture.store.lease(id)
+        _ = try next.publish(.testing(name("x")))
+        next.release()
+        #expect(try fixture.store.publishedFile(name("x")).readAll() == [])
+    }
+
+    @Test("OFF-18: an upload whose name could not be made durable begins with a new name, and survives a crash then")
+    func failedName() throws {
+        for _ in 0..<20 {
+            let fixture = try StoreFixture(.memory)
+            let lease = try fixture.store.create(.testing())
+            let id = try #require(lease.id)
+            try lease.append("abc")
+            fixture.plan.fail(.synchronizeNames, with: .inputOutput)
+            #expect(throws: StoreError.self) { try lease.acknowledge() }
+            fixture.plan.fail(.synchronizeNames, with: nil)
+            lease.release()
+            let next = try fixture.store.lease(id)
+            #expect(next.received == 0)
+            try next.append("def")
+            #expect(try next.acknowledge() == 3)
+            next.release()
+            try fixture.reopen()
+            #expect(try fixture.store.lease(id).readAll() == Array("def".utf8))
+        }
+    }
+
     @Test("a row that could not be written costs no bytes")
     func failedCommit() throws {
         let fixture = try StoreFixture(.memory)

@@ -138,7 +138,7 @@ import Testing
 
     @Test(
         "an error after the decision leaves a publication that the next one brings to its end",
-        arguments: [FaultPlan.Operation.rename, .setTime, .synchronizeNames])
+        arguments: [FaultPlan.Operation.rename, .setTime])
     func unsettled(_ operation: FaultPlan.Operation) throws {
         let fixture = try StoreFixture(.memory)
         let upload = try lease(fixture, "content")

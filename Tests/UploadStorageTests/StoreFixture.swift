@@ -17,7 +17,7 @@ final class StoreFixture: Sendable {
     let kind: StoreKind
     let root: String
     let plan = FaultPlan()
-    private let seconds = Monitor<Int64>(1_000_000)
+    private let reading = Monitor(ClockReading(wall: 1_000_000_000_000_000, boot: 500_000_000_000))
     private let opened: Monitor<Opened>
 
     private struct Opened {
@@ -47,11 +47,26 @@ final class StoreFixture: Sendable {
 
     var area: MemoryBlobArea { opened.withLock { $0.area } }
 
-    func advance(_ by: Int64) { seconds.withLock { $0 += by } }
+    /// Lets time pass, for both clocks.
+    func advance(_ by: Int64) {
+        reading.withLock { reading in
+            reading.wall += by * 1_000_000_000
+            reading.boot += by * 1_000_000_000
+        }
+    }
+
+    /// Sets the wall clock, forward or back.
+    func step(_ by: Int64) { reading.withLock { $0.wall += by * 1_000_000_000 } }
 
     /// Ends the store properly and starts another one on what it left.
     func reopen(_ adjust: (inout StoreConfiguration) -> Void = { _ in }) throws {
+        try reopen(after: {}, adjust)
+    }
+
+    /// The same; `happens` runs while no store is open.
+    func reopen(after happens: () -> Void, _ adjust: (inout StoreConfiguration) -> Void) throws {
         store.close()
+        happens()
         var generator = SeededGenerator(seed: 7)
         opened.withLock { opened in
             opened.area = opened.area.durableImage(using: &generator, plan: plan)
@@ -61,7 +76,7 @@ final class StoreFixture: Sendable {
     }
 
     private func open(_ adjust: (inout StoreConfiguration) -> Void) throws {
-        var configuration = StoreConfiguration(minFree: 0, clock: { [weak self] in self?.seconds.withLock { $0 } ?? 0 })
+        var configuration = StoreConfiguration(minFree: 0, clock: { [reading] in reading.withLock { $0 } })
         configuration.processingWait = .milliseconds(50)
         adjust(&configuration)
         switch kind {

@@ -71,6 +71,9 @@ final class ConnectionRegistry: Sendable {
         return entries.wait(until: deadline) { $0.isStopped ? true : nil } == nil
     }
 
+    /// Lets the threads that a failed start has stopped run again.
+    func resume() { entries.withLock { $0.isStopped = false } }
+
     func stop() {
         entries.withLock { $0.isStopped = true }
         entries.notifyAll()

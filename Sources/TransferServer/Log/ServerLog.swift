@@ -1,168 +1,120 @@
-import FoundationEssentials
-import HTTPSemantics
 import SystemCalls
-import UploadStorage
 
-/// Writes one line an event to standard error, as text or JSON. Neither tokens nor whole upload URLs ever get here.
+/// Logs one line an event to standard error, as text or JSON, without tokens and complete upload URLs.
+///
+/// Logging never waits: entries are queued, and one thread writes them. If the output accepts nothing for so long that the
+/// queue is full, further entries are dropped and counted, and a line reports their count when writing continues.
 final class ServerLog: Sendable {
+    private struct State {
+        var queue = LogQueue<LogEntry>(maxEntries: 1024, maxBytes: 1 << 20)
+        /// When the thread stops, whether everything is written or not, in monotonic nanoseconds; nil: not asked to.
+        var deadline: Int64?
+        /// Whether a thread writes.
+        var isWriting = false
+    }
+
     private let format: LogFormat
     private let level: LogLevel
-    private let output: Monitor<LogOutput>
+    private let output: LogOutput
+    private let state = Monitor(State())
 
     init(format: LogFormat, level: LogLevel, output: LogOutput = LogOutput()) {
         self.format = format
         self.level = level
-        self.output = Monitor(output)
+        self.output = output
     }
 
-    func error(_ message: String, request: RequestID? = nil) { write(.error, message, request: request) }
-    func warning(_ message: String, request: RequestID? = nil) { write(.warning, message, request: request) }
-    func info(_ message: String) { write(.info, message, request: nil) }
+    func error(_ message: String, request: RequestID? = nil) { log(.error, message, request: request) }
+    func warning(_ message: String, request: RequestID? = nil) { log(.warning, message, request: request) }
+    func info(_ message: String) { log(.info, message, request: nil) }
 
-    /// Says why a request with content got no interim response.
+    /// Logs why a request with content got no interim response.
     func explain(_ summary: RequestSummary) {
         guard let explanation = summary.explanation else { return }
-        let request = "\(LoggedMethod(summary.method).text) \(LoggedTarget(summary.target).text)"
-        write(.info, "explain \(request): \(explanation.sentence)", request: summary.id)
+        let request = "\(summary.method.printable(32)) \(LoggedTarget(summary.target).text)"
+        log(.info, "explain \(request): \(explanation.sentence)", request: summary.id)
     }
 
-    /// The access log's line for one request.
+    /// Logs the access log's line for one request.
     func record(_ summary: RequestSummary) {
         guard level >= .info else { return }
-        let line = RequestLine(
-            time: timestamp(), level: "info", request: summary.id.description,
-            method: LoggedMethod(summary.method).text,
-            target: LoggedTarget(summary.target).text, status: summary.status?.rawValue, code: summary.code,
-            received: summary.received, sent: summary.sent, milliseconds: Double(summary.nanoseconds / 1000) / 1000,
-            end: summary.interruption == nil ? "answered" : "interrupted", by: summary.interruption,
-            peer: summary.origin.client, proxy: summary.origin.proxy, scheme: summary.origin.scheme,
-            host: summary.origin.host?.serialized.printable(300), principal: summary.principal, upload: summary.upload,
-            offset: summary.offset, interim: summary.explanation.map { $0.announcements + $0.offsets },
-            no104: summary.explanation?.skip?.word)
-        switch format {
-        case .json: write(json: line)
-        case .text:
-            let status = line.status.map { "\($0)" } ?? "-"
-            let code = line.code.map { " " + $0 } ?? ""
-            write(
-                text: "\(line.time) \(line.request) \(line.method) \(line.target) \(status)\(code) in=\(line.received)"
-                    + " out=\(line.sent) ms=\(line.milliseconds)\(Self.uploadText(line))\(line.peer.map { " peer=" + $0 } ?? "")"
-                    + (line.proxy.map { " proxy=" + $0 } ?? "")
-                    + (line.principal.map { $0 == Identity.anonymous.principal ? "" : " principal=" + $0 } ?? "")
-                    + (line.by.map { " by=\($0) interrupted" } ?? ""))
-        }
+        append(.request(summary, time: SystemClock.realtimeNanoseconds()))
     }
 
-    private static func uploadText(_ line: RequestLine) -> String {
-        (line.upload.map { " " + $0 } ?? "") + (line.offset.map { " offset=\($0)" } ?? "")
-            + (line.no104.map { " no104=" + $0 } ?? line.interim.map { " 104=\($0)" } ?? "")
-    }
+    /// Entries that were dropped.
+    var droppedLines: Int { state.withLock { $0.queue.droppedTotal } }
 
-    private func write(_ severity: LogLevel, _ message: String, request: RequestID?) {
+    private func log(_ severity: LogLevel, _ message: String, request: RequestID?) {
         guard level >= severity else { return }
-        let line = MessageLine(
-            time: timestamp(), level: severity.rawValue, request: request?.description, message: message)
-        switch format {
-        case .json: write(json: line)
-        case .text: write(text: "\(line.time) \(line.level): \(line.request.map { $0 + " " } ?? "")\(message)")
-        }
+        append(.message(severity, message, request: request, time: SystemClock.realtimeNanoseconds()))
     }
 
-    private func write(json line: some Encodable) {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.withoutEscapingSlashes, .sortedKeys]
-        guard let data = try? encoder.encode(line) else { return }
-        write(text: String(decoding: data, as: UTF8.self))
+    private func append(_ entry: LogEntry) {
+        state.withLock { $0.queue.append(entry, size: entry.size) }
+        state.notifyAll()
     }
 
-    private func write(text: String) {
-        output.withLock { $0.write(text + "\n") }
-    }
+    // MARK: - The thread that writes
 
-    private func timestamp() -> String {
-        Date(timeIntervalSince1970: Double(SystemClock.realtimeNanoseconds() / 1_000_000) / 1000)
-            .formatted(
-                .iso8601.year().month().day().time(includingFractionalSeconds: true).timeZone(separator: .omitted))
-    }
-}
-
-private struct RequestLine: Encodable {
-    let time, level, request, method, target: String
-    let status: Int?
-    let code: String?
-    let received, sent: Int64
-    let milliseconds: Double
-    let end: String
-    let by, peer, proxy, scheme, host, principal: String?
-    /// A hash of the upload's name, and what of it is durable.
-    let upload: String?
-    let offset: Int64?
-    /// Interim responses of the upload protocol that were sent, and the reason where there were none.
-    let interim: Int?
-    let no104: String?
-}
-
-private struct MessageLine: Encodable {
-    let time, level: String
-    let request: String?
-    let message: String
-}
-
-/// A request target as it may be logged: the secret of an upload's URL is cut, control characters cannot forge lines.
-struct LoggedTarget {
-    let text: String
-
-    init(_ target: String) {
-        let withoutQuery = target.prefix { $0 != "?" }
-        var segments = withoutQuery.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
-        // Requests are routed by what segments decode to.
-        let index = segments.firstIndex { (try? PathSegments(decoding: "/" + $0))?.segments == ["uploads"] }
-        if let index, index + 1 < segments.count {
-            // Whatever follows may hold the secret in some spelling.
-            let secret = segments[index + 1]
-            segments = Array(segments[...index]) + [UploadID(parsing: secret)?.description ?? "…"]
-        }
-        let joined = segments.joined(separator: "/")
-        // A name below /files/ is no secret, whatever it looks like.
-        let isFile = (try? PathSegments(decoding: String(withoutQuery)))?.segments.first == "files"
-        text = (isFile ? joined : Self.withoutSecrets(joined)).printable(300)
-    }
-
-    /// Cuts what looks like an upload's secret, wherever it stands.
-    private static func withoutSecrets(_ target: String) -> String {
-        var result = ""
-        var run = ""
-        func end() {
-            result += run.count >= 32 ? run.prefix(8) + "…" : run
-            run = ""
-        }
-        // An encoded character is no part of any URL that we gave out.
-        let plain = target.prefix { $0 != "%" }
-        for character in plain {
-            if character.isHexDigit {
-                run.append(character)
-            } else {
-                end()
-                result.append(character)
+    /// Starts to write. What is logged before stays in the queue.
+    /// - Throws: `EAGAIN` if the system has no thread to give.
+    func start() throws(Errno) {
+        state.withLock { $0.deadline = nil }
+        state.withLock { $0.isWriting = true }
+        do throws(Errno) {
+            _ = try WorkerThread(name: "log") { [self] in
+                write()
+                state.withLock { $0.isWriting = false }
+                state.notifyAll()
             }
+        } catch {
+            state.withLock { $0.isWriting = false }
+            throw error
         }
-        end()
-        return plain.count < target.count ? result + "…" : result
     }
-}
 
-/// A request's method as it may be logged.
-private struct LoggedMethod {
-    let text: String
+    /// Writes what is queued, for at most so many nanoseconds, and ends the thread. Without a thread the caller writes.
+    func stop(within nanoseconds: Int64) {
+        let deadline = SystemClock.monotonicNanoseconds() + nanoseconds
+        let isWriting = state.withLock { state in
+            state.deadline = deadline
+            return state.isWriting
+        }
+        state.notifyAll()
+        if !isWriting { return write() }
+        // Another process can fill a pipe between poll(2) and write(2): then the thread is left where it is.
+        _ = state.wait(until: deadline + 500_000_000) { $0.isWriting ? nil : true }
+    }
 
-    init(_ method: String) { text = method.printable(32) }
-}
+    private func write() {
+        var formatter = LogFormatter(format)
+        var writer = LogWriter(output: output) { [state] in
+            state.withLock { $0.deadline.map { $0 <= SystemClock.monotonicNanoseconds() } ?? false }
+        }
+        while let batch = next() {
+            for entry in batch.entries where !writer.isExpired { writer.append(formatter.line(entry)) }
+            writer.flush()
+            writer.lost += batch.dropped
+            if writer.lost > 0 {
+                let text = "\(writer.lost) log lines were dropped: standard error accepted nothing, or failed"
+                let now = SystemClock.realtimeNanoseconds()
+                writer.reportLost(formatter.line(.message(.warning, text, request: nil, time: now)))
+            }
+            let failed = writer.takeFailedLines()
+            let isStopping = state.withLock { state in
+                state.queue.countDropped(failed)
+                return state.deadline != nil
+            }
+            // Under load the next lines share one write, and threads that log have no thread to wake.
+            if !isStopping { SystemClock.pause(nanoseconds: 5_000_000) }
+        }
+    }
 
-extension String {
-    /// The first characters, without any that could forge a line or reach a terminal.
-    fileprivate func printable(_ limit: Int) -> String {
-        String(
-            String.UnicodeScalarView(
-                unicodeScalars.prefix(limit).map { $0.value <= 0x20 || (0x7F..<0xA0).contains($0.value) ? "?" : $0 }))
+    /// Waits for entries; nil once the thread has to end.
+    private func next() -> LogQueue<LogEntry>.Batch? {
+        state.waitForever { state -> LogQueue<LogEntry>.Batch?? in
+            if let batch = state.queue.removeAll() { return .some(batch) }
+            return state.deadline == nil ? nil : .some(nil)
+        }
     }
 }

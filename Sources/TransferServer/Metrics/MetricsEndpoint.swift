@@ -23,7 +23,8 @@ struct MetricsEndpoint {
             counts: service.metrics.snapshot, store: try? service.store.statistics(),
             openConnections: service.connections.count,
             maximumConnections: service.configuration.maximumConnections,
-            isReady: service.unreadiness.isEmpty, processStart: Self.processStart,
+            isReady: service.unreadiness.isEmpty, droppedLogLines: service.log.droppedLines,
+            processStart: Self.processStart,
             version: service.configuration.version)
     }
 }

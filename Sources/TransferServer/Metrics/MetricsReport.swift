@@ -8,6 +8,7 @@ struct MetricsReport: Sendable {
     var openConnections: Int
     var maximumConnections: Int
     var isReady: Bool
+    var droppedLogLines: Int
     /// Seconds since 1970; `nil` where the system does not tell.
     var processStart: Double?
     var version: String?
@@ -133,6 +134,9 @@ struct MetricsReport: Sendable {
             "onward_connections_refused_total", .counter, "Connections closed because there were too many.",
             counts.refusedConnections)
         exposition.add("onward_ready", .gauge, "Whether /readyz answers 200.", isReady ? 1 : 0)
+        exposition.add(
+            "onward_log_lines_dropped_total", .counter,
+            "Log lines dropped because standard error accepted nothing, or failed.", droppedLogLines)
         exposition.add(
             "onward_build_info", .gauge, "1, with the version of the program.",
             [.init([("version", version ?? "unknown")], 1)])

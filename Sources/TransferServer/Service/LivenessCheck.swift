@@ -24,12 +24,12 @@ public final class LivenessCheck: Sendable {
     }
 
     /// What the store says of itself, where connections are taken at every address and the store does what it is asked, by
-    /// the deadline (monotonic nanoseconds); nil: the server is stuck. Where the disk never returns, neither does this.
+    /// the deadline (monotonic nanoseconds); nil: the server is stuck, as it is when a check of the disk does not return.
     public func health(until deadline: Int64) -> Health? {
         guard addresses.allSatisfy({ Self.letsIn($0, until: deadline) }), store.isAtWork(until: deadline) else {
             return nil
         }
-        return store.health()
+        return store.health(until: deadline)
     }
 
     /// Whether a connection that says nothing and ends gets a thread, which closes it. No request is made, and none logged;

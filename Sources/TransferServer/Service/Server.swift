@@ -16,6 +16,8 @@ public final class Server: Sendable {
         case cannotListen(SocketAddress, Errno)
         /// Anonymous service was not allowed, and this address can be reached from other machines.
         case anonymousBeyondLoopback(SocketAddress)
+        /// The system has no thread for this part of the server; nothing is listened on.
+        case cannotStartThread(String, Errno)
         case alreadyStarted
         /// libmicrohttpd does not receive through this library; the text says how that was seen. What it receives would
         /// not be checked. See ``explanation``.
@@ -27,6 +29,7 @@ public final class Server: Sendable {
             case .cannotListen(let address, let reason): "cannot listen on \(address): \(reason)"
             case .anonymousBeyondLoopback(let address):
                 "\(address) can be reached from other machines, and anonymous service is not allowed there"
+            case .cannotStartThread(let part, let reason): "cannot start a thread for \(part): \(reason)"
             case .alreadyStarted: "the server was started before"
             case .receiveFilterIneffective(let reason):
                 """
@@ -42,6 +45,7 @@ public final class Server: Sendable {
     private struct Running {
         var daemons: [MicroHTTPDaemon] = []
         var addresses: [SocketAddress] = []
+        var threads: [WorkerThread] = []
         var isStarted = false
     }
 
@@ -78,43 +82,61 @@ public final class Server: Sendable {
     /// Where the server listens; ports that the system chose are filled in. Empty before `start()`.
     public var addresses: [SocketAddress] { running.withLock { $0.addresses } }
 
-    /// Verifies that the receive filter is effective, and listens on every address, or on none.
+    /// Verifies that the receive filter is effective, starts all threads and listens on every address, or does nothing of
+    /// that.
     /// - Parameter inherited: sockets to serve besides the addresses of the configuration, which the server then owns.
     public func start(on inherited: [ListeningSocket] = []) throws(StartError) {
         signal(SIGPIPE, SIG_IGN)
         try running.withLock { state throws(StartError) in
             guard !state.isStarted else { throw .alreadyStarted }
-            var sockets = inherited
-            for address in configuration.listeners {
-                do throws(Errno) { sockets.append(try ListeningSocket(address)) } catch {
-                    throw .cannotListen(address, error)
-                }
+            do throws(StartError) {
+                try startThreads(&state)
+                try listen(inherited, &state)
+                state.isStarted = true
+            } catch {
+                registry.stop()
+                for thread in state.threads { thread.join() }
+                state.threads = []
+                log.stop(within: Self.logTimeout)
+                throw error
             }
-            for socket in sockets {
-                guard socket.isLocal || configuration.allowsAnonymous || configuration.authorizer != nil else {
-                    throw .anonymousBeyondLoopback(socket.address)
-                }
-            }
-            if let reason = ReceiveFilterCheck.failure(credentials: credentials) {
-                throw .receiveFilterIneffective(reason)
-            }
-            for socket in sockets {
-                let isUnix = if case .unix = socket.address { true } else { false }
-                let daemon = MicroHTTPDaemon(
-                    service: service, registry: registry, credentials: isUnix ? nil : credentials)
-                let options = MicroHTTPDaemon.Options(maximumConnections: UInt32(configuration.maximumConnections))
-                do throws(Errno) { try daemon.start(on: socket, options: options) } catch {
-                    for daemon in state.daemons { daemon.stop() }
-                    state.daemons = []
-                    throw .cannotListen(socket.address, error)
-                }
-                state.daemons.append(daemon)
-                state.addresses.append(socket.address)
-            }
-            state.isStarted = true
         }
-        startThreads()
         for address in addresses { log.info("listening on \(address)") }
+    }
+
+    private func listen(_ inherited: [ListeningSocket], _ state: inout Running) throws(StartError) {
+        var sockets = inherited
+        for address in configuration.listeners {
+            do throws(Errno) { sockets.append(try ListeningSocket(address)) } catch {
+                throw .cannotListen(address, error)
+            }
+        }
+        for socket in sockets {
+            guard socket.isLocal || configuration.allowsAnonymous || configuration.authorizer != nil else {
+                throw .anonymousBeyondLoopback(socket.address)
+            }
+        }
+        if let reason = ReceiveFilterCheck.failure(credentials: credentials) {
+            throw .receiveFilterIneffective(reason)
+        }
+        for socket in sockets {
+            let isUnix = if case .unix = socket.address { true } else { false }
+            let daemon = MicroHTTPDaemon(
+                service: service, registry: registry, credentials: isUnix ? nil : credentials)
+            let options = MicroHTTPDaemon.Options(maximumConnections: UInt32(configuration.maximumConnections))
+            do throws(Errno) { try daemon.start(on: socket, options: options) } catch {
+                for daemon in state.daemons { daemon.stop() }
+                state.daemons = []
+                state.addresses = []
+                // The socket listens already: what is missing is a thread, or memory for one.
+                if error == .wouldBlock || error == .outOfMemory {
+                    throw .cannotStartThread("connections at \(socket.address)", error)
+                }
+                throw .cannotListen(socket.address, error)
+            }
+            state.daemons.append(daemon)
+            state.addresses.append(socket.address)
+        }
     }
 
     /// Stops: no new connections; what unfinished uploads have sent is made durable and their connections are closed;
@@ -132,7 +154,11 @@ public final class Server: Sendable {
         for daemon in daemons { daemon.stop() }
         registry.stop()
         log.info("stopped")
+        log.stop(within: Self.logTimeout)
     }
+
+    /// Nanoseconds in which the log's last lines have to be accepted when the server ends.
+    private static let logTimeout: Int64 = 1_000_000_000
 
     /// Shows another certificate to new connections; those that are open go on with theirs. Without effect on a server
     /// that was made without TLS.
@@ -152,12 +178,18 @@ public final class Server: Sendable {
     /// Ends the answers that ``stop()`` waits for.
     public func stopNow() { registry.hurry() }
 
-    private func startThreads() {
-        do {
-            _ = try WorkerThread(name: "reaper") { [registry] in registry.reap() }
-            _ = try WorkerThread(name: "sweeper") { [self] in sweep() }
+    private func startThreads(_ state: inout Running) throws(StartError) {
+        registry.resume()
+        do throws(Errno) { try log.start() } catch { throw .cannotStartThread("the log", error) }
+        do throws(Errno) {
+            state.threads.append(try WorkerThread(name: "reaper") { [registry] in registry.reap() })
         } catch {
-            log.error("no thread for timeouts and expiry: \(error)")
+            throw .cannotStartThread("timeouts", error)
+        }
+        do throws(Errno) {
+            state.threads.append(try WorkerThread(name: "sweeper") { [self] in sweep() })
+        } catch {
+            throw .cannotStartThread("expiry", error)
         }
     }
 
@@ -169,6 +201,11 @@ public final class Server: Sendable {
             seconds += 1
             let report = seconds % 900 == 0 ? store.sweep() : store.sweepPart()
             service.metrics.count(expired: report.unfinished)
+            if let jump = report.clockJump {
+                log.warning(
+                    "the wall clock jumped \(jump < 0 ? "back" : "forward") by \(jump.magnitude) s; lifetimes of uploads are"
+                        + " not affected")
+            }
             // What lasts is told once in a quarter of an hour.
             for failure in Set(report.failures.map { "\($0)" }).sorted() where told[failure, default: 0] <= seconds {
                 log.warning("sweeping: \(failure)")

@@ -110,7 +110,7 @@ struct TargetEndpoint {
         let upload = NewUpload(
             principal: principal, method: request.method, target: target.reference, fields: savedFields,
             dialect: responses.dialect, limits: limits, length: plan.length, digests: wantedDigests,
-            expiresAt: limits.maxAge.map { SystemClock.realtimeSeconds() + $0 })
+            expiresAt: limits.maxAge.map { service.store.time + $0 })
         do {
             let lease =
                 isUpload

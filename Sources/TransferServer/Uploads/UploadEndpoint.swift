@@ -250,7 +250,7 @@ struct UploadEndpoint {
     }
 
     private func remainingLimits(_ record: UploadRecord) -> UploadLimits {
-        record.upload.limits.remaining(record.expiresAt.map { $0 - SystemClock.realtimeSeconds() })
+        record.upload.limits.remaining(record.expiresAt.map { service.store.remaining(until: $0) })
     }
 
     private func refused(

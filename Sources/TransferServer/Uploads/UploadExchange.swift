@@ -283,6 +283,6 @@ final class UploadExchange: Exchange {
     }
 
     private var remainingLimits: UploadLimits {
-        context.upload.limits.remaining(context.upload.expiresAt.map { $0 - SystemClock.realtimeSeconds() })
+        context.upload.limits.remaining(context.upload.expiresAt.map { context.service.store.remaining(until: $0) })
     }
 }

@@ -12,6 +12,8 @@ package protocol Blob: Sendable {
     func awaitWriteBack(at offset: Int64, count: Int64)
     /// Returns once all bytes are on stable storage, and the name under which they are found again.
     func synchronize(includingName: Bool) throws(Errno)
+    /// Returns once bytes and attributes are on stable storage.
+    func synchronizeWithAttributes() throws(Errno)
     func size() throws(Errno) -> Int64
     func truncate(to size: Int64) throws(Errno)
     /// Tells these bytes from all others that exist, under whatever name.

@@ -21,11 +21,26 @@ package protocol BlobArea: Sendable {
     /// Throws where bytes cannot be moved to this name whatever is tried: it lies in another file system, or in a
     /// directory that cannot be written.
     func requirePublishable(_ name: PublishedName) throws(StoreError)
-    /// Moves bytes to their published name in one step, into a directory that exists. Nothing is durable yet.
+    /// Moves bytes to their published name in one step, into a directory that exists. Nothing is durable yet. A file that
+    /// is replaced gets the old name of the bytes, as far as the file system can exchange names: ``remove(_:)`` it.
     /// Throws `preconditionFailed` where the name exists and may not be replaced, else as ``openPublished(_:)``.
+    /// - Returns: for ``synchronizePublication(_:of:since:)``.
     func publish(_ name: String, as published: PublishedName, replacing: Bool) throws(StoreError)
+        -> SynchronizationEpoch
     /// Returns once a publication is durable: the attributes of the file and its name, new and old.
-    func synchronizePublication(_ name: PublishedName) throws(StoreError)
+    ///
+    /// After a failure no repetition proves anything: ``withdraw(_:to:)``.
+    /// - Parameters:
+    ///   - blob: the bytes, opened before they were published; nil: they were published in another life of the store.
+    ///   - epoch: from before the names were changed.
+    func synchronizePublication(
+        _ name: PublishedName, of blob: (any Blob)?, since epoch: SynchronizationEpoch
+    ) throws(StoreError)
+    /// Withdraws a publication that could not be made durable: the file that was replaced gets its name again, if it still
+    /// exists, and the bytes are removed.
+    func withdraw(_ published: PublishedName, to name: String) throws(StoreError)
+    /// The epoch now.
+    var synchronizationEpoch: SynchronizationEpoch { get }
     func list(_ directory: PublishedName.Directory) throws(StoreError) -> [PublishedEntry]
     /// Durable on return.
     func removePublished(_ name: PublishedName) throws(StoreError)

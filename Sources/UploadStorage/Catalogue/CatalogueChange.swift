@@ -16,6 +16,9 @@ package enum CatalogueChange: Sendable {
     case delete(UploadID, epoch: Int64)
     case recordFile(FileRecord)
     case removeFiles([String])
+    case recordTime(LifetimeClock.Mark)
+    /// Uploads of any phase that would expire later expire at this time.
+    case limitExpiry(to: Int64)
     /// Proves that a change can be made durable.
     case probe
 

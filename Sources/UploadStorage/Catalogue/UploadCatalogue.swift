@@ -21,6 +21,9 @@ package protocol UploadCatalogue: Sendable {
     /// Bytes of the published files of each principal.
     func publishedBytes() throws(StoreError) -> [String: Int64]
 
+    /// The last mark of the clock that was recorded; nil: none was.
+    func timeMark() throws(StoreError) -> LifetimeClock.Mark?
+
     /// What it takes of the disk, as far as it knows.
     func sizeInBytes() throws(StoreError) -> Int64
 

@@ -6,14 +6,22 @@ final class FileBlob: Blob {
     private let descriptor: FileDescriptor
     private let directory: FileDescriptor
     private let name: String
+    private let directories: DirectorySynchronization
+    private let epoch: SynchronizationEpoch
     private let nameIsDurable = Atomic(false)
     // Waiting for write-back consumes the error of an open file description, and the synchronisation has to see it.
     private let writeBackDescriptor = Monitor<FileDescriptor?>(nil)
 
-    init(_ descriptor: FileDescriptor, named name: String, in directory: FileDescriptor) {
+    /// - Parameter epoch: from before the file got its name.
+    init(
+        _ descriptor: FileDescriptor, named name: String, in directory: FileDescriptor,
+        _ directories: DirectorySynchronization, since epoch: SynchronizationEpoch
+    ) {
         self.descriptor = descriptor
         self.name = name
         self.directory = directory
+        self.directories = directories
+        self.epoch = epoch
     }
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
@@ -46,10 +54,12 @@ final class FileBlob: Blob {
     func synchronize(includingName: Bool) throws(Errno) {
         try descriptor.synchronizeData()
         if includingName && !nameIsDurable.load(ordering: .acquiring) {
-            try directory.synchronize()
+            try directories.synchronize(directory, since: epoch)
             nameIsDurable.store(true, ordering: .releasing)
         }
     }
+
+    func synchronizeWithAttributes() throws(Errno) { try descriptor.synchronize() }
 
     func size() throws(Errno) -> Int64 { try descriptor.status().size }
 

@@ -36,11 +36,18 @@ extension FileBlobArea {
     }
 
     func makeDirectories(for name: PublishedName, durably: Bool) throws(StoreError) {
-        let chain = try walk(name.directory, making: true)
+        let epoch = directories.epoch
+        let (chain, made) = try walkMaking(name.directory)
         guard durably else { return }
         try translating("synchronize directories") { () throws(Errno) in
-            // All that hold one of them: somebody else may have made it, and not come to synchronise it.
-            for directory in chain.dropFirst().reversed() { try directory.synchronize() }
+            do throws(Errno) {
+                // Every parent: another thread may have made a directory, and not have synchronized its parent yet.
+                for directory in chain.dropFirst().reversed() { try directories.synchronize(directory, since: epoch) }
+            } catch {
+                // The next publication makes them again: to synchronize these once more would prove nothing.
+                for (parent, name) in made.reversed() { _ = try? parent.removeDirectory(at: name) }
+                throw error
+            }
         }
     }
 
@@ -63,14 +70,16 @@ extension FileBlobArea {
         }
     }
 
-    func publish(_ name: String, as published: PublishedName, replacing: Bool) throws(StoreError) {
+    var synchronizationEpoch: SynchronizationEpoch { directories.epoch }
+
+    func publish(
+        _ name: String, as published: PublishedName, replacing: Bool
+    ) throws(StoreError) -> SynchronizationEpoch {
+        let epoch = directories.epoch
         let parent = try walk(published.directory)[0]
-        let uploads = directory.uploads
         do throws(Errno) {
             if replacing {
-                try withdrawing(published.lastSegment, from: parent) { () throws(Errno) in
-                    try uploads.rename(from: name, to: parent, as: published.lastSegment)
-                }
+                try exchange(name, with: parent, published.lastSegment)
             } else {
                 try renameNoReplace(name, to: parent, as: published.lastSegment)
             }
@@ -80,6 +89,23 @@ extension FileBlobArea {
             case .isDirectory, .directoryNotEmpty: throw .targetIsDirectory
             case .notDirectory: throw .parentIsFile
             default: throw .failure(error, during: "publish")
+            }
+        }
+        return epoch
+    }
+
+    private func exchange(_ name: String, with parent: FileDescriptor, _ newName: String) throws(Errno) {
+        let uploads = directory.uploads
+        do throws(Errno) {
+            guard try parent.status(at: newName).isRegular else { throw .isDirectory }
+            try uploads.exchange(name, with: parent, newName)
+        } catch {
+            guard
+                error == .invalidArgument || error == .notImplemented || error == .notSupported || error == .noSuchFile
+            else { throw error }
+            // A file system without the flag, or the file has just been removed by hand.
+            try withdrawing(newName, from: parent) { () throws(Errno) in
+                try uploads.rename(from: name, to: parent, as: newName)
             }
         }
     }
@@ -96,12 +122,42 @@ extension FileBlobArea {
         }
     }
 
-    func synchronizePublication(_ name: PublishedName) throws(StoreError) {
+    func synchronizePublication(
+        _ name: PublishedName, of blob: (any Blob)?, since epoch: SynchronizationEpoch
+    ) throws(StoreError) {
         let parent = try walk(name.directory)[0]
-        try translating("synchronize a publication") { [directory] () throws(Errno) in
-            try parent.open(at: name.lastSegment, [.readOnly, .noFollow, .nonBlocking]).synchronize()
-            try parent.synchronize()
-            try directory.uploads.synchronize()
+        try translating("synchronize a publication") { [directory, directories] () throws(Errno) in
+            // The description with which they were written reports what a new one does not.
+            if let blob {
+                try blob.synchronizeWithAttributes()
+            } else {
+                try parent.open(at: name.lastSegment, [.readOnly, .noFollow, .nonBlocking]).synchronize()
+            }
+            try directories.synchronize(parent, since: epoch)
+            try directories.synchronize(directory.uploads, since: epoch)
+        }
+    }
+
+    func withdraw(_ published: PublishedName, to name: String) throws(StoreError) {
+        let parent = try walk(published.directory)[0]
+        try translating("withdraw a publication") { [directory] () throws(Errno) in
+            do throws(Errno) {
+                let replaced = try directory.uploads.status(at: name)
+                // A second name of the same file is none of another one.
+                guard try parent.status(at: published.lastSegment).identity != replaced.identity else {
+                    throw .noSuchFile
+                }
+                try directory.uploads.exchange(name, with: parent, published.lastSegment)
+            } catch {
+                guard error == .noSuchFile else { throw error }
+                try withdrawing(published.lastSegment, from: parent) { () throws(Errno) in
+                    try parent.unlink(at: published.lastSegment)
+                }
+            }
+            try remove(name)
+            // So that a loss of power does not bring the bytes back, if the disk works again. The result proves nothing.
+            _ = try? parent.synchronize()
+            _ = try? directory.uploads.synchronize()
         }
     }
 
@@ -142,14 +198,33 @@ extension FileBlobArea {
     }
 
     /// Opens a directory component by component, without following any link: it and those above it, the root last.
+    private func walk(_ path: PublishedName.Directory) throws(StoreError) -> [FileDescriptor] {
+        try walk(path) { _, _ throws(Errno) in }
+    }
+
+    /// The same, and makes what is missing: also returns those that were made, by parent and name.
+    private func walkMaking(
+        _ path: PublishedName.Directory
+    ) throws(StoreError) -> (chain: [FileDescriptor], made: [(FileDescriptor, String)]) {
+        var made: [(FileDescriptor, String)] = []
+        let chain = try walk(path) { parent, name throws(Errno) in
+            do throws(Errno) { try parent.makeDirectory(at: name) } catch {
+                if error == .fileExists { return }
+                throw error
+            }
+            made.append((parent, name))
+        }
+        return (chain, made)
+    }
+
     private func walk(
-        _ path: PublishedName.Directory, making: Bool = false
+        _ path: PublishedName.Directory, before: (FileDescriptor, String) throws(Errno) -> Void
     ) throws(StoreError) -> [FileDescriptor] {
         var chain = [directory.files]
         for segment in path.segments {
             let parent = chain[0]
             do throws(Errno) {
-                if making { try makeDirectory(segment, in: parent) }
+                try before(parent, segment)
                 chain.insert(try parent.open(at: segment, [.readOnly, .directory, .noFollow]), at: 0)
             } catch {
                 switch error {
@@ -160,9 +235,5 @@ extension FileBlobArea {
             }
         }
         return chain
-    }
-
-    private func makeDirectory(_ name: String, in parent: FileDescriptor) throws(Errno) {
-        do throws(Errno) { try parent.makeDirectory(at: name) } catch { if error != .fileExists { throw error } }
     }
 }

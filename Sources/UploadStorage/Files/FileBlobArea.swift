@@ -9,6 +9,7 @@ final class FileBlobArea: BlobArea {
     private static let largestFreedAtOnce: Int64 = 8 << 20
 
     let directory: DataDirectory
+    let directories = DirectorySynchronization()
     private let freeing: WorkQueue
 
     init(_ directory: DataDirectory) throws(Errno) {
@@ -17,13 +18,14 @@ final class FileBlobArea: BlobArea {
     }
 
     func create(_ name: String) throws(Errno) -> any Blob {
+        let epoch = directories.epoch
         let descriptor = try directory.uploads.open(at: name, [.readWrite, .create, .exclusive, .noFollow])
-        return FileBlob(descriptor, named: name, in: directory.uploads)
+        return FileBlob(descriptor, named: name, in: directory.uploads, directories, since: epoch)
     }
 
     func open(_ name: String) throws(Errno) -> any Blob {
         let descriptor = try directory.uploads.open(at: name, [.readWrite, .noFollow])
-        return FileBlob(descriptor, named: name, in: directory.uploads)
+        return FileBlob(descriptor, named: name, in: directory.uploads, directories, since: directories.epoch)
     }
 
     func remove(_ name: String) throws(Errno) {

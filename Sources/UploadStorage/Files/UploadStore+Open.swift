@@ -11,7 +11,7 @@ extension UploadStore {
         let catalogue = try SQLiteCatalogue(
             path: root + "/" + DataDirectory.catalogueName, durability: configuration.durability)
         try directory.secure()
-        let area = try translating("start a thread") { () throws(Errno) in try FileBlobArea(directory) }
+        let area = try startingThreads { () throws(Errno) in try FileBlobArea(directory) }
         return try UploadStore(catalogue: catalogue, area: area, location: root, configuration: configuration)
     }
 }

@@ -41,10 +41,11 @@ final class MemoryBlob: Blob {
         }
         area.state.withLock { $0.inodes[inode]?.synchronize() }
         if includingName {
-            try area.plan.step(.synchronizeNames)
-            area.state.withLock { $0.namespace.synchronize(MemoryNamespace.uploads) }
+            try area.synchronizeNames(MemoryNamespace.uploads)
         }
     }
+
+    func synchronizeWithAttributes() throws(Errno) { try synchronize(includingName: false) }
 
     func size() throws(Errno) -> Int64 {
         try area.plan.step(.read)

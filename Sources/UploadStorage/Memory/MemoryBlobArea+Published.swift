@@ -34,16 +34,24 @@ extension MemoryBlobArea {
         for segment in name.directory.segments {
             let path = parent + "/" + segment
             try step(.create)
-            try state.withLock { (state) throws(StoreError) in
+            let isNew = try state.withLock { (state) throws(StoreError) in
                 switch state.namespace.nodes[path] {
-                case nil: state.namespace.add(path, .directory)
-                case .directory: break
+                case nil:
+                    state.namespace.add(path, .directory)
+                    return true
+                case .directory: return false
                 case .file: throw .parentIsFile
                 }
             }
             if durably {
-                try step(.synchronizeNames)
-                state.withLock { $0.namespace.synchronize(parent) }
+                do throws(StoreError) { try synchronizeNames(in: parent) } catch {
+                    // The next one makes it anew, unless it is in use already.
+                    state.withLock { state in
+                        let isInUse = state.namespace.nodes.keys.contains { $0.hasPrefix(path + "/") }
+                        if isNew && !isInUse { state.namespace.remove(path) }
+                    }
+                    throw error
+                }
             }
             parent = path
         }
@@ -51,7 +59,11 @@ extension MemoryBlobArea {
 
     package func requirePublishable(_ name: PublishedName) throws(StoreError) {}
 
-    package func publish(_ name: String, as published: PublishedName, replacing: Bool) throws(StoreError) {
+    package var synchronizationEpoch: SynchronizationEpoch { SynchronizationEpoch() }
+
+    package func publish(
+        _ name: String, as published: PublishedName, replacing: Bool
+    ) throws(StoreError) -> SynchronizationEpoch {
         try step(.rename)
         try state.withLock { (state) throws(StoreError) in
             try Self.walk(published.directory, in: &state)
@@ -62,23 +74,47 @@ extension MemoryBlobArea {
             switch state.namespace.nodes[Self.path(published)] {
             case .directory: throw .targetIsDirectory
             case .file where !replacing: throw .preconditionFailed
-            default: break
+            case .file: state.namespace.exchange(source, with: Self.path(published))
+            case nil: state.namespace.move(source, to: Self.path(published))
             }
-            state.namespace.move(source, to: Self.path(published))
             state.inodes[inode]?.changed += 1
         }
+        return SynchronizationEpoch()
     }
 
-    package func synchronizePublication(_ name: PublishedName) throws(StoreError) {
-        try step(.synchronize)
+    package func withdraw(_ published: PublishedName, to name: String) throws(StoreError) {
+        try step(.rename)
         state.withLock { state in
-            if case .file(let inode) = state.namespace.nodes[Self.path(name)] { state.inodes[inode]?.synchronize() }
+            let (source, target) = (Self.path(name), Self.path(published))
+            if state.namespace.nodes[source] != nil, state.namespace.nodes[source] != state.namespace.nodes[target] {
+                state.namespace.exchange(source, with: target)
+            } else {
+                state.namespace.remove(target)
+            }
+            if state.namespace.nodes[source] != nil { state.namespace.remove(source) }
         }
-        try step(.synchronizeNames)
-        let parent = ([MemoryNamespace.files] + name.directory.segments).joined(separator: "/")
-        state.withLock { $0.namespace.synchronize(parent) }
-        try step(.synchronizeNames)
-        state.withLock { $0.namespace.synchronize(MemoryNamespace.uploads) }
+        _ = try? synchronizeNames(in: ([MemoryNamespace.files] + published.directory.segments).joined(separator: "/"))
+        _ = try? synchronizeNames(in: MemoryNamespace.uploads)
+    }
+
+    package func synchronizePublication(
+        _ name: PublishedName, of blob: (any Blob)?, since epoch: SynchronizationEpoch
+    ) throws(StoreError) {
+        func change(_ body: (inout MemoryInode) -> Void) {
+            state.withLock { state in
+                guard case .file(let number) = state.namespace.nodes[Self.path(name)], var inode = state.inodes[number]
+                else { return }
+                body(&inode)
+                state.inodes[number] = inode
+            }
+        }
+        do throws(StoreError) { try step(.synchronize) } catch {
+            if !plan.isCrashed { change { $0.failToSynchronize() } }
+            throw error
+        }
+        change { $0.synchronize() }
+        try synchronizeNames(in: ([MemoryNamespace.files] + name.directory.segments).joined(separator: "/"))
+        try synchronizeNames(in: MemoryNamespace.uploads)
     }
 
     package func list(_ directory: PublishedName.Directory) throws(StoreError) -> [PublishedEntry] {
@@ -114,9 +150,11 @@ extension MemoryBlobArea {
             case .file: state.namespace.remove(Self.path(name))
             }
         }
-        try step(.synchronizeNames)
-        let parent = ([MemoryNamespace.files] + name.directory.segments).joined(separator: "/")
-        state.withLock { $0.namespace.synchronize(parent) }
+        try synchronizeNames(in: ([MemoryNamespace.files] + name.directory.segments).joined(separator: "/"))
+    }
+
+    private func synchronizeNames(in directory: String) throws(StoreError) {
+        try translating("synchronize names") { () throws(Errno) in try synchronizeNames(directory) }
     }
 
     private func step(_ operation: FaultPlan.Operation) throws(StoreError) {

@@ -39,6 +39,15 @@ package final class MemoryBlobArea: BlobArea {
         return MemoryBlobArea(survivor, plan: plan)
     }
 
+    /// Makes the names in a directory durable.
+    func synchronizeNames(_ directory: String) throws(Errno) {
+        do throws(Errno) { try plan.step(.synchronizeNames) } catch {
+            if !plan.isCrashed { state.withLock { $0.namespace.failToSynchronize(directory) } }
+            throw error
+        }
+        state.withLock { $0.namespace.synchronize(directory) }
+    }
+
     package func setCapacity(_ capacity: Int64) { state.withLock { $0.capacity = capacity } }
 
     /// The content of every published file, as it is now.

@@ -5,6 +5,7 @@ package final class MemoryCatalogue: UploadCatalogue {
     private struct State {
         var rows: [UploadID: CatalogueRow] = [:]
         var files: [String: FileRecord] = [:]
+        var mark: LifetimeClock.Mark?
         var statistics = CatalogueStatistics()
         var isClosed = false
     }
@@ -24,8 +25,8 @@ package final class MemoryCatalogue: UploadCatalogue {
 
     /// What the next process finds, whatever ended this one.
     package func durableImage(plan: FaultPlan = FaultPlan()) -> MemoryCatalogue {
-        let (rows, files) = state.withLock { ($0.rows, $0.files) }
-        return MemoryCatalogue(State(rows: rows, files: files), plan: plan)
+        let (rows, files, mark) = state.withLock { ($0.rows, $0.files, $0.mark) }
+        return MemoryCatalogue(State(rows: rows, files: files, mark: mark), plan: plan)
     }
 
     package var statistics: CatalogueStatistics { state.withLock { $0.statistics } }
@@ -86,6 +87,9 @@ package final class MemoryCatalogue: UploadCatalogue {
             if let row = state.rows[id], row.epoch <= epoch { state.rows[id] = nil }
         case .recordFile(let file): state.files[file.name] = file
         case .removeFiles(let names): for name in names { state.files[name] = nil }
+        case .recordTime(let mark): state.mark = mark
+        case .limitExpiry(let limit):
+            for (id, row) in state.rows { state.rows[id]?.expiresAt = row.expiresAt.map { min($0, limit) } }
         case .probe: break
         }
     }
@@ -128,6 +132,8 @@ package final class MemoryCatalogue: UploadCatalogue {
             }
         }
     }
+
+    package func timeMark() throws(StoreError) -> LifetimeClock.Mark? { state.withLock { $0.mark } }
 
     package func sizeInBytes() throws(StoreError) -> Int64 { 0 }
 

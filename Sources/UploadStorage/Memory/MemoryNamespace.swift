@@ -7,7 +7,7 @@ struct MemoryNamespace {
 
     private struct Change {
         var removed: String?
-        var added: (path: String, node: Node)?
+        var added: [(path: String, node: Node)] = []
         var unsynchronized: Set<String>
     }
 
@@ -20,7 +20,7 @@ struct MemoryNamespace {
 
     mutating func add(_ path: String, _ node: Node) {
         nodes[path] = node
-        changes.append(Change(added: (path, node), unsynchronized: [Self.parent(of: path)]))
+        changes.append(Change(added: [(path, node)], unsynchronized: [Self.parent(of: path)]))
     }
 
     mutating func remove(_ path: String) {
@@ -33,12 +33,29 @@ struct MemoryNamespace {
         nodes[newPath] = node
         changes.append(
             Change(
-                removed: path, added: (newPath, node),
+                removed: path, added: [(newPath, node)],
                 unsynchronized: [Self.parent(of: path), Self.parent(of: newPath)]))
+    }
+
+    mutating func exchange(_ path: String, with other: String) {
+        guard let node = nodes[path], let otherNode = nodes[other] else { return }
+        nodes[path] = otherNode
+        nodes[other] = node
+        changes.append(
+            Change(
+                added: [(path, otherNode), (other, node)],
+                unsynchronized: [Self.parent(of: path), Self.parent(of: other)]))
     }
 
     mutating func synchronize(_ directory: String) {
         for index in changes.indices { changes[index].unsynchronized.remove(directory) }
+    }
+
+    /// As Linux does it: what was to be written counts as clean, and no later call writes it.
+    mutating func failToSynchronize(_ directory: String) {
+        for index in changes.indices where changes[index].unsynchronized.contains(directory) {
+            changes[index].unsynchronized.insert("lost")
+        }
     }
 
     /// What is left after a crash: of the changes that were not synchronised, any.
@@ -46,7 +63,7 @@ struct MemoryNamespace {
         var result = base
         for change in changes where change.unsynchronized.isEmpty || Bool.random(using: &generator) {
             if let path = change.removed { result[path] = nil }
-            if let (path, node) = change.added { result[path] = node }
+            for (path, node) in change.added { result[path] = node }
         }
         // What lies in a directory that was lost is lost with it.
         for path in result.keys.sorted() where path.contains("/") && result[Self.parent(of: path)] != .directory {

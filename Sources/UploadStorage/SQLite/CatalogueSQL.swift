@@ -106,6 +106,7 @@ enum CatalogueSQL {
     static let invalidate = """
         UPDATE uploads SET epoch = ?2, phase = 3, reason = ?3, expires_at = ?4, intent = NULL, digests = ?5 \(fence)
         """
+    static let limitExpiry = "UPDATE uploads SET expires_at = ?1 WHERE expires_at > ?1"
     static let delete = "DELETE FROM uploads WHERE id = ?1 AND epoch <= ?2"
 
     private static let fileColumns = "name, principal, size, identity, modified, fields"

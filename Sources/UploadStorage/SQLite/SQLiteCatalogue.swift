@@ -21,7 +21,7 @@ final class SQLiteCatalogue: UploadCatalogue {
         } catch let error as StoreError {
             throw error
         } catch let error as Errno {
-            throw .failure(error, during: "start the catalogue's thread")
+            throw .cannotStartThread(error)
         } catch {
             throw .damaged("\(error)")
         }
@@ -70,6 +70,13 @@ final class SQLiteCatalogue: UploadCatalogue {
         return (
             Int(counts[CatalogueSQL.Phase.complete] ?? 0), Int(counts[CatalogueSQL.Phase.invalid] ?? 0)
         )
+    }
+
+    func timeMark() throws(StoreError) -> LifetimeClock.Mark? {
+        let time = try read(CatalogueSQL.readMark, [.text(SQLiteCatalogueWriter.timeMark)]).first?[0].integer
+        let wall = try read(CatalogueSQL.readMark, [.text(SQLiteCatalogueWriter.wallMark)]).first?[0].integer
+        guard let time, let wall else { return nil }
+        return LifetimeClock.Mark(time: time, wall: wall)
     }
 
     func sizeInBytes() throws(StoreError) -> Int64 { try read(CatalogueSQL.readSize).first?[0].integer ?? 0 }

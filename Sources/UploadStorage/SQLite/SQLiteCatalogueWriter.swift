@@ -5,6 +5,9 @@ import SystemCalls
 final class SQLiteCatalogueWriter: @unchecked Sendable {
     private static let cleanMark = "clean-stop"
     private static let probeMark = "probe"
+    /// Nanoseconds of ``LifetimeClock/Mark``.
+    static let timeMark = "lifetime-clock"
+    static let wallMark = "wall-clock"
 
     private let connection: SQLiteConnection
     private let queue: CommitQueue
@@ -110,6 +113,11 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
             try record(file)
         case .removeFiles(let names):
             for name in names { try connection.run(CatalogueSQL.removeFile, [.text(name)]) }
+        case .limitExpiry(let limit):
+            try connection.run(CatalogueSQL.limitExpiry, [.integer(limit)])
+        case .recordTime(let mark):
+            try connection.run(CatalogueSQL.setMark, [.text(Self.timeMark), .integer(mark.time)])
+            try connection.run(CatalogueSQL.setMark, [.text(Self.wallMark), .integer(mark.wall)])
         case .probe:
             try connection.run(CatalogueSQL.countUp, [.text(Self.probeMark)])
         }

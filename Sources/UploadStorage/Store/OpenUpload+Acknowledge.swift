@@ -125,7 +125,7 @@ extension OpenUpload {
     /// counts any more: the lease is void, and whoever comes next reads the row and cuts the bytes off there.
     ///
     /// A holder who asked for the acknowledgement learns it from the error, any other by the revocation.
-    private func synchronizationFailed(askedBy asker: Int64?) {
+    func synchronizationFailed(askedBy asker: Int64?) {
         let revoked = update { state -> (@Sendable () -> Void)? in
             let holderKnows = state.epoch == asker
             state.acknowledgement = .idle

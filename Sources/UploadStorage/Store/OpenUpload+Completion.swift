@@ -51,16 +51,22 @@ extension OpenUpload {
     /// The upload will never be usable again.
     func invalidate(reason: String, as epoch: Int64) throws(StoreError) {
         try enter(.settling, as: epoch)
-        let expiresAt = store.expiryOfFinished
         do throws(StoreError) {
-            if !isTransient {
-                try store.catalogue.commit(
-                    .invalidate(id, epoch: epoch, reason: reason, expiresAt: expiresAt), of: id
-                ) { $0?.phase == .invalid(reason: reason) }
-            }
+            try invalidate(because: reason)
         } catch {
             update { $0.activity = .idle }
             throw error
+        }
+    }
+
+    /// The same, as the one who set `activity`.
+    func invalidate(because reason: String) throws(StoreError) {
+        let epoch = monitor.withLock { $0.epoch }
+        let expiresAt = store.expiryOfFinished
+        if !isTransient {
+            try store.catalogue.commit(
+                .invalidate(id, epoch: epoch, reason: reason, expiresAt: expiresAt), of: id
+            ) { $0?.phase == .invalid(reason: reason) }
         }
         close(as: .invalid(reason: reason), expiresAt: expiresAt, keepsBytes: false)
     }

@@ -54,6 +54,11 @@ extension OpenUpload {
     /// Nil where bytes are missing.
     private func openBlob(of row: CatalogueRow) throws(StoreError) -> (any Blob)? {
         try translating("open the bytes of an upload") { () throws(Errno) -> (any Blob)? in
+            if row.offset == 0 {
+                // Nothing was acknowledged, perhaps because bytes or name could not be made durable: both are made anew.
+                try store.area.remove(row.blob)
+                return try store.area.create(row.blob)
+            }
             do throws(Errno) {
                 let blob = try store.area.open(row.blob)
                 let size = try blob.size()
@@ -62,9 +67,8 @@ extension OpenUpload {
                 return blob
             } catch {
                 guard error == .noSuchFile else { throw error }
+                return nil
             }
-            // Nothing was acknowledged yet, so that not even the name was made durable.
-            return row.offset == 0 ? try store.area.create(row.blob) : nil
         }
     }
 }

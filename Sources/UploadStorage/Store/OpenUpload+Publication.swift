@@ -33,14 +33,22 @@ extension OpenUpload {
         try translating("cut off what does not count") { () throws(Errno) in
             if try blob.size() != received {
                 try blob.truncate(to: received)
-                if store.writesBack {
-                    try store.observing(.content) { () throws(Errno) in try blob.synchronize(includingName: false) }
-                }
+                if store.writesBack { try synchronize(blob, includingName: false, as: epoch) }
             }
             // Nothing was acknowledged of an empty upload, but recovery has to find its bytes.
             if received == 0 && !isTransient && store.writesBack {
-                try store.observing(.content) { () throws(Errno) in try blob.synchronize(includingName: true) }
+                try synchronize(blob, includingName: true, as: epoch)
             }
+        }
+    }
+
+    /// After a failure the bytes are not believed when they are asked for again.
+    private func synchronize(_ blob: any Blob, includingName: Bool, as epoch: Int64) throws(Errno) {
+        do throws(Errno) {
+            try store.observing(.content) { () throws(Errno) in try blob.synchronize(includingName: includingName) }
+        } catch {
+            synchronizationFailed(askedBy: epoch)
+            throw error
         }
     }
 
@@ -100,6 +108,9 @@ extension OpenUpload {
             case .lost:
                 store.tellLoss(of: id)
                 return try giveUp(publication, because: .stateLost)
+            case .failed(let error):
+                try fail()
+                throw error
             }
         }
         return try giveUp(publication, because: .noFreeName)
@@ -130,7 +141,9 @@ extension OpenUpload {
         do throws(StoreError) {
             let (row, unsettled) = monitor.withLock { ($0.row, $0.unsettled) }
             guard let row else { throw .notFound }
-            if let unsettled {
+            if let unsettled, unsettled.hasFailed {
+                try fail()
+            } else if let unsettled {
                 try store.pathLocks.withLock(unsettled.intent.name) { () throws(StoreError) in
                     try settle(unsettled, of: row)
                 }
@@ -153,6 +166,15 @@ extension OpenUpload {
                 publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes))
         case .occupied, .lost:
             try finish(with: intent.refused, publishedAs: nil)
+        case .failed:
+            try fail()
         }
+    }
+
+    /// Ends the upload, whose file could not be made durable: what of it is on the disk is unknown.
+    private func fail() throws(StoreError) {
+        if isTransient { return }
+        update { $0.unsettled?.hasFailed = true }
+        try invalidate(because: "its file could not be made durable")
     }
 }

@@ -46,6 +46,8 @@ final class OpenUpload: Sendable {
     struct Unsettled {
         var intent: PublicationIntent
         var validated: @Sendable (FinalResponse, PublishedFile.Attributes) -> FinalResponse
+        /// The file could not be made durable: it is not to be tried again.
+        var hasFailed = false
     }
 
     struct State {

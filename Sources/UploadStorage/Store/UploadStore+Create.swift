@@ -41,7 +41,7 @@ extension UploadStore {
     private func place(_ new: NewUpload, isTransient: Bool, reserved: Int64) throws(StoreError) -> UploadLease {
         // Bytes have a name of their own, unguessable or not: the id is the secret.
         let row = CatalogueRow(
-            id: UploadID(), blob: UploadID().text, upload: new, createdAt: configuration.clock(),
+            id: UploadID(), blob: UploadID().text, upload: new, createdAt: time,
             expiresAt: new.expiresAt, epoch: 1, offset: 0, length: new.length, phase: .receiving, intent: nil,
             digestStates: [])
         // The sweep must not take the bytes for an orphan before the row exists.

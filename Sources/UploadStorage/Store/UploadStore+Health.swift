@@ -1,26 +1,36 @@
 import SystemCalls
 
-/// The last answer, kept for a second so that asking often costs nothing.
-struct HealthProbe {
-    var validUntil: Int64 = 0
-    var health = Health(ready: true)
-}
-
 extension UploadStore {
-    private static let validity: Int64 = 1_000_000_000
-
     /// Whether something new can be begun now: whether bytes and rows can be written, by trying, and whether there is more
-    /// free space than has to be kept. Looked at once a second at most.
+    /// free space than has to be kept. Checked once a second at most, by one thread.
+    ///
+    /// Returns within ``HealthProbe/timeout`` even if the disk never does: with the reason `store-check-stuck`.
     public func health() -> Health {
+        health(until: SystemClock.monotonicNanoseconds() + HealthProbe.timeout, acceptsLast: true) ?? HealthProbe.stuck
+    }
+
+    /// The same, waiting for a check that is running; nil if it has not ended by the deadline (monotonic nanoseconds).
+    public func health(until deadline: Int64) -> Health? { health(until: deadline, acceptsLast: false) }
+
+    /// - Parameter acceptsLast: whether the result of the check before will do while one is running.
+    private func health(until deadline: Int64, acceptsLast: Bool) -> Health? {
         if registry.isClosed { return Health(ready: false, reasons: ["store-closed"]) }
-        // Whoever asks while somebody tries waits for that answer.
-        return healthProbe.withLock { probe in
+        let (decision, checks) = healthProbe.withLock { probe in
             let now = SystemClock.monotonicNanoseconds()
-            if now < probe.validUntil { return probe.health }
-            probe.health = probeHealth()
-            probe.validUntil = SystemClock.monotonicNanoseconds() + Self.validity
-            return probe.health
+            let decision = probe.decision(at: now, acceptsLast: acceptsLast)
+            if decision == .check { probe.begin(at: now) }
+            return (decision, probe.checks)
         }
+        if case .answer(let health) = decision { return health }
+        if decision == .check {
+            let isQueued = healthCheck.enqueue { [self] in
+                let health = checkHealth()
+                healthProbe.withLock { $0.end(health, at: SystemClock.monotonicNanoseconds()) }
+                healthProbe.notifyAll()
+            }
+            if !isQueued { return Health(ready: false, reasons: ["store-closed"]) }
+        }
+        return healthProbe.wait(until: deadline) { probe in probe.checks > checks ? probe.last : nil }
     }
 
     /// Whether the threads that make uploads durable come to what is queued now, by the deadline (monotonic nanoseconds).
@@ -33,7 +43,7 @@ extension UploadStore {
         return isQueued && isDone.wait(until: deadline) { $0 ? true : nil } ?? false
     }
 
-    private func probeHealth() -> Health {
+    private func checkHealth() -> Health {
         var reasons: [String] = []
         do throws(Errno) { try area.probe() } catch { reasons.append("bytes-cannot-be-written") }
         do throws(StoreError) { try catalogue.commit(.probe) } catch { reasons.append("catalogue-cannot-be-written") }

@@ -8,6 +8,8 @@ extension UploadStore {
         case occupied
         /// The bytes are neither here nor there.
         case lost
+        /// The file could not be made durable, and was withdrawn.
+        case failed(StoreError)
     }
 
     /// The file of a name; nil where there is none. Throws `targetIsDirectory` or `targetIsSpecial` for anything else
@@ -55,20 +57,25 @@ extension UploadStore {
         do throws(StoreError) {
             let current = try lookUp(intent.name)
             if let current, current.identity == intent.identity {
-                // Renamed before the interruption; a second name is what a file system without exclusive rename leaves.
+                // Renamed before the interruption. The old name is that of the replaced file, or a second name of this one,
+                // which a file system without exclusive rename leaves.
+                if let error = synchronize(intent.name, from: name, nil, since: area.synchronizationEpoch) {
+                    return .failed(error)
+                }
                 try translating("remove a second name") { () throws(Errno) in try area.remove(name) }
-                if writesBack { try synchronizePublication(intent.name) }
                 return try lookUp(intent.name).map { .published($0.file.attributes) } ?? .lost
             }
-            guard let blob = try existing(blob, name) else { return .lost }
+            guard let blob = try existing(blob, name), try isTheOne(blob, intent) else { return .lost }
             if let current, current.file.attributes.entityTag.opaque != intent.replaced { return .occupied }
             try translating("set the time of a publication") { () throws(Errno) in
                 try blob.setModified(nextModification())
             }
             // Before the bytes leave their place, or a crash could take the new one away from under them.
             try area.makeDirectories(for: intent.name, durably: writesBack)
-            try area.publish(name, as: intent.name, replacing: current != nil)
-            if writesBack { try synchronizePublication(intent.name) }
+            let epoch = try area.publish(name, as: intent.name, replacing: current != nil)
+            if let error = synchronize(intent.name, from: name, blob, since: epoch) { return .failed(error) }
+            // What was replaced; if that fails, it is an orphan, for the sweep to find.
+            if current != nil { discard(name) }
             let attributes = try translating("read attributes") { () throws(Errno) in try blob.attributes() }
             return .published(attributes)
         } catch {
@@ -79,8 +86,27 @@ extension UploadStore {
         }
     }
 
-    private func synchronizePublication(_ name: PublishedName) throws(StoreError) {
-        try observing(.publication) { () throws(StoreError) in try area.synchronizePublication(name) }
+    /// Makes a publication durable, or withdraws it: after a failure a second attempt would prove nothing.
+    /// - Returns: the error.
+    private func synchronize(
+        _ name: PublishedName, from oldName: String, _ blob: (any Blob)?, since epoch: SynchronizationEpoch
+    ) -> StoreError? {
+        guard writesBack else { return nil }
+        do throws(StoreError) {
+            try observing(.publication) { () throws(StoreError) in
+                try area.synchronizePublication(name, of: blob, since: epoch)
+            }
+            return nil
+        } catch {
+            // If that fails, too, the name keeps the bytes; their upload fails all the same.
+            _ = try? area.withdraw(name, to: oldName)
+            return error
+        }
+    }
+
+    /// What has the name of the bytes may be a file that they had replaced when they were withdrawn.
+    private func isTheOne(_ blob: any Blob, _ intent: PublicationIntent) throws(StoreError) -> Bool {
+        try translating("identify") { () throws(Errno) in try blob.identity() } == intent.identity
     }
 
     private func existing(_ blob: (any Blob)?, _ name: String) throws(StoreError) -> (any Blob)? {

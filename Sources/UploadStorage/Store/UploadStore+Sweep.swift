@@ -7,6 +7,7 @@ extension UploadStore {
     /// takes no longer the more there are. Other work goes on meanwhile.
     public func sweepPart() -> SweepReport {
         var report = SweepReport()
+        report.clockJump = observeClock()
         settleInterrupted(&report)
         sweepExpired(&report)
         let last = sweptFile.withLock { $0 }
@@ -18,6 +19,7 @@ extension UploadStore {
     /// Does all of that, and looks for bytes that nobody knows.
     public func sweep() -> SweepReport {
         var report = SweepReport()
+        report.clockJump = observeClock()
         settleInterrupted(&report)
         sweepExpired(&report)
         sweepOrphans(&report)
@@ -46,7 +48,7 @@ extension UploadStore {
 
     private func sweepExpired(_ report: inout SweepReport) {
         do throws(StoreError) {
-            let now = configuration.clock()
+            guard let now = expiryTime else { return }
             var failed: Set<UploadID> = []
             while true {
                 let ids = try catalogue.expired(at: now, limit: Self.pageSize + failed.count)

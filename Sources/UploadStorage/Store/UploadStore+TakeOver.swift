@@ -14,11 +14,13 @@ extension UploadStore {
         let upload = try registry.retain(id) { OpenUpload(id, store: self) }
         var isHandedOver = false
         defer { if !isHandedOver { registry.drop(upload) } }
-        let now = configuration.clock()
+        let expiryTime = expiryTime
         let taken = try upload.claim(principal: principal, until: deadline(in: wait)) {
             (state) throws(StoreError) -> Taken in
             guard let record = upload.record(state) else { throw .notFound }
-            if let expiresAt = record.expiresAt, expiresAt <= now { throw .gone(reason: "it has expired") }
+            if let expiresAt = record.expiresAt, let expiryTime, expiresAt <= expiryTime {
+                throw .gone(reason: "it has expired")
+            }
             switch record.phase {
             case .complete: return .complete(record)
             case .invalid(let reason): throw .gone(reason: reason)

@@ -18,12 +18,14 @@ public final class UploadStore: Sendable {
     let acknowledging: WorkQueue
     let digesting: WorkQueue
     let writeBack: WorkQueue
+    let healthCheck: WorkQueue
     let lastModification = Monitor<Int64>(0)
     /// The name of the published file that the sweep looked at last.
     let sweptFile = Monitor("")
     let observer = Monitor<(any StoreObserver)?>(nil)
     let losses = Monitor(Losses())
-    let healthProbe = Monitor<HealthProbe>(HealthProbe())
+    let clockObservation: Monitor<ClockObservation>
+    let healthProbe = Monitor(HealthProbe())
 
     /// Starts over a catalogue and a blob area, and brings both into agreement: publications that were decided are carried
     /// out, targets that were at work get the interrupted response, bytes without an upload are removed, uploads without
@@ -36,18 +38,23 @@ public final class UploadStore: Sendable {
         self.area = area
         self.location = location
         self.configuration = configuration
+        let reading = configuration.clock()
+        let clock = LifetimeClock(
+            after: try catalogue.timeMark(), at: reading, lifetime: configuration.lifetime)
+        clockObservation = Monitor(ClockObservation(clock: clock, last: reading, nextMark: reading.boot))
         let rows = try catalogue.unfinishedRows()
         ledger = UsageLedger(
             Self.usage(of: rows, publishedBytes: try catalogue.publishedBytes()), configuration: configuration)
         let (complete, invalid) = try catalogue.finishedCounts()
         finished = FinishedUploads(complete: complete, invalid: invalid)
-        (acknowledging, digesting, writeBack) = try translating("start threads") { () throws(Errno) in
+        (acknowledging, digesting, writeBack, healthCheck) = try startingThreads { () throws(Errno) in
             (
                 try WorkQueue(name: "acknowledge", threads: 4), try WorkQueue(name: "digest", threads: 2),
-                try WorkQueue(name: "write-back", threads: 1)
+                try WorkQueue(name: "write-back", threads: 1), try WorkQueue(name: "health", threads: 1)
             )
         }
         try recover(rows)
+        _ = observeClock()
     }
 
     deinit { close() }
@@ -65,7 +72,7 @@ public final class UploadStore: Sendable {
     var writesBack: Bool { configuration.durability == .acknowledged }
 
     /// Until when a complete or invalid upload is remembered.
-    var expiryOfFinished: Int64 { configuration.clock() + configuration.keepCompleted }
+    var expiryOfFinished: Int64 { time + configuration.keepCompleted }
 
     /// Removes bytes that nobody needs. What fails is an orphan, for the sweep to find.
     func discard(_ blob: String) { _ = try? area.remove(blob) }
@@ -92,6 +99,8 @@ public final class UploadStore: Sendable {
         acknowledging.close()
         digesting.close()
         writeBack.close()
+        healthCheck.close()
+        saveMark(at: configuration.clock())
         catalogue.close()
         area.close()
     }

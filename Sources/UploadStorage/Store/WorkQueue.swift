@@ -14,11 +14,19 @@ final class WorkQueue: Sendable {
     init(name: String, threads count: Int, yieldsToOthers: Bool = false) throws(Errno) {
         let state = Monitor(State())
         var threads: [WorkerThread] = []
-        for _ in 0..<count {
-            threads.append(
-                try WorkerThread(name: name, yieldsToOthers: yieldsToOthers) {
-                    while let work = Self.next(in: state) { work() }
-                })
+        do throws(Errno) {
+            for _ in 0..<count {
+                threads.append(
+                    try WorkerThread(name: name, yieldsToOthers: yieldsToOthers) {
+                        while let work = Self.next(in: state) { work() }
+                    })
+            }
+        } catch {
+            // Those that were started must not wait for work for ever.
+            state.withLock { $0.isClosed = true }
+            state.notifyAll()
+            for thread in threads { thread.join() }
+            throw error
         }
         self.state = state
         self.threads = threads

@@ -15,8 +15,10 @@ public struct StoreConfiguration: Sendable {
     public var quotaPerPrincipal: Int64?
     /// Bytes of one upload that may wait in the page cache before the sender is slowed down to the disk's pace.
     public var writeBackWindow: Int64
-    /// Seconds since 1970. Ages and expiry are measured with it.
-    public var clock: @Sendable () -> Int64
+    /// Seconds that an unfinished upload lives. After a downtime that seems longer nothing expires for an hour.
+    public var lifetime: Int64
+    /// The system's clocks. Ages and expiry are measured with them, see ``UploadStore/time``.
+    public var clock: @Sendable () -> ClockReading
     /// The final response of an upload whose target was at work when the process ended.
     public var interruptedResponse: FinalResponse
     /// What ``Publication/validated`` does, for a publication that recovery has to finish on its own.
@@ -31,7 +33,8 @@ public struct StoreConfiguration: Sendable {
         maxUploadsPerPrincipal: Int? = nil,
         quotaPerPrincipal: Int64? = nil,
         writeBackWindow: Int64 = 16 << 20,
-        clock: @escaping @Sendable () -> Int64 = { SystemClock.realtimeSeconds() },
+        lifetime: Int64 = 604_800,
+        clock: @escaping @Sendable () -> ClockReading = { SystemClock.reading() },
         interruptedResponse: FinalResponse = FinalResponse(status: 500),
         validated: @escaping @Sendable (FinalResponse, PublishedFile.Attributes) -> FinalResponse = { response, _ in
             response
@@ -44,6 +47,7 @@ public struct StoreConfiguration: Sendable {
         self.maxUploadsPerPrincipal = maxUploadsPerPrincipal
         self.quotaPerPrincipal = quotaPerPrincipal
         self.writeBackWindow = writeBackWindow
+        self.lifetime = lifetime
         self.clock = clock
         self.interruptedResponse = interruptedResponse
         self.validated = validated

@@ -34,6 +34,8 @@ public enum StoreError: Error, Sendable, Hashable {
     case noFreeName
     /// Another server uses the data directory.
     case inUse
+    /// The system has no thread for the store.
+    case cannotStartThread(Errno)
     /// The catalogue was written by a newer version.
     case newerSchema(Int)
     /// The file in the catalogue's place belongs to somebody else.
@@ -63,6 +65,7 @@ public enum StoreError: Error, Sendable, Hashable {
         case .parentIsFile: "parent-is-file"
         case .noFreeName: "no-free-name"
         case .inUse: "data-directory-in-use"
+        case .cannotStartThread: "cannot-start-thread"
         case .newerSchema: "newer-schema"
         case .foreignData: "foreign-data"
         case .damaged: "damaged-catalogue"
@@ -75,6 +78,7 @@ extension StoreError: CustomStringConvertible {
     /// For the operator's log.
     public var description: String {
         switch self {
+        case .cannotStartThread(let error): "the system has no thread for the store: \(error)"
         case .io(let error, let operation): "cannot \(operation): \(error)"
         case .insufficientSpace(let shortage): shortage.map { "too little space: \($0)" } ?? "the disk is full"
         case .gone(let reason), .invalidState(let reason), .foreignData(let reason), .damaged(let reason),
@@ -88,7 +92,8 @@ extension StoreError: CustomStringConvertible {
     /// Whether the server itself is in trouble, not its client.
     public var concernsOperator: Bool {
         switch self {
-        case .io, .insufficientSpace, .stateLost, .damaged, .foreignData, .newerSchema, .unusableRoot, .invalidState:
+        case .io, .insufficientSpace, .cannotStartThread, .stateLost, .damaged, .foreignData, .newerSchema,
+            .unusableRoot, .invalidState:
             true
         case .notFound, .superseded, .gone, .completed, .lengthExceeded, .processing, .tooManyUploads, .quotaExceeded,
             .preconditionFailed, .targetIsDirectory, .targetIsSpecial, .parentIsFile, .noFreeName, .inUse:
@@ -102,6 +107,11 @@ extension StoreError {
     static func failure(_ error: Errno, during operation: String) -> StoreError {
         error == .noSpace || error == .quotaExceeded ? .insufficientSpace(nil) : .io(error, during: operation)
     }
+}
+
+/// Starts threads and turns what that throws into the store's error.
+func startingThreads<Result>(_ body: () throws(Errno) -> Result) throws(StoreError) -> Result {
+    do throws(Errno) { return try body() } catch { throw .cannotStartThread(error) }
 }
 
 /// Runs system calls and turns what they throw into the store's error.

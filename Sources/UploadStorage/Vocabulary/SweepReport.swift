@@ -10,6 +10,9 @@ public struct SweepReport: Sendable, Hashable {
     public var vanishedFiles = 0
     /// Interrupted publications that were carried to their end.
     public var settled = 0
+    /// Seconds by which the wall clock jumped since the sweep before; negative: backward; nil: it did not. Lifetimes are
+    /// not affected.
+    public var clockJump: Int64?
     /// What could not be removed this time.
     public var failures: [StoreError] = []
 

@@ -21,9 +21,9 @@ public struct UploadRecord: Sendable, Hashable {
     /// Bytes of the whole representation, once a request told it.
     public var length: Int64?
     public var phase: Phase
-    /// Seconds since 1970.
+    /// Seconds of ``UploadStore/time``.
     public var createdAt: Int64
-    /// Seconds since 1970; nil: does not expire.
+    /// Seconds of ``UploadStore/time``; nil: does not expire.
     public var expiresAt: Int64?
 
     public init(

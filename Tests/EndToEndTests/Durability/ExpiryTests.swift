@@ -42,20 +42,6 @@ struct ExpiryTests {
         }
     }
 
-    @Test("LIM-19: age goes on while the server is down")
-    func expiresMeanwhile() throws {
-        try withServer("--max-age", "2s") { server in
-            let location = try begin(server)
-            try server.crash()
-            // Its age is measured by the clock on the wall.
-            Deadline.pause(.milliseconds(3100))
-            try server.restart()
-            #expect(try [404, 410].contains(server.exchange(.retrieval(.v8, location)).status))
-            let isFree: Bool? = Deadline.poll(within: .seconds(60)) { server.unfinished.isEmpty ? true : nil }
-            #expect(isFree == true)
-        }
-    }
-
     @Test("SEC-09 SEC-10: neither empty appends nor a running one lengthen an upload's life")
     func cannotBeKeptAlive() throws {
         try withServer("--max-age", "3s") { server in

@@ -12,7 +12,7 @@ struct FaultTests {
 
     /// Where calls fail.
     enum Place: Sendable {
-        case bytes, uploads, files, log, database, anywhere
+        case bytes, uploads, files, file, log, database, anywhere
     }
 
     struct Fault: Sendable, CustomTestStringConvertible {
@@ -33,6 +33,7 @@ struct FaultTests {
         case .bytes: server.root + "/uploads/" + (try #require(server.unfinished.keys.first))
         case .uploads: server.root + "/uploads"
         case .files: server.root + "/files"
+        case .file: server.root + "/files/file.bin"
         case .log: server.root + "/onward.sqlite-wal"
         case .database: server.root + "/onward.sqlite"
         case .anywhere: nil
@@ -98,7 +99,6 @@ struct FaultTests {
         arguments: [
             Fault(calls: "renameat2", place: .uploads),
             Fault(calls: "renameat2", place: .uploads, error: "EROFS"),
-            Fault(calls: "fsync", place: .files),
             Fault(calls: "fdatasync", place: .log),
             Fault(calls: "fdatasync", place: .log, occasions: "2+"),
             Fault(calls: "fdatasync", place: .log, occasions: "3+"),
@@ -126,6 +126,48 @@ struct FaultTests {
             #expect(server.published("file.bin") == part(0..<Self.length))
             #expect(server.publishedNames() == ["file.bin"])
             try expectReady(server)
+            try expectUndamaged(server)
+        }
+    }
+
+    @Test(
+        "OFF-18: a publication that could not be synchronized fails for good; the file that it was to replace is kept",
+        arguments: [
+            Fault(calls: "fsync", place: .file, occasions: "1"), Fault(calls: "fsync", place: .file),
+            Fault(calls: "fsync", place: .files, occasions: "1"), Fault(calls: "fsync", place: .files),
+        ], [false, true])
+    func publication(_ fault: Fault, isPlain: Bool) throws {
+        try withServer { server in
+            #expect(try server.exchange(Request("PUT", "/files/file.bin", [], .bytes([1, 2, 3]))).status == 201)
+            let location =
+                isPlain ? nil : try server.begin(.v8, "/files/file.bin", part(0..<Self.begun), length: Self.length)
+            let faults = try FaultInjection(
+                fault.calls, of: server, on: path(fault.place, server), error: fault.error, occasions: fault.occasions)
+            let request: Request =
+                if let location {
+                    .append(.v8, location, at: Self.begun, complete: true, .bytes(part(Self.begun..<Self.length)))
+                } else {
+                    Request("PUT", "/files/file.bin", [], .bytes(part(0..<Self.length)))
+                }
+            let refusal = try server.exchange(request)
+            #expect(refusal.status == 500, "\(refusal)")
+            #expect(refusal.problem?.code == "storage-error", "\(refusal)")
+            #expect(try faults.end() > 0)
+            func check() throws {
+                #expect(try server.exchange(.get("/files/file.bin")).body == [1, 2, 3])
+                if let location {
+                    #expect(try [404, 410].contains(server.exchange(.retrieval(.v8, location)).status))
+                }
+                let isEmpty: Bool? = Deadline.poll(within: .seconds(60)) { server.unfinished.isEmpty ? true : nil }
+                #expect(isEmpty == true)
+            }
+            try check()
+            try expectReady(server)
+            try server.restart()
+            try check()
+            #expect(
+                try server.exchange(Request("PUT", "/files/file.bin", [], .bytes(part(0..<Self.length)))).isSuccessful)
+            #expect(server.published("file.bin") == part(0..<Self.length))
             try expectUndamaged(server)
         }
     }

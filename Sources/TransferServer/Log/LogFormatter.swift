@@ -1,0 +1,118 @@
+import FoundationEssentials
+import HTTPSemantics
+import SystemCalls
+
+/// One line to be logged. The text is made on the thread that writes, so that requests do not wait for it.
+enum LogEntry: Sendable {
+    /// The access log's line for one request.
+    case request(RequestSummary, time: Int64)
+    case message(LogLevel, String, request: RequestID?, time: Int64)
+
+    /// Bytes that the entry occupies in the queue, approximately.
+    var size: Int {
+        switch self {
+        case .request(let summary, _): 512 + summary.target.utf8.count + summary.method.utf8.count
+        case .message(_, let text, _, _): 64 + text.utf8.count
+        }
+    }
+}
+
+/// Makes lines of log entries. Used by one thread.
+struct LogFormatter {
+    private let format: LogFormat
+    private let encoder: JSONEncoder
+    /// Seconds since 1970, and their date and time as text: most lines share it with the line before.
+    private var second: (number: Int64, text: String) = (.min, "")
+
+    init(_ format: LogFormat) {
+        self.format = format
+        encoder = JSONEncoder()
+        encoder.outputFormatting = [.withoutEscapingSlashes, .sortedKeys]
+    }
+
+    /// The line without its end.
+    mutating func line(_ entry: LogEntry) -> String {
+        switch entry {
+        case .request(let summary, let time): line(summary, at: time)
+        case .message(let level, let text, let request, let time): message(level, text, request, at: time)
+        }
+    }
+
+    private mutating func line(_ summary: RequestSummary, at time: Int64) -> String {
+        let line = RequestLine(
+            time: timestamp(time), level: "info", request: summary.id.description,
+            method: summary.method.printable(32),
+            target: LoggedTarget(summary.target).text, status: summary.status?.rawValue, code: summary.code,
+            received: summary.received, sent: summary.sent, milliseconds: Double(summary.nanoseconds / 1000) / 1000,
+            end: summary.interruption == nil ? "answered" : "interrupted", by: summary.interruption,
+            peer: summary.origin.client, proxy: summary.origin.proxy, scheme: summary.origin.scheme,
+            host: summary.origin.host?.serialized.printable(300), principal: summary.principal, upload: summary.upload,
+            offset: summary.offset, interim: summary.explanation.map { $0.announcements + $0.offsets },
+            no104: summary.explanation?.skip?.word)
+        switch format {
+        case .json: return json(line)
+        case .text:
+            let status = line.status.map { "\($0)" } ?? "-"
+            let code = line.code.map { " " + $0 } ?? ""
+            return "\(line.time) \(line.request) \(line.method) \(line.target) \(status)\(code) in=\(line.received)"
+                + " out=\(line.sent) ms=\(line.milliseconds)\(Self.uploadText(line))\(line.peer.map { " peer=" + $0 } ?? "")"
+                + (line.proxy.map { " proxy=" + $0 } ?? "")
+                + (line.principal.map { $0 == Identity.anonymous.principal ? "" : " principal=" + $0 } ?? "")
+                + (line.by.map { " by=\($0) interrupted" } ?? "")
+        }
+    }
+
+    private static func uploadText(_ line: RequestLine) -> String {
+        (line.upload.map { " " + $0 } ?? "") + (line.offset.map { " offset=\($0)" } ?? "")
+            + (line.no104.map { " no104=" + $0 } ?? line.interim.map { " 104=\($0)" } ?? "")
+    }
+
+    private mutating func message(
+        _ level: LogLevel, _ text: String, _ request: RequestID?, at time: Int64
+    ) -> String {
+        let line = MessageLine(
+            time: timestamp(time), level: level.rawValue, request: request?.description, message: text)
+        switch format {
+        case .json: return json(line)
+        case .text: return "\(line.time) \(line.level): \(line.request.map { $0 + " " } ?? "")\(text)"
+        }
+    }
+
+    private func json(_ line: some Encodable) -> String {
+        (try? encoder.encode(line)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+    }
+
+    /// - Parameter time: nanoseconds since 1970.
+    private mutating func timestamp(_ time: Int64) -> String {
+        let (number, rest) = time.quotientAndRemainder(dividingBy: 1_000_000_000)
+        if number != second.number {
+            let text = Date(timeIntervalSince1970: Double(number)).formatted(
+                .iso8601.year().month().day().time(includingFractionalSeconds: false).timeZone(separator: .omitted))
+            second = (number, String(text.prefix { $0 != "Z" }))
+        }
+        let milliseconds = String(rest / 1_000_000)
+        return second.text + "." + String(repeating: "0", count: 3 - milliseconds.count) + milliseconds + "Z"
+    }
+}
+
+private struct RequestLine: Encodable {
+    let time, level, request, method, target: String
+    let status: Int?
+    let code: String?
+    let received, sent: Int64
+    let milliseconds: Double
+    let end: String
+    let by, peer, proxy, scheme, host, principal: String?
+    /// A hash of the upload's name, and what of it is durable.
+    let upload: String?
+    let offset: Int64?
+    /// Interim responses of the upload protocol that were sent, and the reason where there were none.
+    let interim: Int?
+    let no104: String?
+}
+
+private struct MessageLine: Encodable {
+    let time, level: String
+    let request: String?
+    let message: String
+}

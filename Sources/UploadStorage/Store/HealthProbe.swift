@@ -1,0 +1,48 @@
+/// Which of those who ask for the store's health runs a check, and what the others are answered. A value: the caller does
+/// the checking, and waits.
+///
+/// One check runs at a time. Its result is used for a second. While one runs, everyone else gets the last result at once;
+/// a check that has not ended after ``timeout`` is a reason of its own not to be ready.
+struct HealthProbe {
+    enum Decision: Equatable {
+        case answer(Health)
+        /// Nothing is running, and the last result is too old: run a check, and wait for it.
+        case check
+        /// Wait for the check that is running.
+        case wait
+    }
+
+    /// Nanoseconds for which a result is used.
+    static let validity: Int64 = 1_000_000_000
+    /// Nanoseconds after which a running check counts as stuck.
+    static let timeout: Int64 = 3_000_000_000
+    static let stuck = Health(ready: false, reasons: ["store-check-stuck"])
+
+    /// The result of the last check that ended.
+    private(set) var last: Health?
+    private(set) var checks = 0
+    private var validUntil = Int64.min
+    private var startedAt: Int64?
+
+    /// - Parameters:
+    ///   - now: monotonic nanoseconds.
+    ///   - acceptsLast: whether the last result is enough while a check is running.
+    func decision(at now: Int64, acceptsLast: Bool) -> Decision {
+        if let startedAt {
+            guard acceptsLast else { return .wait }
+            if now - startedAt >= Self.timeout { return .answer(Self.stuck) }
+            return last.map { .answer($0) } ?? .wait
+        }
+        if let last, now < validUntil { return .answer(last) }
+        return .check
+    }
+
+    mutating func begin(at now: Int64) { startedAt = now }
+
+    mutating func end(_ health: Health, at now: Int64) {
+        last = health
+        checks += 1
+        startedAt = nil
+        validUntil = now + Self.validity
+    }
+}

@@ -1,0 +1,87 @@
+import SystemCalls
+
+/// The time by which lifetimes of uploads count. A value: readings of the system's clocks go in, seconds come out.
+///
+/// While a store is open, time passes as `CLOCK_BOOTTIME` does: a wall clock that is set expires nothing early and keeps
+/// nothing for ever. From one life of the store to the next it continues where a durable ``Mark`` left it, plus the
+/// difference that the wall clock shows, and never goes back. So it begins as seconds since 1970, and stays apart from the
+/// wall clock by as much as that was set while a store was open.
+package struct LifetimeClock: Sendable {
+    /// The time at one moment, and what the wall clock showed then; both in nanoseconds since 1970.
+    package struct Mark: Sendable, Hashable {
+        package var time: Int64
+        package var wall: Int64
+    }
+
+    /// Nanoseconds after a start within which nothing expires, if the downtime seems longer than a life.
+    static let grace: Int64 = 3600 * 1_000_000_000
+    /// Nanoseconds by which the wall clock has to be set for that to be a jump.
+    static let jump: Int64 = 1_000_000_000
+
+    private let mark: Mark?
+    private let lifetime: Int64
+    private let start: ClockReading
+    private let startTime: Int64
+    /// Seconds between the mark and the start, if they are more than a life: the clock may be wrong.
+    let doubtfulDowntime: Int64?
+
+    /// - Parameters:
+    ///   - mark: the last one of the life before; nil: there was none.
+    ///   - lifetime: seconds that an upload lives.
+    init(after mark: Mark?, at start: ClockReading, lifetime: Int64) {
+        self.mark = mark
+        self.lifetime = lifetime
+        self.start = start
+        let downtime = mark.map { max(0, start.wall.subtractingClamped($0.wall)) } ?? 0
+        startTime = mark.map { $0.time.addingClamped(downtime) } ?? start.wall
+        doubtfulDowntime = downtime / 1_000_000_000 > lifetime ? downtime / 1_000_000_000 : nil
+    }
+
+    private func nanoseconds(at reading: ClockReading) -> Int64 {
+        startTime.addingClamped(max(0, reading.boot - start.boot))
+    }
+
+    /// Seconds.
+    func time(at reading: ClockReading) -> Int64 { nanoseconds(at: reading) / 1_000_000_000 }
+
+    func mark(at reading: ClockReading) -> Mark { Mark(time: nanoseconds(at: reading), wall: reading.wall) }
+
+    /// Whether the downtime seems longer than a life, and may still turn out to be a wrong clock. No mark is saved then.
+    func isDoubtful(at reading: ClockReading) -> Bool {
+        doubtfulDowntime != nil && reading.boot - start.boot < Self.grace
+    }
+
+    /// The clock after the wall clock was set while the downtime was doubtful: the downtime is counted again.
+    func corrected(at reading: ClockReading) -> LifetimeClock {
+        let wall = reading.wall.subtractingClamped(reading.boot - start.boot)
+        return LifetimeClock(after: mark, at: ClockReading(wall: wall, boot: start.boot), lifetime: lifetime)
+    }
+
+    /// What expires at this time or earlier has expired; nil: nothing has.
+    func expiryTime(at reading: ClockReading) -> Int64? { isDoubtful(at: reading) ? nil : time(at: reading) }
+
+    /// Seconds until something expires; 0 if it has.
+    func remaining(until expiresAt: Int64, at reading: ClockReading) -> Int64 {
+        let end =
+            doubtfulDowntime == nil ? expiresAt : max(expiresAt, (startTime.addingClamped(Self.grace)) / 1_000_000_000)
+        return max(0, end - time(at: reading))
+    }
+
+    /// Nanoseconds by which the wall clock was set between two readings; nil: it was not set, or only a little.
+    static func jump(from last: ClockReading, to reading: ClockReading) -> Int64? {
+        let difference = (reading.wall - last.wall) - (reading.boot - last.boot)
+        return abs(difference) >= jump ? difference : nil
+    }
+}
+
+extension Int64 {
+    fileprivate func addingClamped(_ other: Int64) -> Int64 {
+        let (sum, overflow) = addingReportingOverflow(other)
+        return overflow ? (other < 0 ? .min : .max) : sum
+    }
+
+    fileprivate func subtractingClamped(_ other: Int64) -> Int64 {
+        let (difference, overflow) = subtractingReportingOverflow(other)
+        return overflow ? (other < 0 ? .max : .min) : difference
+    }
+}

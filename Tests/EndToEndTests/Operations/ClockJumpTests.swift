@@ -1,0 +1,125 @@
+import FoundationEssentials
+import Glibc
+import Testing
+
+/// A wall clock that is set while a server runs, or while none does.
+@Suite(
+    "Clock jumps", .blocking, .timeLimit(.minutes(15)),
+    .enabled(if: PreloadedLibrary.compiler != nil, "needs a C compiler"))
+struct ClockJumpTests {
+    private static let day = 86_400
+
+    private func withShiftedServer(
+        _ options: [String], _ body: (ServerProcess, ShiftedClock) throws -> Void
+    ) throws {
+        let clock = try ShiftedClock()
+        let server = try ServerProcess(options, environment: clock.environment)
+        defer { server.process.kill(SIGKILL) }
+        do { try body(server, clock) } catch { Issue.record(error, "\(server.log.suffix(3000))") }
+    }
+
+    private func begin(_ server: ServerProcess, _ name: String = "file.bin") throws -> String {
+        let response = try server.exchange(
+            .creation(.v8, "PUT", "/files/\(name)", complete: false, .bytes(BytePool.repeated(0..<1000))))
+        return try #require(response.location)
+    }
+
+    private func awaitLog(_ server: ServerProcess, _ text: String) throws {
+        _ = try server.process.awaitErrorOutput { $0.contains(text) ? true : nil }
+    }
+
+    /// The year of `Date`.
+    private func year(_ response: Response) throws -> Int {
+        let words = try #require(response.value("Date")).split(separator: " ")
+        return try #require(words.count > 3 ? Int(words[3]) : nil)
+    }
+
+    @Test(
+        "LIM-19: a jump forward or back, while the server runs, changes no lifetime, and is logged",
+        arguments: [4000, -4000])
+    func whileRunning(days: Int) throws {
+        try withShiftedServer(["--max-age", "1h", "--keep-completed", "1h"]) { server, clock in
+            let location = try begin(server)
+            let now = try year(server.exchange(.get("/healthz")))
+            let finished = try begin(server, "other.bin")
+            #expect(try server.exchange(.append(.v8, finished, at: 1000, complete: true, .bytes([1]))).status == 201)
+            try clock.shift(by: days * Self.day)
+            try awaitLog(server, "the wall clock jumped \(days < 0 ? "back" : "forward") by ")
+            // The sweep has been here since.
+            Deadline.pause(.milliseconds(2200))
+            let head = try server.exchange(.retrieval(.v8, location))
+            #expect(head.status == 204 && head.offset == 1000)
+            #expect((3000...3600).contains(try #require(head.limits?["max-age"])))
+            // The date is that of the wall clock.
+            #expect(try (9...12).contains(abs(year(head) - now)))
+            #expect(try server.exchange(.retrieval(.v8, finished)).complete == true)
+            #expect(try server.exchange(.append(.v8, location, at: 1000, complete: true, .bytes([1]))).status == 201)
+            let file = try server.exchange(.get("/files/file.bin"))
+            #expect(file.status == 200)
+            // The log line comes once for each jump.
+            #expect(server.log.components(separatedBy: "the wall clock jumped").count == 2)
+        }
+    }
+
+    @Test("LIM-19: after a jump back an upload still expires in its time")
+    func expiresAfterJumpBack() throws {
+        try withShiftedServer(["--max-age", "3s"]) { server, clock in
+            let location = try begin(server)
+            try clock.shift(by: -400 * Self.day)
+            let isGone: Bool? = try Deadline.poll(within: .seconds(60)) {
+                try [404, 410].contains(server.exchange(.retrieval(.v8, location)).status) ? true : nil
+            }
+            #expect(isGone == true)
+        }
+    }
+
+    @Test("LIM-19: downtime counts by the wall clock, after a stop and after a crash", arguments: [false, true])
+    func downtime(isCrash: Bool) throws {
+        try withShiftedServer(["--max-age", "1h"]) { server, clock in
+            let location = try begin(server)
+            func restart(after shift: Int) throws {
+                if isCrash { try server.crash() } else { _ = try server.stop() }
+                try clock.shift(by: shift)
+                try server.restart()
+            }
+            try restart(after: 2400)
+            let head = try server.exchange(.retrieval(.v8, location))
+            #expect(head.status == 204)
+            #expect((1000...1200).contains(try #require(head.limits?["max-age"])))
+            // A jump while it runs does not count, before or after the restart.
+            try clock.shift(by: 2400 + 30 * Self.day)
+            try awaitLog(server, "the wall clock jumped forward")
+            Deadline.pause(.milliseconds(1500))
+            try restart(after: 2400 + 30 * Self.day)
+            #expect(try server.exchange(.retrieval(.v8, location)).status == 204)
+            try restart(after: 4800 + 30 * Self.day)
+            #expect(try [404, 410].contains(server.exchange(.retrieval(.v8, location)).status))
+            let isFree: Bool? = Deadline.poll(within: .seconds(60)) { server.unfinished.isEmpty ? true : nil }
+            #expect(isFree == true)
+        }
+    }
+
+    @Test("LIM-19: after a downtime that seems longer than a life nothing expires at once", arguments: [false, true])
+    func longDowntime(isCrash: Bool) throws {
+        try withShiftedServer([]) { server, clock in
+            let location = try begin(server)
+            if isCrash { try server.crash() } else { _ = try server.stop() }
+            try clock.shift(by: 3000 * Self.day)
+            try server.restart()
+            try awaitLog(server, "nothing expires within the first hour")
+            Deadline.pause(.milliseconds(2200))
+            let head = try server.exchange(.retrieval(.v8, location))
+            #expect(head.status == 204 && head.offset == 1000)
+            #expect((3500...3600).contains(try #require(head.limits?["max-age"])))
+            // The clock is set right: the downtime was none.
+            try clock.shift(by: 0)
+            try awaitLog(server, "the wall clock jumped back")
+            let isRight: Bool? = try Deadline.poll(within: .seconds(60)) {
+                let age = try server.exchange(.retrieval(.v8, location)).limits?["max-age"] ?? 0
+                return age > 604_000 && age <= 604_800 ? true : nil
+            }
+            #expect(isRight == true)
+            #expect(try server.exchange(.append(.v8, location, at: 1000, complete: true, .bytes([1]))).status == 201)
+        }
+    }
+}

@@ -1,0 +1,43 @@
+import FoundationEssentials
+import Glibc
+import SystemCalls
+import Testing
+
+/// A disk that neither works nor fails, but does not return.
+@Suite(
+    "Hanging disks", .blocking, .timeLimit(.minutes(15)),
+    .enabled(if: SystemCallTrace.isPossible, "needs strace, and the right to trace"))
+struct HangingDiskTests {
+    @Test(
+        "/readyz answers while the disk hangs: one check waits, the others get its last answer, then that it is stuck")
+    func readiness() throws {
+        try withServer { server in
+            #expect(try server.exchange(.get("/readyz")).status == 200)
+            let hang = try DelayInjection("fdatasync", of: server, microseconds: 60_000_000)
+            // Until a check hangs for too long.
+            let stuck = try Deadline.poll(within: .seconds(30)) { () -> Response? in
+                let begun = ContinuousClock.now
+                let response = try server.exchange(.get("/readyz"), within: .seconds(30))
+                #expect(ContinuousClock.now - begun < .seconds(8))
+                return response.status == 503 ? response : nil
+            }
+            #expect(stuck?.problem?.reasons == ["store-check-stuck"])
+            // No connection waits: a hundred answers come at once, and the server keeps no thread for them.
+            let begun = ContinuousClock.now
+            for _ in 0..<100 {
+                let response = try server.exchange(.get("/readyz"), within: .seconds(30))
+                #expect(response.problem?.reasons == ["store-check-stuck"])
+            }
+            #expect(ContinuousClock.now - begun < .seconds(20))
+            #expect(try server.exchange(.get("/healthz")).status == 200)
+            let threads = try FileManager.default.contentsOfDirectory(
+                atPath: "/proc/\(server.process.identifier)/task")
+            #expect(threads.count < 40)
+            try hang.end()
+            let ready: Bool? = try Deadline.poll(within: .seconds(60)) {
+                try server.exchange(.get("/readyz")).status == 200 ? true : nil
+            }
+            #expect(ready == true)
+        }
+    }
+}

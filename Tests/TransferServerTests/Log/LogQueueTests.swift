@@ -1,0 +1,52 @@
+import Testing
+
+@testable import TransferServer
+
+@Suite("The log's queue")
+struct LogQueueTests {
+    @Test(
+        "Generated sequences: order is kept, bounds hold, and each entry is in one batch or in one count of dropped ones"
+    )
+    func generatedSequences() {
+        for seed in UInt64(1)...300 {
+            var generator = SeededGenerator(seed: seed)
+            var queue = LogQueue<Int>(
+                maxEntries: Int.random(in: 1...20, using: &generator),
+                maxBytes: Int.random(in: 1...400, using: &generator))
+            var next = 0
+            var expected = 0
+            var dropped = 0
+            func check(_ batch: LogQueue<Int>.Batch?) {
+                guard let batch else { return }
+                #expect(batch.entries.count <= queue.maxEntries, "seed \(seed)")
+                // Nothing is missing within a batch; what was dropped came after it.
+                #expect(batch.entries == Array(expected..<expected + batch.entries.count), "seed \(seed)")
+                expected += batch.entries.count + batch.dropped
+                dropped += batch.dropped
+            }
+            for _ in 0..<200 {
+                if Int.random(in: 0..<8, using: &generator) == 0 {
+                    check(queue.removeAll())
+                } else {
+                    queue.append(next, size: Int.random(in: 0...60, using: &generator))
+                    next += 1
+                }
+            }
+            check(queue.removeAll())
+            #expect(expected == next, "seed \(seed)")
+            #expect(queue.droppedTotal == dropped, "seed \(seed)")
+            #expect(queue.removeAll() == nil, "seed \(seed)")
+        }
+    }
+
+    @Test("An entry that is larger than the queue is dropped, and the next batch has room again")
+    func tooLarge() {
+        var queue = LogQueue<String>(maxEntries: 10, maxBytes: 100)
+        queue.append("large", size: 101)
+        queue.append("small", size: 1)
+        let batch = queue.removeAll()
+        #expect(batch?.entries == [] && batch?.dropped == 2)
+        queue.append("small", size: 1)
+        #expect(queue.removeAll()?.entries == ["small"])
+    }
+}

@@ -1,0 +1,40 @@
+import Testing
+
+@testable import UploadStorage
+
+/// Who checks, who is answered at once, and who waits: generated sequences against the rules.
+@Suite struct HealthProbeTests {
+    @Test("one check at a time; others get the last result at once; a stuck check is a reason of its own")
+    func generatedSequences() {
+        for seed in UInt64(1)...300 {
+            var generator = SeededGenerator(seed: seed)
+            var probe = HealthProbe()
+            var now: Int64 = 0
+            var begun: Int64?
+            var last: (health: Health, at: Int64)?
+            for step in 0..<200 {
+                now += Int64.random(in: 0...900_000_000, using: &generator)
+                if begun != nil, Int.random(in: 0..<6, using: &generator) == 0 {
+                    let health = Health(ready: false, reasons: ["\(step)"])
+                    probe.end(health, at: now)
+                    (begun, last) = (nil, (health, now))
+                }
+                let acceptsLast = Int.random(in: 0..<4, using: &generator) > 0
+                switch probe.decision(at: now, acceptsLast: acceptsLast) {
+                case .check:
+                    #expect(begun == nil, "seed \(seed)")
+                    #expect(last.map { now - $0.at >= HealthProbe.validity } ?? true, "seed \(seed)")
+                    probe.begin(at: now)
+                    begun = now
+                case .wait:
+                    #expect(begun != nil && (!acceptsLast || last == nil), "seed \(seed)")
+                case .answer(HealthProbe.stuck):
+                    #expect(begun.map { now - $0 >= HealthProbe.timeout } ?? false, "seed \(seed)")
+                case .answer(let health):
+                    #expect(health == last?.health, "seed \(seed)")
+                    if let begun { #expect(acceptsLast && now - begun < HealthProbe.timeout, "seed \(seed)") }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+import SystemCalls
+import Testing
+
+@testable import UploadStorage
+
+@Suite struct LifetimeClockTests {
+    private static let second: Int64 = 1_000_000_000
+    private static let day: Int64 = 86_400 * second
+    private static let start: Int64 = 1_700_000_000 * second
+
+    @Test("generated steps of the wall clock: time passes as the system runs, and a mark carries it over the downtime")
+    func generatedSteps() {
+        for seed in UInt64(1)...500 {
+            var generator = SeededGenerator(seed: seed)
+            var reading = ClockReading(wall: Self.start, boot: Int64.random(in: 0...Self.day, using: &generator))
+            let lifetime: Int64 = 7 * 86_400
+            var clock = LifetimeClock(after: nil, at: reading, lifetime: lifetime)
+            var mark = clock.mark(at: reading)
+            // By what really passed.
+            var time = Self.start
+            for _ in 0..<60 {
+                let before = clock.time(at: reading)
+                #expect(before == time / Self.second, "seed \(seed)")
+                switch Int.random(in: 0..<4, using: &generator) {
+                case 0:
+                    // The clock is set, and a mark is saved then.
+                    let last = reading
+                    reading.wall += Int64.random(in: -400 * Self.day...400 * Self.day, using: &generator)
+                    #expect(clock.time(at: reading) == before, "seed \(seed)")
+                    let jump = LifetimeClock.jump(from: last, to: reading)
+                    #expect(
+                        jump == nil ? abs(reading.wall - last.wall) < Self.second : jump == reading.wall - last.wall)
+                    mark = clock.mark(at: reading)
+                case 1:
+                    // The store is opened again, after a while that both clocks have seen, or the wall clock alone.
+                    let downtime = Int64.random(in: 0...Self.day, using: &generator)
+                    let isReboot = Bool.random(using: &generator)
+                    reading.wall += downtime
+                    reading.boot =
+                        isReboot ? Int64.random(in: 0...Self.second, using: &generator) : reading.boot + downtime
+                    clock = LifetimeClock(after: mark, at: reading, lifetime: lifetime)
+                    time += downtime
+                    #expect(clock.doubtfulDowntime == nil, "seed \(seed)")
+                    mark = clock.mark(at: reading)
+                default:
+                    let passed = Int64.random(in: 0...3600 * Self.second, using: &generator)
+                    reading.wall += passed
+                    reading.boot += passed
+                    time += passed
+                }
+                #expect(clock.expiryTime(at: reading) == clock.time(at: reading), "seed \(seed)")
+            }
+        }
+    }
+
+    @Test("a downtime that seems longer than a life expires nothing for an hour, and then what is due")
+    func grace() {
+        let first = LifetimeClock(after: nil, at: ClockReading(wall: Self.start, boot: 0), lifetime: 100)
+        let mark = first.mark(at: ClockReading(wall: Self.start, boot: 0))
+        let reading = ClockReading(wall: Self.start + 101 * Self.second, boot: 5)
+        let clock = LifetimeClock(after: mark, at: reading, lifetime: 100)
+        #expect(clock.doubtfulDowntime == 101)
+        let expiresAt = 1_700_000_100 as Int64
+        #expect(clock.expiryTime(at: reading) == nil)
+        #expect(clock.remaining(until: expiresAt, at: reading) == 3600)
+        #expect(clock.remaining(until: expiresAt + 86_400, at: reading) == 86_399)
+        let later = ClockReading(wall: 0, boot: reading.boot + LifetimeClock.grace)
+        let end: Int64 = 1_700_000_101 + 3600
+        #expect(clock.expiryTime(at: later) == end)
+        #expect(clock.remaining(until: expiresAt, at: later) == 0)
+        // As long as a life is not longer.
+        let exact = ClockReading(wall: Self.start + 100 * Self.second, boot: 5)
+        #expect(LifetimeClock(after: mark, at: exact, lifetime: 100).doubtfulDowntime == nil)
+    }
+
+    @Test("a wall clock that was set back while the store was closed lets no time pass, and loses none")
+    func backward() {
+        let mark = LifetimeClock.Mark(time: Self.start, wall: Self.start)
+        let reading = ClockReading(wall: 0, boot: 0)
+        let clock = LifetimeClock(after: mark, at: reading, lifetime: 100)
+        #expect(clock.time(at: reading) == Self.start / Self.second)
+        #expect(clock.time(at: ClockReading(wall: 0, boot: 5 * Self.second)) == Self.start / Self.second + 5)
+    }
+
+    @Test(
+        "a jump while the store is open expires nothing early and keeps nothing for ever", arguments: StoreKind.allCases
+    )
+    func store(_ kind: StoreKind) throws {
+        for step: Int64 in [2_592_000, -2_592_000] {
+            let fixture = try StoreFixture(kind) { $0.lifetime = 1000 }
+            let expiresAt = fixture.store.time + 1000
+            let id = try #require(try fixture.store.create(.testing(expiresAt: expiresAt)).id)
+            fixture.step(step)
+            let report = fixture.store.sweepPart()
+            #expect(report.clockJump == step && report.expired == 0)
+            #expect(fixture.store.sweepPart().clockJump == nil)
+            fixture.advance(999)
+            #expect(fixture.store.sweepPart().expired == 0)
+            #expect(fixture.store.remaining(until: expiresAt) == 1)
+            // The next life of the store knows of it.
+            try fixture.reopen { $0.lifetime = 1000 }
+            #expect(fixture.store.remaining(until: expiresAt) == 1 && fixture.store.doubtfulDowntime == nil)
+            try fixture.store.lease(id).release()
+            fixture.advance(1)
+            #expect(throws: StoreError.self) { try fixture.store.lease(id) }
+            #expect(fixture.store.sweepPart().expired == 1)
+        }
+    }
+
+    @Test(
+        "a wrong clock at the start that is set right within the hour has done nothing", arguments: StoreKind.allCases)
+    func correction(_ kind: StoreKind) throws {
+        for restarts in [false, true] {
+            let fixture = try StoreFixture(kind) {
+                $0.lifetime = 1000
+                $0.keepCompleted = 1000
+            }
+            let expiresAt = fixture.store.time + 900
+            let id = try #require(try fixture.store.create(.testing(expiresAt: expiresAt)).id)
+            try fixture.reopen(after: { fixture.step(10_000_000) }, { ($0.lifetime, $0.keepCompleted) = (1000, 1000) })
+            #expect(fixture.store.sweepPart().expired == 0)
+            let later = try #require(try fixture.store.create(.testing(expiresAt: fixture.store.time + 1000)).id)
+            fixture.advance(100)
+            #expect(fixture.store.sweepPart().expired == 0)
+            if restarts {
+                try fixture.reopen(after: { fixture.step(-10_000_000) }, { $0.lifetime = 1000 })
+            } else {
+                fixture.step(-10_000_000)
+                #expect(fixture.store.sweepPart().clockJump == -10_000_000)
+            }
+            #expect(fixture.store.doubtfulDowntime == nil)
+            #expect(fixture.store.remaining(until: expiresAt) == 800)
+            try fixture.store.lease(id).release()
+            fixture.advance(800)
+            #expect(fixture.store.sweepPart().expired == 1)
+            // What was created by the wrong time lives no longer than others.
+            try fixture.store.lease(later).release()
+            if !restarts {
+                fixture.advance(200)
+                #expect(fixture.store.sweepPart().expired == 1)
+            }
+        }
+    }
+
+    @Test("downtime counts; one that seems longer than a life gives an hour", arguments: StoreKind.allCases)
+    func downtime(_ kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind) { $0.lifetime = 1000 }
+        let expiresAt = fixture.store.time + 1000
+        let id = try #require(try fixture.store.create(.testing(expiresAt: expiresAt)).id)
+        // While it is closed, nothing else happens: the clock is set before the next one opens.
+        try fixture.reopen(after: { fixture.advance(600) }, { $0.lifetime = 1000 })
+        #expect(fixture.store.remaining(until: expiresAt) == 400)
+        try fixture.reopen(after: { fixture.step(1001) }, { $0.lifetime = 1000 })
+        #expect(fixture.store.doubtfulDowntime == 1001)
+        #expect(fixture.store.sweepPart().expired == 0)
+        try fixture.store.lease(id).release()
+        #expect(fixture.store.remaining(until: expiresAt) == 3600)
+        fixture.advance(3600)
+        #expect(fixture.store.sweepPart().expired == 1)
+    }
+}
