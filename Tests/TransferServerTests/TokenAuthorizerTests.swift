@@ -59,8 +59,11 @@ struct TokenAuthorizerTests {
     @Test("allow what their scopes say")
     func scopes() throws {
         let authorizer = try authorizer()
-        #expect(try allowed(authorizer, "token-of-all", at: "/files/x") == [.discover, .read, .create, .write])
-        #expect(try allowed(authorizer, "token-of-reader", at: "/files/x") == [.discover, .read])
+        #expect(
+            try allowed(authorizer, "token-of-all", at: "/files/x") == [
+                .discover, .read, .readMetrics, .create, .write,
+            ])
+        #expect(try allowed(authorizer, "token-of-reader", at: "/files/x") == [.discover, .read, .readMetrics])
         #expect(try allowed(authorizer, "token-of-maker", at: "/files/x") == [.discover, .create])
     }
 
@@ -73,7 +76,8 @@ struct TokenAuthorizerTests {
         ])
     func prefixes(path: String, isCovered: Bool) throws {
         #expect(
-            try allowed(authorizer(), "token-of-box", at: path) == (isCovered ? [.discover, .read, .create] : []))
+            try allowed(authorizer(), "token-of-box", at: path)
+                == (isCovered ? [.discover, .read, .readMetrics, .create] : []))
     }
 
     @Test("names that only look alike are not the same")
@@ -90,7 +94,7 @@ struct TokenAuthorizerTests {
         let path = try PathSegments(decoding: "/files/x")
         #expect(nobody == .anonymous)
         #expect(authorizer.refusal(of: nobody, .read, at: path) == nil)
-        for operation in [Operation.discover, .create, .write] {
+        for operation in [Operation.discover, .readMetrics, .create, .write] {
             #expect(authorizer.refusal(of: nobody, operation, at: path)?.problem.status == 401)
         }
         #expect(throws: AuthorizationRefusal.self) { try identify(authorizer, [], method: .put) }

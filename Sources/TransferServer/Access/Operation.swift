@@ -5,6 +5,8 @@ public enum Operation: Sendable, Hashable, CaseIterable {
     /// Learn which methods and limits there are.
     case discover
     case read
+    /// Read the server's metrics.
+    case readMetrics
     /// Bring in a representation under a name that is free, or go on with, ask for, or cancel the upload of one.
     case create
     /// Replace or remove what exists.

@@ -6,7 +6,7 @@ public final class TokenAuthorizer: Authorizer {
     private let list: Monitor<TokenList>
     private let allowsPublicReading: Bool
 
-    /// - Parameter allowsPublicReading: whether everybody may read.
+    /// - Parameter allowsPublicReading: whether everybody may read files and listings. The metrics are for tokens in any case.
     public init(_ list: TokenList, allowsPublicReading: Bool = false) {
         self.list = Monitor(list)
         self.allowsPublicReading = allowsPublicReading
@@ -70,7 +70,7 @@ public final class TokenAuthorizer: Authorizer {
     private static func insufficientScope(_ operation: Operation) -> AuthorizationRefusal {
         let detail =
             switch operation {
-            case .read: "The token does not allow to read."
+            case .read, .readMetrics: "The token does not allow to read."
             case .create: "The token does not allow to upload."
             case .write: "The token does not allow to replace or remove what exists."
             case .discover: "The token does not allow that."
@@ -90,7 +90,7 @@ extension TokenList.Token {
     func allows(_ operation: Operation) -> Bool {
         switch operation {
         case .discover: true
-        case .read: scopes.contains(.read)
+        case .read, .readMetrics: scopes.contains(.read)
         case .create: scopes.contains(.create) || scopes.contains(.write)
         case .write: scopes.contains(.write)
         }

@@ -1,7 +1,8 @@
 import HTTPSemantics
 import SystemCalls
 
-/// Serves `/metrics`. Whoever may read everything may read it, and tokens with the prefix `/metrics/`.
+/// Serves `/metrics` to tokens that may read everything, or that have the prefix `/metrics/`; without tokens, to whoever is
+/// served at all.
 struct MetricsEndpoint {
     let service: TransferService
     let request: IncomingRequest
@@ -10,7 +11,9 @@ struct MetricsEndpoint {
     private static let processStart = ProcessControl.startSeconds()
 
     func serve() -> Served {
-        if let refusal = service.refusal(of: identity, .read, at: PathSegments.metrics) { return Served(refusal) }
+        if let refusal = service.refusal(of: identity, .readMetrics, at: PathSegments.metrics) {
+            return Served(refusal)
+        }
         guard request.method == .get || request.method == .head else {
             return Served(Reply(ProblemDetails.methodNotAllowed, fields: ["Allow": "GET, HEAD"]))
         }

@@ -151,10 +151,29 @@ struct MetricsTests {
         #expect(try fixture.server.exchange(file).status == 403)
     }
 
-    @Test("--public-read lets everybody see them")
-    func publicRead() throws {
-        let fixture = try TokenFixture("all token-all-0123456789abcdef", "--public-read")
-        #expect(try fixture.server.exchange(.get("/metrics")).status == 200)
+    @Test("--public-read is about files: the metrics need the same tokens as without it", arguments: [true, false])
+    func publicRead(_ isPublic: Bool) throws {
+        let tokens = [
+            ("all", "", 200), ("reader", "read", 200), ("watch", "read prefix=/metrics/", 200),
+            ("both", "read prefix=/files/x/ prefix=/metrics/", 200), ("box", "read prefix=/files/x/", 403),
+            ("maker", "create", 403), ("writer", "write", 403), ("makerWatch", "create,write prefix=/metrics/", 403),
+        ]
+        let lines = tokens.map { "\($0.0) token-of-\($0.0)-0123456789abcdef \($0.1)" }.joined(separator: "\n")
+        let fixture = isPublic ? try TokenFixture(lines, "--public-read") : try TokenFixture(lines)
+        func answer(_ method: String, _ token: String?) throws -> Response {
+            try fixture.server.exchange(Request(method, "/metrics").with(token: token))
+        }
+        for method in ["GET", "HEAD"] {
+            let stranger = try answer(method, nil)
+            #expect(stranger.status == 401)
+            #expect(stranger.value("WWW-Authenticate")?.hasPrefix("Bearer ") == true)
+            #expect(try answer(method, "token-of-nobody-0123456789abcdef").status == 401)
+            for (name, scopes, status) in tokens {
+                #expect(try answer(method, "token-of-\(name)-0123456789abcdef").status == status, "\(scopes)")
+            }
+        }
+        #expect(try answer("GET", nil).problem?.code == "missing-token")
+        #expect(try fixture.server.exchange(.get("/files/")).status == (isPublic ? 200 : 401))
     }
 
     @Test("Without tokens they are for this machine alone, as everything else; GET and HEAD only")
