@@ -21,6 +21,12 @@ onward_mhd_connection_info(struct MHD_Connection *connection, enum MHD_Connectio
     return MHD_get_connection_info(connection, type);
 }
 
+static inline enum MHD_Result
+onward_mhd_set_flags(struct MHD_Response *response, enum MHD_ResponseFlags flags)
+{
+    return MHD_set_response_options(response, flags, MHD_RO_END);
+}
+
 static inline const union MHD_DaemonInfo *
 onward_mhd_daemon_info(struct MHD_Daemon *daemon, enum MHD_DaemonInfoType type)
 {

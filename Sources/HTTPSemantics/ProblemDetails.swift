@@ -48,39 +48,22 @@ public struct ProblemDetails: Sendable {
         var bytes: [UInt8] = []
         for (name, value) in all where names.insert(name).inserted {
             bytes.append(bytes.isEmpty ? 0x7B : 0x2C)
-            ProblemDetails.append(string: name, to: &bytes)
+            bytes.appendJSON(name)
             bytes.append(0x3A)
             switch value {
             case .integer(let number): bytes += String(number).utf8
-            case .string(let text): ProblemDetails.append(string: text, to: &bytes)
+            case .string(let text): bytes.appendJSON(text)
             case .boolean(let flag): bytes += (flag ? "true" : "false").utf8
             case .strings(let texts):
                 bytes.append(0x5B)
                 for (index, text) in texts.enumerated() {
                     if index > 0 { bytes.append(0x2C) }
-                    ProblemDetails.append(string: text, to: &bytes)
+                    bytes.appendJSON(text)
                 }
                 bytes.append(0x5D)
             }
         }
         bytes.append(0x7D)
         return bytes
-    }
-
-    /// A JSON string (RFC 8259 §7): quote, backslash and the controls below U+0020 escaped, all else as it is.
-    private static func append(string: String, to bytes: inout [UInt8]) {
-        let digits = Array("0123456789abcdef".utf8)
-        bytes.append(0x22)
-        for byte in string.utf8 {
-            switch byte {
-            case 0x22, 0x5C: bytes += [0x5C, byte]
-            case 0x0A: bytes += "\\n".utf8
-            case 0x0D: bytes += "\\r".utf8
-            case 0x09: bytes += "\\t".utf8
-            case ..<0x20: bytes += "\\u00".utf8 + [digits[Int(byte >> 4)], digits[Int(byte & 0x0F)]]
-            default: bytes.append(byte)
-            }
-        }
-        bytes.append(0x22)
     }
 }

@@ -42,7 +42,7 @@ extension String {
     }
 
     /// Percent-encodes every byte for which `isAllowed` is false, with upper-case digits (RFC 3986 §2.1).
-    func percentEncoded(allowing isAllowed: (UInt8) -> Bool) -> String {
+    package func percentEncoded(allowing isAllowed: (UInt8) -> Bool) -> String {
         let digits = Array("0123456789ABCDEF".utf8)
         var bytes: [UInt8] = []
         bytes.reserveCapacity(utf8.count)

@@ -19,7 +19,7 @@ extension UInt8 {
     var isFieldValueCharacter: Bool { self == 0x09 || (self >= 0x20 && self != 0x7F) }
 
     /// `unreserved` of RFC 3986 §2.3.
-    var isUnreserved: Bool {
+    package var isUnreserved: Bool {
         isLetter || isDigit || self == 0x2D || self == 0x2E || self == 0x5F || self == 0x7E
     }
 

@@ -69,28 +69,14 @@ extension FileDescriptor {
         }
     }
 
-    /// The names in this directory without "." and "..", in no order; those that are not UTF-8 are left out
-    /// (readdir(3)).
+    /// The names in this directory without "." and "..", in no order; those that are not UTF-8 are left out. For
+    /// directories with few entries; ``DirectoryStream`` reads any number.
     public func entryNames() throws(Errno) -> [String] {
-        // A description of its own: the position in a directory is shared by duplicates.
-        let number = try retryingOnInterrupt { openat(rawValue, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        guard let stream = fdopendir(number) else {
-            let error = Errno.current
-            close(number)
-            throw error
-        }
-        defer { closedir(stream) }
+        let stream = try DirectoryStream(self)
         var names: [String] = []
-        while true {
-            errno = 0
-            guard let entry = readdir(stream) else {
-                if errno != 0 { throw Errno.current }
-                return names
-            }
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
-                String(validating: $0.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if let name, name != ".", name != ".." { names.append(name) }
+        while let name = try stream.next({ name, _ in String(validating: name, as: UTF8.self) }) {
+            if let name { names.append(name) }
         }
+        return names
     }
 }

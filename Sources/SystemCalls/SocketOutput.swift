@@ -67,6 +67,13 @@ public struct SocketOutput: Sendable {
     /// Ends the connection in both directions; its owner notices and closes the descriptor.
     public func endConnection() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 
+    /// Ends a TCP connection by a reset, so that its peer gets an error in place of the end: connect(2) to no address does
+    /// that while the descriptor stays open. On a Unix socket it does nothing.
+    public func resetConnection() {
+        var address = sockaddr(sa_family: sa_family_t(AF_UNSPEC), sa_data: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+        _ = Glibc.connect(descriptor, &address, socklen_t(MemoryLayout<sockaddr>.size))
+    }
+
     /// Reads and throws away what arrives, until the peer or ``endConnection()`` ends it.
     public func discardInput() {
         withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 16) { buffer in

@@ -132,9 +132,9 @@ import Testing
                 #expect(throws: StoreError.targetIsSpecial) { try store.publishedFile(name(text)) }
             }
             #expect(throws: StoreError.parentIsFile) { try store.publishedFile(name("dir/secret")) }
-            #expect(try store.list(.root) == [])
+            #expect(try store.entries(in: .root) == [])
             let directory = try #require(PublishedName.Directory(segments: ["dir"]))
-            #expect(throws: StoreError.notFound) { try store.list(directory) }
+            #expect(throws: StoreError.notFound) { try store.entries(in: directory) }
             let lease = try store.create(.testing())
             try lease.append("x")
             #expect(throws: StoreError.parentIsFile) { try lease.publish(.testing(name("dir/new"))) }

@@ -36,10 +36,10 @@ import Testing
         #expect(try fixture.store.record(id).phase == .complete(created))
         #expect(fixture.store.usage(of: "alice") == Usage(publishedBytes: 11))
         #expect(try fixture.store.publishedFile(target).attributes.entityTag.serialized == replaced.fields["ETag"])
-        let listed = try fixture.store.list(.root)
+        let listed = try fixture.store.entries(in: .root)
         #expect(listed.map(\.name) == ["dir"] && listed[0].isDirectory)
         let directory = try #require(PublishedName.Directory(segments: ["dir", "sub"]))
-        #expect(try fixture.store.list(directory).map(\.size) == [11])
+        #expect(try fixture.store.entries(in: directory).map(\.size) == [11])
     }
 
     @Test("a condition that refuses gives the final response and drops the bytes", arguments: StoreKind.allCases)

@@ -153,3 +153,23 @@ extension Publication {
 func name(_ path: String) throws -> PublishedName {
     try #require(PublishedName(segments: path.split(separator: "/").map(String.init)))
 }
+
+extension UploadStore {
+    /// All entries of a directory in the order of their names' bytes.
+    func entries(in directory: PublishedName.Directory) throws -> [PublishedEntry] {
+        let listing = try listing(of: directory)
+        var entries: [PublishedEntry] = []
+        while let entry = try listing.next() { entries.append(entry) }
+        return entries.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
+    }
+
+    /// The names on one page, and the cursor of the next one.
+    func page(
+        _ directory: PublishedName.Directory = .root, after cursor: String? = nil, limit: Int
+    ) throws -> (names: [String], next: String?) {
+        let page = try page(of: directory, after: cursor, limit: limit)
+        var names: [String] = []
+        while let entry = try page.next() { names.append(entry.name) }
+        return (names, page.nextCursor)
+    }
+}

@@ -32,6 +32,8 @@ final class ConnectionEntry: Sendable {
         case tooSlow = "too-slow"
         /// The server stops.
         case stopping
+        /// Content of its response could not be read or produced.
+        case contentFailed = "content-failed"
         /// There were too many.
         case tooMany = "too-many-connections"
     }
@@ -84,6 +86,17 @@ final class ConnectionEntry: Sendable {
             guard $0.isOpen else { return }
             $0.ending = $0.ending ?? ending
             output.endConnection()
+        }
+    }
+
+    /// Content of the response cannot be read or produced. libmicrohttpd then closes the connection.
+    /// - Parameter resets: the end of the connection would be the end of the content, so that nothing but a reset shows that
+    ///   the content is incomplete.
+    func failContent(resets: Bool) {
+        standing.withLock {
+            guard $0.isOpen else { return }
+            $0.ending = $0.ending ?? .contentFailed
+            if resets { output.resetConnection() }
         }
     }
 

@@ -12,6 +12,8 @@ protocol RequestService: Sendable {
     func begin(_ request: IncomingRequest) -> RequestStanding
     /// A request ended, however it did.
     func record(_ summary: RequestSummary)
+    /// Content of the response to a request could not be read or produced.
+    func contentFailed(_ error: any Error, request: RequestID)
     /// There were too many connections for one more.
     func refusedConnection(from peer: String?)
 }
@@ -242,7 +244,20 @@ final class MicroHTTPDaemon: @unchecked Sendable {
     private func queue(_ reply: Reply, _ state: RequestState, on connection: RequestConnection) -> MHD_Result {
         let reply = state.complete(reply)
         state.stage = .queued
-        guard let response = OutgoingResponse(reply, isSecure: connection.entry.credentials != nil) else { return .NO }
+        let entry = connection.entry
+        let service = service
+        let id = state.id
+        var isEndedByClosing = false
+        if case .stream = reply.content { isEndedByClosing = state.head?.version == .http10 }
+        let response = OutgoingResponse(
+            reply, isSecure: entry.credentials != nil, isHead: state.head?.method == .head,
+            events: .init(
+                streamed: { state.countStreamed($0) },
+                failed: { [isEndedByClosing] error in
+                    service.contentFailed(error, request: id)
+                    entry.failContent(resets: isEndedByClosing)
+                }))
+        guard let response else { return .NO }
         state.takenBefore = connection.entry.output.acknowledgedBytes()
         guard connection.queue(response, status: reply.status) else { return .NO }
         connection.entry.enter(.response, at: SystemClock.monotonicNanoseconds())

@@ -5,13 +5,28 @@ import UploadStorage
 
 /// A response of libmicrohttpd, released when this object goes.
 final class OutgoingResponse {
+    /// What happens while content is sent, on the connection's thread.
+    struct ContentEvents {
+        /// So many bytes of a content without a known length were produced.
+        let streamed: (Int) -> Void
+        /// Content cannot be read or produced; the response ends before its content.
+        let failed: (any Error) -> Void
+    }
+
     let handle: OpaquePointer
 
-    /// - Parameter isSecure: whether it goes out encrypted.
+    /// - Parameters:
+    ///   - isSecure: whether it goes out encrypted.
+    ///   - isHead: whether it answers `HEAD`.
     /// - Returns: `nil` where libmicrohttpd has no memory, or the content cannot be opened.
-    init?(_ reply: Reply, isSecure: Bool) {
-        guard let made = Self.make(reply.content, isSecure: isSecure) else { return nil }
+    init?(_ reply: Reply, isSecure: Bool, isHead: Bool, events: ContentEvents) {
+        guard let made = Self.make(reply.content, isSecure: isSecure, events) else { return nil }
         handle = made
+        if isHead, case .stream = reply.content {
+            // libmicrohttpd 0.9.75 would send the last chunk, without any content before it: the next response on the
+            // connection would begin with it. In this mode it uses no chunks, and closes the connection.
+            _ = onward_mhd_set_flags(handle, .RF_HTTP_1_0_COMPATIBLE_STRICT)
+        }
         for field in reply.fields where Fields.isValidName(field.name) && Fields.isValidValue(field.value) {
             // Empty values are refused by libmicrohttpd, and mean nothing in any field that we send.
             MHD_add_response_header(handle, field.name, field.value)
@@ -20,7 +35,7 @@ final class OutgoingResponse {
 
     deinit { MHD_destroy_response(handle) }
 
-    private static func make(_ content: Reply.Content, isSecure: Bool) -> OpaquePointer? {
+    private static func make(_ content: Reply.Content, isSecure: Bool, _ events: ContentEvents) -> OpaquePointer? {
         switch content {
         case .bytes(let bytes):
             return bytes.withUnsafeBytes { buffer in
@@ -29,36 +44,78 @@ final class OutgoingResponse {
             }
         case .file(let file, let range) where isSecure:
             // The kernel cannot encrypt it, and libmicrohttpd reads files in small blocks.
-            return make(
-                ContentReader(file: file, segments: [.range(range)]), count: range.upperBound - range.lowerBound)
+            let reader = SegmentReader(file: file, segments: [.range(range)])
+            return make(ContentFeed(events, reader.read), count: UInt64(range.upperBound - range.lowerBound))
         case .file(let file, let range):
             // The kernel sends it from the file; libmicrohttpd closes the descriptor with the response.
             guard let descriptor = try? file.duplicateDescriptor()?.duplicateForHandover() else { return nil }
             return MHD_create_response_from_fd_at_offset64(
                 UInt64(range.upperBound - range.lowerBound), descriptor, UInt64(range.lowerBound))
         case .parts(let file, let parts):
-            return make(ContentReader(file: file, segments: parts.segments), count: parts.contentLength)
+            let reader = SegmentReader(file: file, segments: parts.segments)
+            return make(ContentFeed(events, reader.read), count: UInt64(parts.contentLength))
+        case .stream(let content):
+            let feed = ContentFeed(events, isStreamed: true) { _, buffer in try content.read(into: buffer) }
+            return make(feed, count: ContentFeed.unknownLength, block: 64 << 10)
         }
     }
 
-    private static func make(_ reader: ContentReader, count: Int64) -> OpaquePointer? {
+    private static func make(_ feed: ContentFeed, count: UInt64, block: Int = 256 << 10) -> OpaquePointer? {
         MHD_create_response_from_callback(
-            UInt64(count), 256 << 10,
+            count, block,
             { context, position, buffer, capacity in
-                guard let context, let buffer else { return ContentReader.failure }
-                let reader = Unmanaged<ContentReader>.fromOpaque(context).takeUnretainedValue()
-                return reader.read(
+                guard let context, let buffer else { return ContentFeed.failure }
+                let feed = Unmanaged<ContentFeed>.fromOpaque(context).takeUnretainedValue()
+                return feed.read(
                     at: Int64(position), into: UnsafeMutableRawBufferPointer(start: buffer, count: capacity))
             },
-            Unmanaged.passRetained(reader).toOpaque(),
-            { context in if let context { Unmanaged<ContentReader>.fromOpaque(context).release() } })
+            Unmanaged.passRetained(feed).toOpaque(),
+            { context in if let context { Unmanaged<ContentFeed>.fromOpaque(context).release() } })
     }
 }
 
-/// Reads the content of a response that is made of parts of a file at any position.
-private final class ContentReader {
+/// Gives libmicrohttpd the content of a response when it asks for it. Released with the response.
+private final class ContentFeed {
+    /// MHD_CONTENT_READER_END_OF_STREAM
+    static let end = -1
     /// MHD_CONTENT_READER_END_WITH_ERROR
     static let failure = -2
+    /// MHD_SIZE_UNKNOWN
+    static let unknownLength = UInt64.max
+
+    private let events: OutgoingResponse.ContentEvents
+    private let isStreamed: Bool
+    private let source: (Int64, UnsafeMutableRawBufferPointer) throws -> Int
+
+    /// - Parameter source: reads the bytes at a position of the content and returns how many there were.
+    init(
+        _ events: OutgoingResponse.ContentEvents, isStreamed: Bool = false,
+        _ source: @escaping (Int64, UnsafeMutableRawBufferPointer) throws -> Int
+    ) {
+        self.events = events
+        self.isStreamed = isStreamed
+        self.source = source
+    }
+
+    func read(at position: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        do {
+            let count = try source(position, buffer)
+            guard isStreamed else { return count }
+            events.streamed(count)
+            return count > 0 ? count : Self.end
+        } catch {
+            events.failed(error)
+            return Self.failure
+        }
+    }
+}
+
+/// Reads content that is made of parts of a file at any position.
+private final class SegmentReader {
+    /// The file is shorter than it was.
+    private struct UnexpectedEnd: Error, CustomStringConvertible {
+        let description = "a published file has become shorter while it was sent"
+    }
 
     private let file: PublishedFile
     private let segments: [(start: Int64, segment: MultipartByteRanges.Segment)]
@@ -72,20 +129,20 @@ private final class ContentReader {
         }
     }
 
-    func read(at position: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    func read(at position: Int64, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
         guard let (start, segment) = segments.last(where: { $0.start <= position && $0.segment.count > 0 })
-        else { return Self.failure }
+        else { throw UnexpectedEnd() }
         let skipped = position - start
         let count = Int(min(Int64(buffer.count), segment.count - skipped))
-        guard count > 0 else { return Self.failure }
+        guard count > 0 else { throw UnexpectedEnd() }
         switch segment {
         case .bytes(let bytes):
             buffer.copyBytes(from: bytes[Int(skipped)..<Int(skipped) + count])
             return count
         case .range(let range):
             let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
-            guard let read = try? file.read(into: part, at: range.lowerBound + skipped), read > 0
-            else { return Self.failure }
+            let read = try file.read(into: part, at: range.lowerBound + skipped)
+            guard read > 0 else { throw UnexpectedEnd() }
             return read
         }
     }

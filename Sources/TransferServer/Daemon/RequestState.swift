@@ -37,6 +37,7 @@ final class RequestState {
     var contentReceived: Int64 = 0
     private var status: Status?
     private var code: String?
+    /// Bytes of content that the answer has; of content that is produced while it is sent, those so far.
     private var sent: Int64 = 0
     /// Bytes that the client's system had taken on this connection when the response began; `nil` where that cannot be
     /// told.
@@ -59,7 +60,7 @@ final class RequestState {
     func complete(_ reply: Reply) -> Reply {
         status = reply.status
         code = reply.code
-        sent = head.method == .head ? 0 : reply.contentLength
+        sent = head.method == .head ? 0 : reply.contentLength ?? 0
         if reply.status.isClientError || reply.status.isServerError {
             account.explanation?.refusal = reply.code ?? "status \(reply.status)"
         }
@@ -76,6 +77,9 @@ final class RequestState {
         reply.fields.set("Date", HTTPDate(secondsSinceEpoch: SystemClock.realtimeSeconds()).serialized)
         return reply
     }
+
+    /// Content whose length was not known is on its way.
+    func countStreamed(_ bytes: Int) { sent += Int64(bytes) }
 
     func summary(_ end: RequestEnd, of connection: ConnectionEntry) -> RequestSummary {
         RequestSummary(

@@ -123,8 +123,7 @@ public struct FilesHandler: TargetHandler {
     public func respond(to request: TargetRequest) -> TargetAnswer {
         do {
             if request.target.isCollection {
-                return .response(
-                    try FileListing(store: store).response(to: request, directory: request.target.segments))
+                return try FileListing(store: store).answer(to: request, directory: request.target.segments)
             }
             let name = try Self.existing(PublishedName(segments: request.target.segments))
             if request.method == .delete { return .response(try remove(name, fields: request.fields)) }

@@ -11,6 +11,8 @@ struct Reply: Sendable {
         case file(PublishedFile, Range<Int64>)
         /// Several ranges of a published file, framed as `multipart/byteranges`.
         case parts(PublishedFile, MultipartByteRanges)
+        /// Produced while it is sent.
+        case stream(any StreamedContent)
     }
 
     var status: Status
@@ -36,12 +38,13 @@ struct Reply: Sendable {
         self.init(FinalResponse(problem, fields: fields), code: problem.code)
     }
 
-    /// Bytes of content.
-    var contentLength: Int64 {
+    /// Bytes of content; nil if that is not known before they are sent.
+    var contentLength: Int64? {
         switch content {
         case .bytes(let bytes): Int64(bytes.count)
         case .file(_, let range): range.upperBound - range.lowerBound
         case .parts(_, let parts): parts.contentLength
+        case .stream: nil
         }
     }
 }

@@ -61,6 +61,14 @@ final class TransferService: RequestService {
                 + "there are \(configuration.maximumConnections) already (--max-connections)")
     }
 
+    func contentFailed(_ error: any Error, request: RequestID) {
+        if let error = error as? StoreError {
+            report(error, request: request)
+        } else {
+            log.error("the content of the response could not be produced: \(error)", request: request)
+        }
+    }
+
     /// Logs what the operator has to know of.
     func report(_ error: StoreError, request: RequestID) {
         if error.concernsOperator { log.error("\(error)", request: request) }

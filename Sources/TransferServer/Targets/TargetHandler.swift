@@ -97,4 +97,6 @@ public enum TargetAnswer: Sendable {
     /// A published file: the server evaluates conditions and ranges, and sends its bytes. `fields` go with 200, 206 and
     /// 304 responses; the validators are added.
     case file(PublishedFile, fields: Fields)
+    /// Content that is produced while it is sent: chunked, or to HTTP/1.0 clients until the connection ends.
+    case stream(status: Status, fields: Fields, any StreamedContent)
 }

@@ -49,6 +49,8 @@ struct TargetEndpoint {
             case .response(let response): Reply(response)
             case .file(let file, let fields):
                 FileReply(service.digests, isAwaited: { connection.isAwaited }).reply(file, fields: fields, to: wanted)
+            case .stream(let status, let fields, let content):
+                Reply(status: status, fields: fields, content: .stream(content))
             }
         }
         // Content that nobody asked for is read and ignored, so that the connection can go on.

@@ -41,7 +41,8 @@ package protocol BlobArea: Sendable {
     func withdraw(_ published: PublishedName, to name: String) throws(StoreError)
     /// The epoch now.
     var synchronizationEpoch: SynchronizationEpoch { get }
-    func list(_ directory: PublishedName.Directory) throws(StoreError) -> [PublishedEntry]
+    /// Throws `notFound`, or `parentIsFile` if the name or a part of its path is no directory.
+    func openDirectory(_ directory: PublishedName.Directory) throws(StoreError) -> any PublishedDirectory
     /// Durable on return.
     func removePublished(_ name: PublishedName) throws(StoreError)
     /// Lets others use the area.

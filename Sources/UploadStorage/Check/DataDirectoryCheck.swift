@@ -136,8 +136,19 @@ public final class DataDirectoryCheck {
         in directory: PublishedName.Directory, _ body: (PublishedName, [UInt8]) -> Void,
         _ report: (CheckFinding) -> Void
     ) throws(StoreError) {
-        for entry in try area.list(directory) {
-            guard let name = directory.appending(entry.name) else { continue }
+        let reader = try area.openDirectory(directory)
+        // Not as a listing: files that no URL can name are read as well.
+        let names = try translating("list a directory") { () throws(Errno) in
+            var names: [String] = []
+            while let name = try reader.nextName({ String(validating: $0, as: UTF8.self) }) {
+                if let name { names.append(name) }
+            }
+            return names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+        }
+        for text in names {
+            guard let name = directory.appending(text),
+                let entry = try translating("list a directory", { () throws(Errno) in try reader.entry(text) })
+            else { continue }
             if entry.isDirectory {
                 guard let next = PublishedName.Directory(segments: name.segments) else { continue }
                 try forEachDigest(in: next, body, report)

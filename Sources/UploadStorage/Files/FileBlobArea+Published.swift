@@ -161,24 +161,40 @@ extension FileBlobArea {
         }
     }
 
-    func list(_ directory: PublishedName.Directory) throws(StoreError) -> [PublishedEntry] {
-        let descriptor = try walk(directory)[0]
-        return try translating("list a directory") { () throws(Errno) in
-            var entries: [PublishedEntry] = []
-            for name in try descriptor.entryNames().sorted() where PublishedName.isValid(name) {
-                let status: FileStatus
-                do throws(Errno) { status = try descriptor.status(at: name) } catch {
-                    if error == .noSuchFile { continue }
-                    throw error
-                }
-                guard status.isRegular || status.isDirectory else { continue }
-                entries.append(
-                    PublishedEntry(
-                        name: name, isDirectory: status.isDirectory, size: status.isRegular ? status.size : 0,
-                        modifiedSeconds: status.modified.seconds))
-            }
-            return entries
+    /// A directory below `files/`.
+    private final class Directory: PublishedDirectory {
+        private let descriptor: FileDescriptor
+        private let stream: DirectoryStream
+
+        init(_ descriptor: FileDescriptor) throws(Errno) {
+            self.descriptor = descriptor
+            stream = try DirectoryStream(descriptor)
         }
+
+        func nextName<Result>(_ body: (UnsafeRawBufferPointer) -> Result) throws(Errno) -> Result? {
+            while true {
+                let found = try stream.next { name, kind -> Result? in kind == .other ? nil : body(name) }
+                guard let found else { return nil }
+                if let result = found { return result }
+            }
+        }
+
+        func entry(_ name: String) throws(Errno) -> PublishedEntry? {
+            let status: FileStatus
+            do throws(Errno) { status = try descriptor.status(at: name) } catch {
+                if error == .noSuchFile { return nil }
+                throw error
+            }
+            guard status.isRegular || status.isDirectory else { return nil }
+            return PublishedEntry(
+                name: name, isDirectory: status.isDirectory, size: status.isRegular ? status.size : 0,
+                modifiedSeconds: status.modified.seconds)
+        }
+    }
+
+    func openDirectory(_ directory: PublishedName.Directory) throws(StoreError) -> any PublishedDirectory {
+        let descriptor = try walk(directory)[0]
+        return try translating("open a directory") { () throws(Errno) in try Directory(descriptor) }
     }
 
     func removePublished(_ name: PublishedName) throws(StoreError) {

@@ -117,9 +117,29 @@ extension MemoryBlobArea {
         try synchronizeNames(in: MemoryNamespace.uploads)
     }
 
-    package func list(_ directory: PublishedName.Directory) throws(StoreError) -> [PublishedEntry] {
+    /// A directory as it was when it was opened.
+    private final class Directory: PublishedDirectory {
+        private var entries: ArraySlice<PublishedEntry>
+        private let byName: [String: PublishedEntry]
+        private let plan: FaultPlan
+
+        init(_ entries: [PublishedEntry], plan: FaultPlan) {
+            self.entries = entries[...]
+            byName = Dictionary(uniqueKeysWithValues: entries.map { ($0.name, $0) })
+            self.plan = plan
+        }
+
+        func nextName<Result>(_ body: (UnsafeRawBufferPointer) -> Result) throws(Errno) -> Result? {
+            try plan.step(.read)
+            return entries.popFirst().map { entry in Array(entry.name.utf8).withUnsafeBytes(body) }
+        }
+
+        func entry(_ name: String) throws(Errno) -> PublishedEntry? { byName[name] }
+    }
+
+    package func openDirectory(_ directory: PublishedName.Directory) throws(StoreError) -> any PublishedDirectory {
         try step(.read)
-        return try state.withLock { (state) throws(StoreError) in
+        let entries = try state.withLock { (state) throws(StoreError) in
             try Self.walk(directory, in: &state)
             let parent = ([MemoryNamespace.files] + directory.segments).joined(separator: "/")
             var entries: [PublishedEntry] = []
@@ -136,8 +156,9 @@ extension MemoryBlobArea {
                             modifiedSeconds: content.modified / 1_000_000_000))
                 }
             }
-            return entries.sorted { $0.name < $1.name }
+            return entries
         }
+        return Directory(entries, plan: plan)
     }
 
     package func removePublished(_ name: PublishedName) throws(StoreError) {

@@ -1,3 +1,5 @@
+import SystemCalls
+
 extension UploadStore {
     /// Opens a published file. `notFound` where there is none, `targetIsDirectory` where the name is a directory,
     /// `targetIsSpecial` where it is a link or another thing that is no file, `parentIsFile` where it is below a file.
@@ -9,10 +11,30 @@ extension UploadStore {
         return found.file.described(by: record.fields)
     }
 
-    /// The files and directories in a directory, in the order of their names.
-    public func list(_ directory: PublishedName.Directory) throws(StoreError) -> [PublishedEntry] {
+    /// Reads a directory in the order of the file system, an entry at a time. Throws `notFound` if there is none.
+    public func listing(of directory: PublishedName.Directory) throws(StoreError) -> PublishedListing {
+        PublishedListing(try openDirectory(directory))
+    }
+
+    /// The entries of a directory whose names come after `cursor` in the order of their bytes, the first `limit` of them.
+    ///
+    /// The directory is read to its end for each page, and the names of one page are kept. A name that is present during
+    /// the reading of all pages is on exactly one of them, whatever is made and removed meanwhile.
+    /// - Parameter cursor: nil: from the start. It need not be the name of an entry.
+    public func page(
+        of directory: PublishedName.Directory, after cursor: String?, limit: Int
+    ) throws(StoreError) -> PublishedListing {
+        let directory = try openDirectory(directory)
+        var selection = NameSelection(after: cursor, limit: limit)
+        try translating("list a directory") { () throws(Errno) in
+            while try directory.nextName({ selection.offer($0) }) != nil {}
+        }
+        return PublishedListing(directory, selection)
+    }
+
+    private func openDirectory(_ name: PublishedName.Directory) throws(StoreError) -> any PublishedDirectory {
         do throws(StoreError) {
-            return try area.list(directory)
+            return try area.openDirectory(name)
         } catch {
             throw error == .parentIsFile ? .notFound : error
         }

@@ -1,0 +1,64 @@
+import HTTPSemantics
+
+/// Which page of a listing a URL's query asks for.
+struct ListingQuery: Sendable, Hashable {
+    /// Why a query is refused. The raw value is a stable word.
+    enum Refusal: String, Error {
+        case invalidLimit = "invalid-limit"
+        case invalidCursor = "invalid-cursor"
+    }
+
+    static let maxLimit = 10_000
+
+    /// Entries on the page.
+    var limit = 1000
+    /// The name behind which the page begins; nil: the first page.
+    var cursor: String?
+
+    init(limit: Int = 1000, cursor: String? = nil) {
+        self.limit = limit
+        self.cursor = cursor
+    }
+
+    /// Parses a query without its question mark. Parameters other than `limit` and `after` are ignored.
+    init(parsing query: String?) throws(Refusal) {
+        var isLimited = false
+        for parameter in (query ?? "").split(separator: "&") {
+            let parts = parameter.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let value = parts.count == 2 ? String(parts[1]) : ""
+            switch parts[0] {
+            case "limit":
+                guard !isLimited, (1...5).contains(value.utf8.count),
+                    value.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let limit = Int(value),
+                    (1...Self.maxLimit).contains(limit)
+                else { throw .invalidLimit }
+                self.limit = limit
+                isLimited = true
+            case "after":
+                // As forms encode it, a plus sign is a space. What is no name is no cursor either.
+                let path = "/" + value.replacing("+", with: "%20")
+                guard cursor == nil, let name = try? PathSegments(decoding: path), name.segments.count == 1,
+                    !name.hasTrailingSlash
+                else { throw .invalidCursor }
+                cursor = name.segments[0]
+            default: break
+            }
+        }
+    }
+
+    /// The query of the same for another cursor.
+    func serialized(after cursor: String) -> String {
+        "limit=\(limit)&after=" + cursor.percentEncoded(allowing: \.isUnreserved)
+    }
+}
+
+extension ProblemDetails {
+    init(_ refusal: ListingQuery.Refusal) {
+        let detail =
+            switch refusal {
+            case .invalidLimit: "limit has to be a number from 1 to \(ListingQuery.maxLimit), once."
+            case .invalidCursor: "after has to be one percent-encoded name, such as the link to the next page has."
+            }
+        self.init(status: 400, detail: detail, code: refusal.rawValue)
+    }
+}

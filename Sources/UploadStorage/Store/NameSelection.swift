@@ -1,0 +1,54 @@
+import HTTPSemantics
+
+/// Selects one page out of the names of a directory, which are offered in any order: the first ones after a cursor, in the
+/// order of their bytes. It never keeps more than about twice as many names as a page has.
+struct NameSelection: ~Copyable {
+    /// One name more than a page has, so that it is known whether there is another page.
+    private let capacity: Int
+    private let cursor: [UInt8]
+    private var names: [[UInt8]] = []
+    /// The last name that can still be on the page; empty: any.
+    private var bound: [UInt8] = []
+
+    /// - Parameter limit: of names on the page, at least one.
+    init(after cursor: String?, limit: Int) {
+        precondition(limit > 0)
+        capacity = limit + 1
+        self.cursor = Array((cursor ?? "").utf8)
+    }
+
+    mutating func offer(_ name: UnsafeRawBufferPointer) {
+        guard cursor.isEmpty || cursor.lexicographicallyPrecedes(name),
+            bound.isEmpty || name.lexicographicallyPrecedes(bound), Self.listedName(name) != nil
+        else { return }
+        names.append(Array(name))
+        if names.count == 2 * capacity { reduce() }
+    }
+
+    /// The names of the page in their order, and whether there are more behind it.
+    consuming func page() -> (names: [String], hasMore: Bool) {
+        reduce()
+        let hasMore = names.count == capacity
+        let page = names.prefix(capacity - 1).map { String(decoding: $0, as: UTF8.self) }
+        return (page, hasMore)
+    }
+
+    private mutating func reduce() {
+        names.sort { $0.lexicographicallyPrecedes($1) }
+        // Some file systems give a name twice that was replaced while they were read.
+        var last = 0
+        for index in names.indices where names[index] != names[last] {
+            last += 1
+            names[last] = names[index]
+        }
+        names.removeLast(max(0, names.count - min(last + 1, capacity)))
+        if names.count == capacity { bound = names[capacity - 1] }
+    }
+
+    /// The name as text; nil if no URL can name it.
+    static func listedName(_ bytes: UnsafeRawBufferPointer) -> String? {
+        guard let name = String(validating: bytes, as: UTF8.self), (try? PathSegments(segments: [name])) != nil
+        else { return nil }
+        return name
+    }
+}

@@ -1,0 +1,45 @@
+import HTTPSemantics
+import SystemCalls
+
+/// The entries of a directory of published files, one at a time: attributes are read when an entry is asked for.
+///
+/// Files and directories alone are listed, under names that a URL can have (``PathSegments``). Used by one thread at a
+/// time; the directory is open for as long as this object lives.
+public final class PublishedListing {
+    private let directory: any PublishedDirectory
+    /// The names of a page that are still to come; nil: those of the directory, as it is read.
+    private var names: ArraySlice<String>?
+    /// The cursor of the page behind this one; nil if this is the last page, or no page.
+    public let nextCursor: String?
+
+    init(_ directory: any PublishedDirectory) {
+        self.directory = directory
+        nextCursor = nil
+    }
+
+    init(_ directory: any PublishedDirectory, _ selection: consuming NameSelection) {
+        self.directory = directory
+        let page = selection.page()
+        names = page.names[...]
+        nextCursor = page.hasMore ? page.names.last : nil
+    }
+
+    /// The next entry; nil at the end.
+    /// - Throws: `StoreError` if the directory cannot be read on: the entries so far are not all.
+    public func next() throws(StoreError) -> PublishedEntry? {
+        try translating("list a directory") { () throws(Errno) in
+            while let name = try nextName() {
+                if let entry = try directory.entry(name) { return entry }
+            }
+            return nil
+        }
+    }
+
+    private func nextName() throws(Errno) -> String? {
+        if names != nil { return names?.popFirst() }
+        while let name = try directory.nextName({ NameSelection.listedName($0) }) {
+            if let name { return name }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,125 @@
+import FoundationEssentials
+import Glibc
+import SystemCalls
+import Testing
+
+/// Memory and time of listings against the number of files in a directory.
+@Suite("Listings of large directories", .timeLimit(.minutes(30)), .blocking, .serialized)
+struct LargeListingTests {
+    private static let directory = "/files/\(ManyFiles.name)/"
+
+    private func html(_ target: String = directory) -> Request { .get(target).with("Accept", "text/html") }
+
+    private func json(_ target: String) -> Request { .get(target).with("Accept", "application/json") }
+
+    private func residentBytes(_ server: ServerProcess) throws -> Int {
+        try ProcessUse(of: server.process.identifier).resident << 10
+    }
+
+    @Test("Eight readers that stop reading cost a few MiB of memory, and the first bytes do not wait for the last file")
+    func slowReaders() throws {
+        try withServer { server in
+            let many = try ManyFiles(lentTo: server)
+            defer { withExtendedLifetime(many) {} }
+            // What a first request costs is not meant.
+            _ = try server.exchange(html("/files/"))
+            _ = try server.exchange(json(Self.directory + "?limit=1"))
+            for request in [html(), json(Self.directory)] {
+                let before = try residentBytes(server)
+                var readers: [RawConnection] = []
+                var firstBytes: [Int64] = []
+                for _ in 0..<8 {
+                    let reader = try RawConnection(port: server.port, receiveBuffer: 16 << 10)
+                    let start = SystemClock.monotonicNanoseconds()
+                    try reader.send(request)
+                    while reader.received.count < 60_000 { _ = try reader.receiveMore(until: Deadline(.seconds(60))) }
+                    firstBytes.append(SystemClock.monotonicNanoseconds() - start)
+                    readers.append(reader)
+                }
+                let grown = try residentBytes(server) - before
+                #expect(grown < 16 << 20, "\(grown >> 20) MiB for \(readers.count) readers")
+                print(
+                    "\(ManyFiles.count) files, \(request.fields): \(grown >> 10) KiB, \(firstBytes.map { $0 / 1000 }) µs"
+                )
+                for reader in readers { reader.reset() }
+            }
+        }
+    }
+
+    @Test("A page of HTML names every file once, and begins long before it ends")
+    func complete() throws {
+        try withServer { server in
+            let many = try ManyFiles(lentTo: server)
+            defer { withExtendedLifetime(many) {} }
+            _ = try server.exchange(html("/files/"))
+            let before = try residentBytes(server)
+            let connection = try server.connect()
+            let start = SystemClock.monotonicNanoseconds()
+            try connection.send(html())
+            while connection.received.isEmpty { _ = try connection.receiveMore(until: Deadline(.seconds(60))) }
+            let first = SystemClock.monotonicNanoseconds() - start
+            let response = try connection.readResponse(within: .seconds(900))
+            let total = SystemClock.monotonicNanoseconds() - start
+            var found = [Bool](repeating: false, count: ManyFiles.count)
+            for row in response.body.split(separator: UInt8(ascii: "\n")) {
+                guard let number = Self.number(in: row) else { continue }
+                #expect(!found[number])
+                found[number] = true
+            }
+            #expect(found.allSatisfy { $0 })
+            #expect(first < total / 4, "\(first) of \(total) ns")
+            let grown = try residentBytes(server) - before
+            #expect(grown < 8 << 20, "\(grown >> 10) KiB")
+            print("\(ManyFiles.count) files: first bytes after \(first / 1000) µs, all after \(total / 1_000_000) ms")
+        }
+    }
+
+    /// The number of the file that a row is about, if it is one.
+    private static func number(in row: ArraySlice<UInt8>) -> Int? {
+        let start = Array("<tr><td><a href=\"./file%20".utf8)
+        guard row.starts(with: start) else { return nil }
+        return Int(String(decoding: row.dropFirst(start.count).prefix(7), as: UTF8.self))
+    }
+
+    private struct Entry: Decodable {
+        let name: String
+    }
+
+    @Test("Pages of JSON name every file once, in order, with memory for one page")
+    func pages() throws {
+        try withServer { server in
+            let many = try ManyFiles(lentTo: server)
+            defer { withExtendedLifetime(many) {} }
+            _ = try server.exchange(json("/files/"))
+            let connection = try server.connect()
+            var next: String? = Self.directory + "?limit=10000"
+            var number = 0
+            var resident: [Int] = []
+            let start = SystemClock.monotonicNanoseconds()
+            while let target = next {
+                let response = try connection.exchange(json(target))
+                #expect(response.status == 200)
+                let entries = try JSONDecoder().decode([Entry].self, from: Data(response.body))
+                #expect(entries.count == min(10_000, ManyFiles.count - number))
+                for entry in entries {
+                    #expect(entry.name == ManyFiles.fileName(number))
+                    number += 1
+                }
+                resident.append(try residentBytes(server))
+                next = response.nextPage
+            }
+            #expect(number == ManyFiles.count)
+            #expect((resident.last ?? 0) - (resident.first ?? 0) < 8 << 20, "\(resident)")
+            let total = SystemClock.monotonicNanoseconds() - start
+            print("\(ManyFiles.count) files: \(resident.count) pages, \(total / Int64(resident.count) / 1000) µs each")
+        }
+    }
+}
+
+extension Response {
+    /// Where the next page of a listing is, by its `Link` field.
+    var nextPage: String? {
+        guard let link = value("Link"), link.hasPrefix("<"), link.hasSuffix(">; rel=\"next\"") else { return nil }
+        return String(link.dropFirst().prefix { $0 != ">" })
+    }
+}

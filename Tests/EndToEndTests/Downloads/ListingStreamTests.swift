@@ -1,0 +1,212 @@
+import FoundationEssentials
+import Glibc
+import SystemCalls
+import Testing
+
+/// Listings as messages: pages, changes while they are read, failures, clients that go away.
+@Suite("Listings as streams", .timeLimit(.minutes(15)), .blocking)
+struct ListingStreamTests {
+    private struct Entry: Decodable {
+        let name: String
+        let url: String
+    }
+
+    private func html(_ target: String) -> Request { .get(target).with("Accept", "text/html") }
+
+    private func json(_ target: String) -> Request { .get(target).with("Accept", "application/json") }
+
+    private func entries(_ response: Response) throws -> [Entry] {
+        try JSONDecoder().decode([Entry].self, from: Data(response.body))
+    }
+
+    /// Empty files in a directory of the server.
+    private func makeFiles(_ names: some Sequence<String>, in directory: String, of server: ServerProcess) throws {
+        let path = server.path(of: directory)
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        let descriptor = try FileDescriptor.open(path, [.readOnly, .directory])
+        for name in names { _ = try descriptor.open(at: name, [.writeOnly, .create]) }
+    }
+
+    @Test("Pages follow one another by Link, in the order of the bytes, below the base that clients know")
+    func pages() throws {
+        try withServer("--public-url", "https://files.example/in%20box") { server in
+            let names = ["B", "a", "a b", "a&b=c+d;e", "a%", "b?#", "é", "e\u{301}", "日本"]
+            try makeFiles(names + ["back\\slash", "bell\u{7}"], in: "d x", of: server)
+            let sorted = names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+            for limit in 1...10 {
+                var found: [String] = []
+                var next: String? = "https://files.example/in%20box/files/d%20x/?limit=\(limit)"
+                while let url = next {
+                    let target = String(url.dropFirst("https://files.example/in%20box".count))
+                    let response = try server.exchange(json(target))
+                    #expect(response.status == 200)
+                    let page = try entries(response)
+                    #expect(page.count <= limit)
+                    for entry in page { #expect(entry.url.hasPrefix("https://files.example/in%20box/files/d%20x/")) }
+                    found += page.map(\.name)
+                    next = response.nextPage
+                    #expect(
+                        next?.hasPrefix("https://files.example/in%20box/files/d%20x/?limit=\(limit)&after=") ?? true)
+                    let head = try server.exchange(Request("HEAD", target, [("Accept", "application/json")]))
+                    #expect(head.value("Link") == response.value("Link") && head.status == 200)
+                }
+                #expect(found.map { Array($0.utf8) } == sorted.map { Array($0.utf8) })
+            }
+            let all = try server.exchange(json("/files/d%20x/"))
+            #expect(try entries(all).count == names.count && !all.fields.contains("Link"))
+            // A cursor is a place in the order, whether or not there is such a name.
+            #expect(try entries(server.exchange(json("/files/d%20x/?after=a+c"))).first?.name == "a%")
+            #expect(try entries(server.exchange(json("/files/d%20x/?after=%E6%97%A5%E6%9C%AC"))).isEmpty)
+        }
+    }
+
+    @Test("A limit or cursor that is none gets 400 with a stable code")
+    func refusals() throws {
+        try withServer { server in
+            for (query, code) in [
+                ("limit=0", "invalid-limit"), ("limit=10001", "invalid-limit"), ("limit=many", "invalid-limit"),
+                ("after=", "invalid-cursor"), ("after=..", "invalid-cursor"), ("after=a%2Fb", "invalid-cursor"),
+                ("after=%00", "invalid-cursor"),
+            ] {
+                let response = try server.exchange(json("/files/?" + query))
+                #expect(response.status == 400 && response.problem?.code == code, "\(query)")
+                // It is one document, whatever a client adds.
+                #expect(try server.exchange(html("/files/?" + query)).status == 200)
+            }
+        }
+    }
+
+    @Test("Names that are there throughout are listed exactly once while others come and go")
+    func changes() throws {
+        let seed = SeededHistory.runSeed
+        try withServer { server in
+            let stable = (0..<3000).map { "stable-\($0)-" + String(repeating: "x", count: 60) }
+            try makeFiles(stable, in: "d", of: server)
+            let path = server.path(of: "d")
+            let stop = Monitor(false)
+            let changer = try ClientThread("changer") {
+                var random = SeededHistory(seed)
+                let directory = try FileDescriptor.open(path, [.readOnly, .directory])
+                var passing: [String] = []
+                while !stop.withLock({ $0 }) {
+                    if passing.count < 500 || random.oneIn(2) {
+                        let name = "passing-\(UInt64.random(in: 0 ... .max, using: &random))"
+                        _ = try directory.open(at: name, [.writeOnly, .create])
+                        passing.append(name)
+                    } else {
+                        passing.shuffle(using: &random)
+                        try directory.unlink(at: passing.removeLast())
+                    }
+                }
+            }
+            let expected = stable.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+            for round in 0..<3 {
+                let reader = try RawConnection(port: server.port, receiveBuffer: 16 << 10)
+                let page = try reader.exchange(html("/files/d/")).text
+                let linked = page.split(separator: "href=\"./stable-").dropFirst().map {
+                    "stable-" + $0.prefix { $0 != "\"" }
+                }
+                #expect(linked.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) } == expected, "ONWARD_SEED=\(seed)")
+                var found: [String] = []
+                var next: String? = "/files/d/?limit=\([100, 999, 5000][round])"
+                while let target = next {
+                    let response = try server.exchange(json(target))
+                    found += try entries(response).map(\.name)
+                    next = response.nextPage
+                }
+                #expect(found.filter { $0.hasPrefix("stable") } == expected, "ONWARD_SEED=\(seed)")
+                #expect(Set(found).count == found.count)
+            }
+            stop.withLock { $0 = true }
+            #expect(changer.awaitEnd().isEmpty)
+        }
+    }
+
+    @Test(
+        "A directory that cannot be read on breaks the message: no client takes a part for all of it",
+        .enabled(if: SystemCallTrace.isPossible, "needs strace, and the right to trace"))
+    func failure() throws {
+        try withServer { server in
+            try makeFiles((0..<5000).map { "file-\($0)" }, in: "d", of: server)
+            let fault = try FaultInjection("getdents64", of: server, on: nil, error: "EIO", occasions: "3+")
+            let broken = try server.connect()
+            try broken.send(html("/files/d/"))
+            #expect(throws: WireFailure.self) { try broken.readResponse() }
+            #expect(broken.received.starts(with: "HTTP/1.1 200 OK\r\n".utf8))
+            #expect(!broken.received.elementsEqualAtEnd("0\r\n\r\n"))
+            // Without chunks the end of the connection is the end of the content: it must not come.
+            let old = try server.connect()
+            var request = html("/files/d/")
+            request.version = "HTTP/1.0"
+            try old.send(request)
+            #expect(try old.awaitClosing().closing == .reset)
+            // Nothing was sent of a page when its names are known.
+            let page = try server.exchange(json("/files/d/"))
+            #expect(page.status == 500 && page.problem?.code == "storage-error")
+            #expect(try fault.end() >= 3)
+            let log = try server.process.awaitErrorOutput { text in
+                text.split(separator: "\n").count { $0.contains("by=content-failed interrupted") } >= 2 ? text : nil
+            }
+            #expect(log.contains("cannot list a directory: "))
+            #expect(try server.exchange(html("/files/d/")).text.hasSuffix("</html>\n"))
+            let metrics = try server.exchange(.get("/metrics")).text
+            #expect(metrics.contains("content-failed\"} 2\n"))
+        }
+    }
+
+    @Test("HTTP/1.0 gets everything until the connection ends, HEAD nothing but the head")
+    func oldVersion() throws {
+        try withServer { server in
+            try makeFiles((0..<2000).map { "file-\($0)" }, in: "d", of: server)
+            for target in ["/files/d/", "/files/d/?limit=1500"] {
+                for accept in ["text/html", "application/json"] {
+                    let modern = try server.exchange(.get(target).with("Accept", accept))
+                    #expect(modern.value("Transfer-Encoding") == "chunked")
+                    var request = Request.get(target).with("Accept", accept)
+                    request.version = "HTTP/1.0"
+                    let old = try server.exchange(request)
+                    #expect(!old.fields.contains("Transfer-Encoding") && !old.fields.contains("Content-Length"))
+                    #expect(areEqual(old.body, modern.body))
+                    // Not a byte behind the head, such as the last chunk of no content.
+                    let connection = try server.connect()
+                    let head = try connection.exchange(Request("HEAD", target, [("Accept", accept)]))
+                    #expect(head.status == 200 && head.value("Content-Type") == modern.value("Content-Type"))
+                    #expect(!head.fields.contains("Content-Length"))
+                    connection.expectClosed()
+                }
+            }
+            let sent = try server.exchange(html("/files/d/")).body.count
+            _ = try server.process.awaitErrorOutput { $0.contains("GET /files/d/ 200 in=0 out=\(sent) ") ? true : nil }
+        }
+    }
+
+    @Test("A reader that goes away leaves neither a descriptor nor a thread")
+    func abandoned() throws {
+        try withServer { server in
+            let names = (0..<20_000).map { "file-\($0)-" + String(repeating: "x", count: 200) }
+            try makeFiles(names, in: "d", of: server)
+            _ = try server.exchange(json("/files/d/?limit=1"))
+            let idle: ProcessUse? = try Deadline.poll(within: .seconds(60)) {
+                let use = try ProcessUse(of: server.process.identifier)
+                return server.connectionThreads == 0 ? use : nil
+            }
+            let before = try #require(idle)
+            for round in 0..<12 {
+                let reader = try RawConnection(port: server.port, receiveBuffer: 16 << 10)
+                try reader.send(html("/files/d/"))
+                while reader.received.count < 40_000 { _ = try reader.receiveMore(until: Deadline(.seconds(60))) }
+                if round.isMultiple(of: 2) { reader.reset() } else { reader.close() }
+            }
+            let freed: Bool? = try Deadline.poll(within: .seconds(60)) {
+                let use = try ProcessUse(of: server.process.identifier)
+                return use.descriptors <= before.descriptors && server.connectionThreads == 0 ? true : nil
+            }
+            let after = try ProcessUse(of: server.process.identifier)
+            #expect(freed == true, "\(after) after \(before)")
+        }
+    }
+}
+
+extension [UInt8] {
+    fileprivate func elementsEqualAtEnd(_ text: String) -> Bool { suffix(text.utf8.count).elementsEqual(text.utf8) }
+}

@@ -1,0 +1,47 @@
+import FoundationEssentials
+import Glibc
+import SystemCalls
+import Testing
+
+/// A directory with many files, which takes long to make: it is kept below the system's temporary directory from run to
+/// run, and lent to one server at a time.
+final class ManyFiles {
+    /// How many files there are: `ONWARD_LISTING_FILES`, for runs on demand.
+    static let count = ProcessInfo.processInfo.environment["ONWARD_LISTING_FILES"].flatMap { Int($0) } ?? 100_000
+
+    /// Below `files/` of the server that has it.
+    static let name = "many"
+
+    private let home: String
+    private let lent: String
+    private let lock: FileDescriptor
+
+    static func fileName(_ number: Int) -> String {
+        "file " + String(repeating: "0", count: 7 - "\(number)".count) + "\(number) of many.bin"
+    }
+
+    /// Waits until nobody else has the directory, makes it if need be, and moves it to the server.
+    init(lentTo server: ServerProcess) throws {
+        let temporary = ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp"
+        let base = temporary + "/onward-test-\(getuid())-many-\(Self.count)"
+        home = base
+        lent = server.path(of: Self.name)
+        let lock = try FileDescriptor.open(base + ".lock", [.readWrite, .create])
+        self.lock = lock
+        guard try Deadline.poll(within: .seconds(600), { try lock.tryLock() ? true : nil }) != nil else {
+            throw WireFailure.timedOut("another run has \(base)")
+        }
+        if access(home, F_OK) != 0 { try Self.make(home) }
+        guard rename(home, lent) == 0 else { throw WireFailure.system(.current) }
+    }
+
+    deinit { withExtendedLifetime(lock) { _ = rename(lent, home) } }
+
+    private static func make(_ path: String) throws {
+        let unfinished = path + ".unfinished"
+        try? FileManager.default.createDirectory(atPath: unfinished, withIntermediateDirectories: false)
+        let directory = try FileDescriptor.open(unfinished, [.readOnly, .directory])
+        for number in 0..<count { _ = try directory.open(at: fileName(number), [.writeOnly, .create]) }
+        guard rename(unfinished, path) == 0 else { throw WireFailure.system(.current) }
+    }
+}

@@ -1,0 +1,125 @@
+import Foundation
+import SystemCalls
+import Testing
+
+@testable import UploadStorage
+
+/// Directories of published files, an entry at a time and in pages.
+@Suite struct PublishedListingTests {
+    private func offer(_ names: [String], to selection: inout NameSelection) {
+        for name in names { Array(name.utf8).withUnsafeBytes { selection.offer($0) } }
+    }
+
+    @Test("pages of names in any order are the sorted names, each once", arguments: [1, 2, 3, 20_261_122] as [UInt64])
+    func selection(_ seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        let alphabet = Array("abcAB01 .-é日")
+        var names: Set<String> = []
+        for _ in 0..<500 {
+            let letters = (0..<Int.random(in: 0...6, using: &generator)).compactMap { _ in
+                alphabet.randomElement(using: &generator)
+            }
+            names.insert("n" + String(letters))
+        }
+        let sorted = names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+        for limit in [1, 2, 7, 100, sorted.count - 1, sorted.count, sorted.count + 1, 10_000] {
+            var found: [String] = []
+            var cursor: String?
+            repeat {
+                var selection = NameSelection(after: cursor, limit: limit)
+                // Twice, as some file systems give a name that was replaced meanwhile.
+                offer(names.shuffled(using: &generator), to: &selection)
+                offer(Array(names.shuffled(using: &generator).prefix(50)), to: &selection)
+                let page = selection.page()
+                #expect(page.names.count <= limit)
+                #expect(!page.hasMore || page.names.count == limit)
+                found += page.names
+                cursor = page.hasMore ? page.names.last : nil
+            } while cursor != nil && found.count <= sorted.count
+            #expect(found == sorted, "limit \(limit)")
+        }
+    }
+
+    @Test("the order is that of the bytes, and names that no URL can have are left out")
+    func order() {
+        var selection = NameSelection(after: nil, limit: 10)
+        // U+E000 is before U+10000 in UTF-8 and behind it in UTF-16.
+        offer(["\u{10000}", "\u{E000}", "b", "B", "é", "e\u{301}", "a\\b", "a\u{1}", "a\u{85}"], to: &selection)
+        [0x61, 0xFF].withUnsafeBytes { selection.offer($0) }
+        let page = selection.page()
+        #expect(
+            page.names.map { Array($0.utf8) }
+                == ["B", "b", "e\u{301}", "é", "\u{E000}", "\u{10000}"].map { Array($0.utf8) })
+        #expect(!page.hasMore)
+    }
+
+    private func publish(_ names: some Sequence<String>, in fixture: StoreFixture) throws {
+        for text in names {
+            let lease = try fixture.store.create(.testing())
+            try lease.append(text)
+            _ = try lease.publish(.testing(name(text)))
+        }
+    }
+
+    @Test(
+        "a name that is there throughout is on exactly one page, whatever comes and goes", arguments: StoreKind.allCases
+    )
+    func changes(_ kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind)
+        var generator = SeededGenerator(seed: 7)
+        let stable = (0..<40).map { "s\($0)" }
+        var passing = (0..<20).map { "p\($0)" }
+        try publish(stable + passing, in: fixture)
+        for limit in [1, 3, 16, 100] {
+            var seen: [String] = []
+            var cursor: String?
+            repeat {
+                let page = try fixture.store.page(after: cursor, limit: limit)
+                seen += page.names
+                cursor = page.next
+                // Also the name that the cursor is.
+                if let index = passing.indices.randomElement(using: &generator) {
+                    let removed = cursor.map { passing.firstIndex(of: $0) ?? index } ?? index
+                    try fixture.store.remove(name(passing.remove(at: removed)))
+                }
+                let new = "p" + String(UInt32.random(in: 0 ... .max, using: &generator))
+                try publish([new], in: fixture)
+                passing.append(new)
+            } while cursor != nil
+            #expect(seen.filter { $0.hasPrefix("s") } == stable.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) })
+            #expect(Set(seen).count == seen.count)
+        }
+    }
+
+    @Test("a directory that cannot be read on is an error, never a shorter one", arguments: [1, 2, 3])
+    func failures(_ reads: Int) throws {
+        let fixture = try StoreFixture(.memory)
+        try publish(["a", "b", "c", "d"], in: fixture)
+        let listing = try fixture.store.listing(of: .root)
+        for _ in 1..<reads { _ = try listing.next() }
+        fixture.plan.fail(.read, with: .inputOutput)
+        #expect(throws: StoreError.io(.inputOutput, during: "list a directory")) { try listing.next() }
+        #expect(throws: StoreError.self) { try fixture.store.page(limit: 1) }
+        fixture.plan.fail(.read, with: nil)
+        #expect(throws: StoreError.notFound) {
+            try fixture.store.listing(of: #require(PublishedName.Directory(segments: ["none"])))
+        }
+        #expect(throws: StoreError.notFound) {
+            try fixture.store.page(#require(PublishedName.Directory(segments: ["a"])), limit: 1)
+        }
+    }
+
+    @Test("what vanishes before its attributes are read, and what is no file, is left out")
+    func vanishing() throws {
+        let fixture = try StoreFixture(.files)
+        try publish(["a", "b", "c"], in: fixture)
+        #expect(symlink("/etc", fixture.root + "/files/link") == 0)
+        #expect(mkfifo(fixture.root + "/files/pipe", 0o600) == 0)
+        let page = try fixture.store.page(of: .root, after: nil, limit: 10)
+        try fixture.store.remove(name("b"))
+        var names: [String] = []
+        while let entry = try page.next() { names.append(entry.name) }
+        #expect(names == ["a", "c"])
+        #expect(try fixture.store.entries(in: .root).map(\.name) == ["a", "c"])
+    }
+}
