@@ -12,10 +12,13 @@ struct FileListing {
             ? try json(directory, request) : try html(directory, request)
     }
 
-    /// Browsers name HTML among what they accept; whoever names JSON, or nothing, gets JSON.
+    /// Whether JSON is named and not less preferred than HTML is by its name. Everybody else gets HTML: clients that read
+    /// listings, such as rclone, lftp and wget, accept anything and expect links.
     private static func prefersJSON(_ fields: Fields) -> Bool {
-        let accept = fields["Accept"]?.lowercased() ?? ""
-        return !accept.contains("text/html") || accept.contains("application/json")
+        guard let accept = AcceptField(fieldLines: fields.values("Accept")),
+            let json = accept.weight(naming: "application/json"), json > 0
+        else { return false }
+        return json >= accept.weight(naming: "text/html") ?? 0
     }
 
     private var fields: Fields {

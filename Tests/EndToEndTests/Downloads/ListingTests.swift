@@ -87,19 +87,29 @@ struct ListingTests {
         }
     }
 
-    @Test("A browser gets HTML, everybody else JSON, HEAD the same fields")
+    @Test("JSON goes to those who prefer it by name, HTML to everybody else, HEAD has the same fields")
     func negotiation() throws {
         try withServer { server in
+            let html = "text/html; charset=utf-8"
             for (accept, type) in [
-                (nil, "application/json"), ("*/*", "application/json"), ("application/json", "application/json"),
-                ("text/html", "text/html; charset=utf-8"), ("TEXT/HTML;q=0.9, */*;q=0.1", "text/html; charset=utf-8"),
+                (nil, html), ("*/*", html), ("application/json", "application/json"), ("text/html", html),
+                ("TEXT/HTML;q=0.9, */*;q=0.1", html), ("", html), ("text/*", html), ("application/*", html),
+                ("application/json, text/html", "application/json"), ("application/json;q=0", html),
+                ("text/html, application/json;q=0.9", html), ("application/json;q=0.1, */*", "application/json"),
+                ("text/html;q=0.5, application/json;q=0.5", "application/json"), ("application/jsonp", html),
+                ("application/json, junk", html), ("application/json;q=9", html),
+                ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", html),
+                ("application/json, text/plain, */*", "application/json"),
             ] {
                 let fields = accept.map { [("Accept", $0)] } ?? []
                 let response = try server.exchange(Request("GET", "/files/", fields))
                 #expect(response.value("Content-Type") == type, "\(accept ?? "none")")
+                #expect(response.list("Vary").contains("accept"))
+                #expect(response.value("X-Content-Type-Options") == "nosniff")
                 let head = try server.exchange(Request("HEAD", "/files/", fields))
                 #expect(head.status == 200)
                 #expect(head.value("Content-Type") == type)
+                #expect(head.value("Vary") == response.value("Vary"))
             }
             let entries = try list(server, "/files/")
             #expect(entries.isEmpty)

@@ -2,7 +2,7 @@ import Glibc
 
 /// A program that people download and upload with.
 enum Tool: String, Sendable {
-    case curl, aria2c, wget
+    case curl, aria2c, wget, rclone, lftp
 
     /// Where it is installed; `nil` where it is not.
     var path: String? {
@@ -19,6 +19,8 @@ enum Tool: String, Sendable {
             case .curl: ["-q", "-sS", "--noproxy", "*", "--max-time", "40"]
             case .aria2c: ["--no-conf=true", "--file-allocation=none", "--allow-overwrite=false"]
             case .wget: ["--no-config", "--no-proxy", "-nv", "-T", "20"]
+            case .rclone: ["--config", "/dev/null", "--contimeout", "20s"]
+            case .lftp: ["--norc"]
             }
         return try ChildProcess(path, own + arguments)
     }

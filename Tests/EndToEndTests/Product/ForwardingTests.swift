@@ -52,7 +52,7 @@ struct ForwardingTests {
             again.fields += Self.claims
             let repeated = try server.exchange(again)
             #expect(repeated.status == 201 && repeated.location == "/inbox/files/a.bin")
-            let listing = try server.exchange(Request("GET", "/files/", Self.claims))
+            let listing = try server.exchange(Request("GET", "/files/", Self.claims + [("Accept", "application/json")]))
             #expect(listing.text.contains("\"url\":\"/inbox/files/a.bin\""), "\(listing)")
             let line = try server.process.awaitErrorOutput { log in
                 log.split(separator: "\n").first { $0.contains(" PUT /files/a.bin ") }

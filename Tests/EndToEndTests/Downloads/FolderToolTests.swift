@@ -1,0 +1,94 @@
+import FoundationEssentials
+import Glibc
+import Testing
+
+/// Programs that copy a folder by its listings (Debian: rclone, lftp, wget), with the options that their users give.
+@Suite("Folders for clients of the world", .timeLimit(.minutes(15)), .blocking)
+struct FolderToolTests {
+    private static let files: [String] = [
+        "plain.txt", "with space.txt", "it's.txt", "a \"quoted\" word.txt", "100%.txt", "%41.txt", "%2F.txt", "äöü.txt",
+        "日本語.bin", "hash#tag.txt", "is it?.txt", "?x=1.txt", "a&b&amp;c.txt", ".hidden", "..dots", "plus+plus.txt",
+        "semi;colon.txt", "[brackets].txt", "~tilde.txt", "comma,equals=.txt", "at@.txt", "page.html",
+        "image.svg",
+        "empty", "sub/co:lon.txt", "sub/sub sub/two.txt", "sub/sub sub/.three/four.txt", "ü #1/é?.txt", "50% off/a.txt",
+        "-rf/-x.txt",
+    ]
+
+    /// Fills `files/folder` of the server and returns every file's content by its path.
+    private func fill(_ server: ServerProcess, without ignored: Set<String> = []) throws -> [String: [UInt8]] {
+        var contents: [String: [UInt8]] = [:]
+        for (number, name) in Self.files.enumerated() where !ignored.contains(name) {
+            contents[name] = name == "empty" ? [] : Payload.bytes(100 + number * 997, seed: UInt64(number + 1))
+            let path = server.path(of: "folder/" + name)
+            let parent = String(path.prefix(upTo: path.lastIndex(of: "/") ?? path.startIndex))
+            try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
+            try Data(contents[name] ?? []).write(to: URL(filePath: path))
+        }
+        // More than a page of JSON, or a client's own idea of a listing.
+        for number in 0..<1100 { contents["many/\(number).txt"] = Array("\(number)".utf8) }
+        try FileManager.default.createDirectory(
+            atPath: server.path(of: "folder/many"), withIntermediateDirectories: true)
+        for number in 0..<1100 { try server.place(Array("\(number)".utf8), as: "folder/many/\(number).txt") }
+        return contents
+    }
+
+    private func copy(at path: String, without ignored: Set<String> = []) -> [String: [UInt8]] {
+        var contents: [String: [UInt8]] = [:]
+        for name in (try? FileManager.default.subpathsOfDirectory(atPath: path)) ?? [] {
+            var isDirectory = false
+            _ = FileManager.default.fileExists(atPath: path + "/" + name, isDirectory: &isDirectory)
+            let last = String(name.split(separator: "/").last ?? "")
+            guard !isDirectory, !ignored.contains(last) else { continue }
+            contents[name] = FileManager.default.contents(atPath: path + "/" + name).map { [UInt8]($0) }
+        }
+        return contents
+    }
+
+    private func expectEqual(
+        _ copy: [String: [UInt8]], _ original: [String: [UInt8]], sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+        let names = Set(copy.keys)
+        let expected = Set(original.keys)
+        #expect(names == expected, "\(names.symmetricDifference(expected).sorted())", sourceLocation: sourceLocation)
+        let different = names.intersection(expected).filter { copy[$0] != original[$0] }
+        #expect(different.isEmpty, "\(different.sorted())", sourceLocation: sourceLocation)
+    }
+
+    @Test("rclone copies a folder", .enabled(if: Tool.rclone.isInstalled, "rclone is not installed"))
+    func rclone() throws {
+        try withServer { server in
+            let original = try fill(server)
+            let target = server.directory.path + "/copy"
+            let run = try Tool.rclone.start(["copy", "--http-url", server.url("/files/folder/"), ":http:", target])
+            #expect(try run.awaitEnding(within: .seconds(120)) == .exited(0), "\(run.errorOutput)")
+            expectEqual(copy(at: target), original)
+        }
+    }
+
+    @Test("lftp mirrors a folder", .enabled(if: Tool.lftp.isInstalled, "lftp is not installed"))
+    func lftp() throws {
+        try withServer { server in
+            // lftp 4.9 skips links to names that begin with a tilde, however they are written.
+            let original = try fill(server, without: ["~tilde.txt"])
+            let target = server.directory.path + "/copy"
+            let run = try Tool.lftp.start(["-c", "open \(server.url("/files/folder/")); mirror . \(target)"])
+            #expect(try run.awaitEnding(within: .seconds(120)) == .exited(0), "\(run.errorOutput)")
+            expectEqual(copy(at: target), original)
+        }
+    }
+
+    @Test("wget -r copies a folder", .enabled(if: Tool.wget.isInstalled, "wget is not installed"))
+    func wget() throws {
+        try withServer { server in
+            // wget 1.21 decodes the link of such a name once more than it should, unless it has the option --no-iri.
+            let original = try fill(server, without: ["%41.txt", "%2F.txt"])
+            let target = server.directory.path + "/copy"
+            let run = try Tool.wget.start([
+                "-r", "-np", "-nH", "--cut-dirs=2", "-P", target, server.url("/files/folder/"),
+            ])
+            #expect(try run.awaitEnding(within: .seconds(120)) == .exited(0), "\(run.errorOutput.suffix(2000))")
+            // It keeps the pages that it has read.
+            expectEqual(copy(at: target, without: ["index.html"]), original)
+        }
+    }
+}
