@@ -162,7 +162,7 @@ struct ServeSettings {
             "take requests from everybody who can connect; without it\nonly from this machine, not through a proxy, not from\nforeign web pages"
         ) { $0.server.allowsAnonymous = true },
         CommandOption(
-            "cors-origin", "ORIGIN", group: "Access", repeatable: true,
+            "cors-origin", "ORIGIN", group: "Browsers", repeatable: true,
             "origin whose pages may use the server, such as\nhttps://app.example; * is any; repeatable"
         ) { settings, value throws(OptionError) in
             let parts = value.split(separator: "/", omittingEmptySubsequences: false)
@@ -171,6 +171,16 @@ struct ServeSettings {
                 throw OptionError("'\(value)' is not an origin such as https://app.example")
             }
             settings.server.corsOrigins.append(value)
+        },
+
+        CommandOption(
+            "cache-control", "VALUE", group: "Browsers",
+            "how caches may use files, such as max-age=3600; public and\ns-maxage need --public-read; private is added if a token is\nneeded (no-cache)"
+        ) { settings, value throws(OptionError) in
+            guard let cacheControl = CacheControl(parsing: value) else {
+                throw OptionError("'\(value)' is not a value of Cache-Control such as no-cache or max-age=3600")
+            }
+            settings.server.cacheControl = cacheControl
         },
 
         // Durability
@@ -221,6 +231,14 @@ struct ServeSettings {
         }
         if allowsPublicReading && tokenFile == nil {
             throw OptionError("--public-read says who may read without a token; it needs --token-file")
+        }
+        if let directive = server.cacheControl.sharingDirective, !allowsPublicReading {
+            throw OptionError(
+                tokenFile == nil
+                    ? "--cache-control with \(directive) needs --token-file and --public-read; without tokens leave"
+                        + " \(directive) out, and max-age allows shared caches as well"
+                    : "--cache-control with \(directive) would let caches give files to those without a token; leave"
+                        + " \(directive) out, or let everybody read with --public-read")
         }
         let limits = server.limits
         func require(_ low: Int64?, _ lowName: String, atMost high: Int64?, _ highName: String) throws(OptionError) {

@@ -21,8 +21,12 @@ struct FileListing {
         return json >= accept.weight(naming: "text/html") ?? 0
     }
 
+    // No validator: the time of a directory says nothing of changes inside its files, and has the clock's resolution. A
+    // wrong 304 would be worse than sending a listing again.
     private var fields: Fields {
-        ["Cache-Control": "no-cache", "Vary": "Accept", "X-Content-Type-Options": "nosniff"]
+        [
+            "Vary": "Accept", "X-Content-Type-Options": "nosniff",
+        ]
     }
 
     /// The complete directory in one document, in the order of the file system.

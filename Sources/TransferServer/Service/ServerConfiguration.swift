@@ -45,6 +45,8 @@ public struct ServerConfiguration: Sendable {
     public var logLevel: LogLevel
     /// Log for each request with content why it got no interim response, or could not be resumed.
     public var explains = false
+    /// How caches may use files. Responses to requests that need credentials are `private` besides.
+    public var cacheControl = CacheControl.noCache
     /// Of the program, for `/metrics`.
     public var version: String?
 

@@ -91,7 +91,9 @@ public struct TargetRequest: Sendable {
     public let base: PublicBase
 }
 
-/// A handler's answer to such a request.
+/// A handler's answer to such a request. To a safe method without Cache-Control among its fields the server adds
+/// ``ServerConfiguration/cacheControl`` for files and `no-cache` for all else, with `private` if the request would have been
+/// refused without credentials.
 public enum TargetAnswer: Sendable {
     case response(FinalResponse)
     /// A published file: the server evaluates conditions and ranges, and sends its bytes. `fields` go with 200, 206 and

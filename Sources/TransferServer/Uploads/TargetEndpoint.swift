@@ -44,17 +44,32 @@ struct TargetEndpoint {
         let service = service
         let handler = handler
         let connection = request.connection
+        let isPersonal = needsCredentials
         let answer: () -> Reply = {
+            var reply: Reply
+            var caching = CacheControl.noCache
             switch handler.respond(to: wanted) {
-            case .response(let response): Reply(response)
+            case .response(let response): reply = Reply(response)
             case .file(let file, let fields):
-                FileReply(service.digests, isAwaited: { connection.isAwaited }).reply(file, fields: fields, to: wanted)
+                reply = FileReply(service.digests, isAwaited: { connection.isAwaited })
+                    .reply(file, fields: fields, to: wanted)
+                if !reply.status.isClientError { caching = service.configuration.cacheControl }
             case .stream(let status, let fields, let content):
-                Reply(status: status, fields: fields, content: .stream(content))
+                reply = Reply(status: status, fields: fields, content: .stream(content))
             }
+            if wanted.method.isSafe, !reply.fields.contains("Cache-Control") {
+                reply.fields.append("Cache-Control", (isPersonal ? caching.forOneUser : caching).serialized)
+            }
+            return reply
         }
         // Content that nobody asked for is read and ignored, so that the connection can go on.
         return request.expectsContent ? Served(DeferredExchange(nil, answer)) : Served(answer())
+    }
+
+    /// Whether whoever shows no credentials would not have been served.
+    private var needsCredentials: Bool {
+        identity != .anonymous
+            && service.refusal(of: .anonymous, Operation(request.method), on: target) != nil
     }
 
     private var methodNotAllowed: Reply {

@@ -69,6 +69,7 @@ struct StreamingTargetTests {
         for count in [0, 1, 5000] {
             let response = try connection.exchange(.get("/count/\(count)"))
             #expect(response.status == 203 && response.value("Transfer-Encoding") == "chunked")
+            #expect(response.value("Cache-Control") == "no-cache")
             #expect(response.text == (0..<count).map { "\($0)\n" }.joined())
             let other = try host.connect()
             let head = try other.exchange(Request("HEAD", "/count/\(count)"))

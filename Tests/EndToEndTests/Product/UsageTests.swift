@@ -15,7 +15,8 @@ struct UsageTests {
                 "--listen HOST:PORT", "--max-connections N", "--max-size SIZE", "--min-size SIZE",
                 "--max-append-size SIZE", "--min-append-size SIZE", "--max-age DURATION", "--keep-completed DURATION",
                 "--max-uploads N", "--quota SIZE", "--min-free SIZE", "--header-timeout DURATION",
-                "--idle-timeout DURATION", "--allow-anonymous", "--cors-origin ORIGIN", "--durability",
+                "--idle-timeout DURATION", "--allow-anonymous", "--cors-origin ORIGIN",
+                "--cache-control VALUE", "Browsers", "--durability",
                 "--log-format", "--log-level", "--announce-without-version", "(127.0.0.1:8080)", "(./onward-data)",
             ] {
                 #expect(run.output.contains(text), "\(text)")
@@ -83,6 +84,13 @@ struct UsageTests {
             (["--max-size", "10MB"], ["10MB", "500M"]),
             (["--max-size", "5", "--min-size", "6"], ["--min-size", "--max-size"]),
             (["--max-append-size", "5", "--min-append-size", "6"], ["--min-append-size"]),
+            (["--cache-control", ""], ["--cache-control", "max-age=3600"]),
+            (["--cache-control", "max-age=1; public"], ["--cache-control", "max-age=1; public"]),
+            (["--cache-control", "public"], ["--cache-control", "public", "--public-read"]),
+            (
+                ["--cache-control", "s-maxage=5", "--allow-anonymous"],
+                ["--cache-control", "s-maxage", "--public-read"]
+            ),
         ]
         for (arguments, words) in cases {
             let run = try ServeRun(["serve", "--root", root].filter { _ in !arguments.contains("--root") } + arguments)

@@ -1,0 +1,48 @@
+/// The directives of a Cache-Control field (RFC 9111 §5.2).
+public struct CacheControl: Sendable, Hashable {
+    private struct Directive: Sendable, Hashable {
+        /// In lower case.
+        let name: String
+        /// As it was given, with its quotes.
+        let argument: String?
+
+        var serialized: String { argument.map { "\(name)=\($0)" } ?? name }
+    }
+
+    private var directives: [Directive]
+
+    /// A stored response is used only after the server has confirmed it.
+    public static let noCache = CacheControl(directives: [Directive(name: "no-cache", argument: nil)])
+
+    private init(directives: [Directive]) { self.directives = directives }
+
+    /// Parses a field value. Nil if it is malformed or has no directive. Extensions are kept as they are.
+    public init?(parsing value: String) {
+        var scanner = FieldValueScanner(value)
+        let directives = scanner.list { scanner -> Directive? in
+            guard let name = scanner.token() else { return nil }
+            guard scanner.consume(0x3D) else { return Directive(name: name.asciiLowercased, argument: nil) }
+            if scanner.next == 0x22 {
+                guard let text = scanner.quotedString() else { return nil }
+                return Directive(name: name.asciiLowercased, argument: text.quoted)
+            }
+            guard let argument = scanner.token() else { return nil }
+            return Directive(name: name.asciiLowercased, argument: argument)
+        }
+        guard let directives, !directives.isEmpty else { return nil }
+        self.directives = directives
+    }
+
+    public var serialized: String { directives.map(\.serialized).joined(separator: ", ") }
+
+    /// The first directive that speaks of caches that several users share: `public` or `s-maxage`; nil if there is none.
+    public var sharingDirective: String? {
+        directives.first { $0.name == "public" || $0.name == "s-maxage" }?.name
+    }
+
+    /// The same for the requesting user alone: `private` is added, unless it is there for the entire response.
+    public var forOneUser: CacheControl {
+        let privately = Directive(name: "private", argument: nil)
+        return directives.contains(privately) ? self : CacheControl(directives: [privately] + directives)
+    }
+}
