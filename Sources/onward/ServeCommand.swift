@@ -71,7 +71,7 @@ enum ServeCommand {
         serverConfiguration.version = Onward.version
         let server = Server(
             configuration: serverConfiguration, store: store,
-            handlers: [("files", FilesHandler(store: store))])
+            handlers: [("files", settings.filesHandler(of: store))])
         store.tellLosses { upload in
             server.note(
                 .error,

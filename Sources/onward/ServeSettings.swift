@@ -13,6 +13,7 @@ struct ServeSettings {
     var store = StoreConfiguration()
     var tokenFile: String?
     var allowsPublicReading = false
+    var showsActiveTypes = false
     private var certificateFile: String?
     private var keyFile: String?
 
@@ -20,6 +21,13 @@ struct ServeSettings {
     var certificateFiles: (certificate: String, key: String)? {
         guard let certificateFile, let keyFile else { return nil }
         return (certificateFile, keyFile)
+    }
+
+    /// Serves the files of a store. If pages of any origin may read files they may embed them, too.
+    func filesHandler(of store: UploadStore) -> FilesHandler {
+        FilesHandler(
+            store: store, showsActiveTypes: showsActiveTypes,
+            resourcePolicy: server.corsOrigins.contains("*") ? .crossOrigin : .sameOrigin)
     }
 
     static let options: [CommandOption<ServeSettings>] = [
@@ -173,6 +181,10 @@ struct ServeSettings {
             settings.server.corsOrigins.append(value)
         },
 
+        CommandOption(
+            flag: "inline", group: "Browsers",
+            "show files of types that browsers run or render, such as\nHTML, SVG and PDF, in a sandbox; without it browsers save them"
+        ) { $0.showsActiveTypes = true },
         CommandOption(
             "cache-control", "VALUE", group: "Browsers",
             "how caches may use files, such as max-age=3600; public and\ns-maxage need --public-read; private is added if a token is\nneeded (no-cache)"

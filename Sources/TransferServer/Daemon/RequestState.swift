@@ -72,6 +72,11 @@ final class RequestState {
         }
         if let base = origin?.base { reply.fields = base.rebased(reply.fields) }
         for field in responseFields { reply.fields.append(field.name, field.value) }
+        // Problem documents may repeat what strangers sent.
+        if reply.fields["Content-Type"] == ProblemDetails.mediaType {
+            reply.fields.set("X-Content-Type-Options", "nosniff")
+            reply.fields.set("Content-Security-Policy", "sandbox; default-src 'none'")
+        }
         // By our clock, which libmicrohttpd's may be behind: a Last-Modified of now must not be later (RFC 9110 section
         // 8.8.2.1).
         reply.fields.set("Date", HTTPDate(secondsSinceEpoch: SystemClock.realtimeSeconds()).serialized)

@@ -27,13 +27,19 @@ enum FileFields {
     }
 
     /// What is sent with the file.
-    static func served(of file: PublishedFile, named name: String) -> Fields {
+    /// - Parameter showsActiveTypes: whether a file of an active type is shown, in its sandbox, and no attachment.
+    static func served(of file: PublishedFile, named name: String, showsActiveTypes: Bool) -> Fields {
         var fields = file.fields
         if !fields.contains("Content-Type") {
             let suffix = name.split(separator: ".").last.map { $0.lowercased() } ?? ""
             fields.append("Content-Type", types[suffix] ?? "application/octet-stream")
         }
-        // What strangers uploaded is data: it must not run as a page of this site.
+        // What was uploaded is data: it must not run as a page of this site. The sandbox is there for every type, as it
+        // also holds if a browser takes one for another.
+        if !showsActiveTypes, !InertTypes.contain(fields["Content-Type"] ?? "") {
+            let disposition = ContentDisposition(type: "attachment", filename: name)
+            fields.append("Content-Disposition", disposition.serialized)
+        }
         fields.append("X-Content-Type-Options", "nosniff")
         fields.append(
             "Content-Security-Policy",

@@ -5,6 +5,7 @@ import UploadStorage
 /// What a directory holds: HTML, or pages of JSON if those are asked for. Neither needs memory for the entire directory.
 struct FileListing {
     let store: UploadStore
+    let resourcePolicy: ResourcePolicy
 
     func answer(to request: TargetRequest, directory: [String]) throws(StoreError) -> TargetAnswer {
         guard let directory = PublishedName.Directory(segments: directory) else { throw .notFound }
@@ -26,6 +27,7 @@ struct FileListing {
     private var fields: Fields {
         [
             "Vary": "Accept", "X-Content-Type-Options": "nosniff",
+            "Cross-Origin-Resource-Policy": resourcePolicy.rawValue,
         ]
     }
 

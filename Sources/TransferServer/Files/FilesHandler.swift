@@ -7,8 +7,20 @@ import UploadStorage
 /// chooses, `GET` serves them with ranges, `DELETE` removes them. A file appears in one step when its upload is complete.
 public struct FilesHandler: TargetHandler {
     private let store: UploadStore
+    private let showsActiveTypes: Bool
+    private let resourcePolicy: ResourcePolicy
 
-    public init(store: UploadStore) { self.store = store }
+    /// - Parameters:
+    ///   - showsActiveTypes: whether types that browsers run or render as pages, such as HTML, SVG and PDF, are shown in a
+    ///     sandbox. Otherwise they are attachments, which browsers save.
+    ///   - resourcePolicy: which pages may embed files without CORS.
+    public init(
+        store: UploadStore, showsActiveTypes: Bool = false, resourcePolicy: ResourcePolicy = .sameOrigin
+    ) {
+        self.store = store
+        self.showsActiveTypes = showsActiveTypes
+        self.resourcePolicy = resourcePolicy
+    }
 
     /// Publishing is an operation of the store, which sees to it that it happens once.
     public var completionIsRepeatable: Bool { true }
@@ -123,12 +135,15 @@ public struct FilesHandler: TargetHandler {
     public func respond(to request: TargetRequest) -> TargetAnswer {
         do {
             if request.target.isCollection {
-                return try FileListing(store: store).answer(to: request, directory: request.target.segments)
+                return try FileListing(store: store, resourcePolicy: resourcePolicy)
+                    .answer(to: request, directory: request.target.segments)
             }
             let name = try Self.existing(PublishedName(segments: request.target.segments))
             if request.method == .delete { return .response(try remove(name, fields: request.fields)) }
             let file = try store.publishedFile(name)
-            return .file(file, fields: FileFields.served(of: file, named: name.lastSegment))
+            var fields = FileFields.served(of: file, named: name.lastSegment, showsActiveTypes: showsActiveTypes)
+            fields.append("Cross-Origin-Resource-Policy", resourcePolicy.rawValue)
+            return .file(file, fields: fields)
         } catch .targetIsDirectory where request.method != .delete {
             return .response(
                 FinalResponse(status: 308, fields: ["Location": request.target.path + "/"]))

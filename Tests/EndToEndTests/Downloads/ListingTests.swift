@@ -106,6 +106,7 @@ struct ListingTests {
                 #expect(response.value("Content-Type") == type, "\(accept ?? "none")")
                 #expect(response.list("Vary").contains("accept"))
                 #expect(response.value("X-Content-Type-Options") == "nosniff")
+                #expect(response.value("Cross-Origin-Resource-Policy") == "same-origin")
                 let head = try server.exchange(Request("HEAD", "/files/", fields))
                 #expect(head.status == 200)
                 #expect(head.value("Content-Type") == type)

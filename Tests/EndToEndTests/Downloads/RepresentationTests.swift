@@ -5,22 +5,118 @@ import Testing
 /// What comes with a published file.
 @Suite("Representation fields", .timeLimit(.minutes(15)), .blocking)
 struct RepresentationTests {
-    @Test("SEC-13: what strangers uploaded is data: never sniffed, never run as a page of this site")
+    /// Names and types, and whether a browser may run or render them as a page.
+    private static let types: [(name: String, type: String?, isActive: Bool)] = [
+        ("page.html", nil, true), ("page.HTM", nil, true), ("image.svg", nil, true), ("code.js", nil, true),
+        ("feed.xml", nil, true), ("text.pdf", nil, true), ("data.bin", "text/html", true),
+        ("data.txt", "image/svg+xml", true), ("junk.html", "junk", true), ("x2", "TEXT/HTML;charset=utf-8", true),
+        ("x3", "application/xhtml+xml", true), ("x4", "text/xml", true), ("x5", "application/atom+XML", true),
+        ("x6", "application/mathml+xml", true), ("x7", "application/javascript", true), ("x8", "text/ecmascript", true),
+        ("x9", "application/pdf", true), ("x10", "application/x-shockwave-flash", true),
+        ("x11", "text/cache-manifest", true), ("x12", "multipart/x-mixed-replace;boundary=a", true),
+        ("x13", "message/rfc822", true),
+        ("x16", "text/xsl", true), ("x17", "application/wasm", true), ("x18", "image/svg", true),
+        ("plain", nil, false), ("a.txt", nil, false), ("a.png", nil, false), ("a.mp4", nil, false),
+        ("a.json", nil, false), ("a.zip", nil, false), ("page2.html", "text/plain", false),
+        ("y1", "Image/PNG", false), ("y2", "audio/ogg", false), ("y3", "text/plain;charset=\"utf-8\"", false),
+    ]
+
+    private func upload(_ name: String, _ type: String?, to server: ServerProcess) throws {
+        let fields = type.map { [("Content-Type", $0)] } ?? []
+        let content = Request.Content.bytes(Array("<script>alert(1)</script>".utf8))
+        #expect(try server.exchange(Request("PUT", "/files/" + name, fields, content)).status == 201)
+    }
+
+    @Test(
+        "SEC-13: what was uploaded is data: active types are attachments, nothing is sniffed, everything is in a sandbox"
+    )
     func inert() throws {
         try withServer { server in
-            for (name, type) in [
-                ("page.html", nil), ("page.HTM", nil), ("image.svg", nil), ("code.js", nil), ("feed.xml", nil),
-                ("plain", nil), ("data.bin", "text/html"), ("data.txt", "image/svg+xml"), ("x", "junk"),
+            for (name, type, isActive) in Self.types {
+                try upload(name, type, to: server)
+                let tag = try #require(try server.download(name).value("ETag"))
+                let requests: [(fields: [(String, String)], status: Int)] = [
+                    ([], 200), ([("Range", "bytes=1-3")], 206), ([("Range", "bytes=1-3,5-6")], 206),
+                    ([("If-None-Match", tag)], 304),
+                ]
+                for method in ["GET", "HEAD"] {
+                    for (fields, status) in requests {
+                        let response = try server.exchange(Request(method, "/files/" + name, fields))
+                        #expect(response.status == (method == "HEAD" && status == 206 ? 200 : status))
+                        expectInert(response, "\(name) \(status)")
+                        let disposition = isActive ? "attachment; filename=\"\(name)\"" : nil
+                        #expect(response.value("Content-Disposition") == disposition, "\(name)")
+                    }
+                }
+            }
+        }
+    }
+
+    private func expectInert(
+        _ response: Response, _ comment: Comment, policy: String = "same-origin",
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+        #expect(response.value("X-Content-Type-Options") == "nosniff", comment, sourceLocation: sourceLocation)
+        let directives = (response.value("Content-Security-Policy") ?? "").split(separator: ";").map {
+            $0.split(separator: " ").map(String.init)
+        }
+        // A sandbox without allowances: no scripts, no origin of its own.
+        #expect(directives.contains(["sandbox"]), comment, sourceLocation: sourceLocation)
+        #expect(directives.contains(["default-src", "'none'"]), comment, sourceLocation: sourceLocation)
+        #expect(
+            response.value("Cross-Origin-Resource-Policy") == policy, comment, sourceLocation: sourceLocation)
+    }
+
+    @Test("SEC-13: --inline shows active types, and nothing else changes: nosniff and the sandbox stay")
+    func inline() throws {
+        try withServer("--inline") { server in
+            for (name, type, _) in Self.types {
+                try upload(name, type, to: server)
+                for fields in [[], [("Range", "bytes=1-3")]] {
+                    let response = try server.download(name, fields)
+                    expectInert(response, "\(name)")
+                    #expect(!response.fields.contains("Content-Disposition"), "\(name)")
+                }
+            }
+        }
+    }
+
+    @Test("SEC-13: an attachment has the file's name, whatever is in it")
+    func attachmentNames() throws {
+        try withServer { server in
+            for (name, disposition) in [
+                ("a b.html", #"attachment; filename="a b.html""#),
+                ("\"q\".html", #"attachment; filename="_q_.html"; filename*=UTF-8''%22q%22.html"#),
+                ("é%.html", #"attachment; filename="__.html"; filename*=UTF-8''%C3%A9%25.html"#),
             ] {
-                let fields = type.map { [("Content-Type", $0)] } ?? []
-                let content = Request.Content.bytes(Array("<script>alert(1)</script>".utf8))
-                #expect(try server.exchange(Request("PUT", "/files/" + name, fields, content)).status == 201)
-                let response = try server.download(name)
-                #expect(response.value("X-Content-Type-Options") == "nosniff", "\(name)")
-                let isAttachment = response.value("Content-Disposition")?.hasPrefix("attachment") == true
-                let policy = response.value("Content-Security-Policy") ?? ""
-                let isSandboxed = policy.hasPrefix("sandbox;") && !policy.contains("allow-scripts")
-                #expect(isAttachment || isSandboxed, "\(name)")
+                try server.place([1], as: name)
+                #expect(try server.download(name.addingEscapes).value("Content-Disposition") == disposition)
+            }
+        }
+    }
+
+    @Test("SEC-13: any page may embed files if pages of any origin may read them; no page may embed listings otherwise")
+    func embedding() throws {
+        for (origin, policy) in [("*", "cross-origin"), ("https://app.example", "same-origin")] {
+            try withServer("--cors-origin", origin) { server in
+                try server.publish([1], as: "a.png")
+                expectInert(try server.download("a.png"), "\(origin)", policy: policy)
+                let listing = try server.exchange(.get("/files/"))
+                #expect(listing.value("Cross-Origin-Resource-Policy") == policy)
+            }
+        }
+    }
+
+    @Test("SEC-13: a problem document is never shown as a page of this site")
+    func problems() throws {
+        try withServer { server in
+            for request in [
+                Request.get("/files/none"), .get("/files/%00"), .get("/elsewhere"), .get("/uploads/x"),
+                Request("PATCH", "/files/", [], .bytes([1])), Request.get("/files/").with("Host", "evil.example"),
+            ] {
+                let response = try server.exchange(request)
+                #expect(response.problem != nil && response.value("X-Content-Type-Options") == "nosniff")
+                #expect(response.value("Content-Security-Policy") == "sandbox; default-src 'none'")
             }
         }
     }

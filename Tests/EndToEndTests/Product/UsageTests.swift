@@ -15,7 +15,7 @@ struct UsageTests {
                 "--listen HOST:PORT", "--max-connections N", "--max-size SIZE", "--min-size SIZE",
                 "--max-append-size SIZE", "--min-append-size SIZE", "--max-age DURATION", "--keep-completed DURATION",
                 "--max-uploads N", "--quota SIZE", "--min-free SIZE", "--header-timeout DURATION",
-                "--idle-timeout DURATION", "--allow-anonymous", "--cors-origin ORIGIN",
+                "--idle-timeout DURATION", "--allow-anonymous", "--cors-origin ORIGIN", "--inline",
                 "--cache-control VALUE", "Browsers", "--durability",
                 "--log-format", "--log-level", "--announce-without-version", "(127.0.0.1:8080)", "(./onward-data)",
             ] {
@@ -91,6 +91,7 @@ struct UsageTests {
                 ["--cache-control", "s-maxage=5", "--allow-anonymous"],
                 ["--cache-control", "s-maxage", "--public-read"]
             ),
+            (["--inline=maybe"], ["--inline"]),
         ]
         for (arguments, words) in cases {
             let run = try ServeRun(["serve", "--root", root].filter { _ in !arguments.contains("--root") } + arguments)
