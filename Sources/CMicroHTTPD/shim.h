@@ -8,10 +8,10 @@
 /* libmicrohttpd's variadic functions with fixed arguments: Swift cannot call variadics. */
 
 static inline struct MHD_Daemon *
-onward_mhd_start(unsigned int flags, MHD_AccessHandlerCallback handler, void *context,
-                 struct MHD_OptionItem *options)
+onward_mhd_start(unsigned int flags, MHD_AcceptPolicyCallback policy, MHD_AccessHandlerCallback handler,
+                 void *context, struct MHD_OptionItem *options)
 {
-    return MHD_start_daemon(flags, 0, NULL, NULL, handler, context,
+    return MHD_start_daemon(flags, 0, policy, context, handler, context,
                             MHD_OPTION_ARRAY, options, MHD_OPTION_END);
 }
 

@@ -23,6 +23,16 @@ public struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
         guard self.address == address else { return nil }
     }
 
+    /// The network that one client usually has for itself: an IPv4 address, or the /64 of an IPv6 address (RFC 6177 §2).
+    /// An IPv4 address behind the well-known prefix of a translator (64:ff9b::/96, RFC 6052 §2.1) is that IPv4 address.
+    public init(clientNetworkOf address: IPAddress) {
+        if address.high == 0x0064_FF9B_0000_0000, let bits = UInt32(exactly: address.low) {
+            self.init(IPAddress(v4: bits), 128)
+        } else {
+            self.init(address, address.isIPv4 ? 128 : 64)
+        }
+    }
+
     private init(_ address: IPAddress, _ length: UInt64) {
         self.length = length
         let (high, low) = Self.mask(length)

@@ -50,15 +50,22 @@ public struct SocketOutput: Sendable {
     public var peerAddress: String? {
         var storage = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
-        let isKnown = withUnsafeMutablePointer(to: &storage) { pointer in
+        return withUnsafeMutablePointer(to: &storage) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                getpeername(descriptor, address, &length) == 0 && Int32(address.pointee.sa_family) != AF_UNIX
-                    && getnameinfo(
-                        address, length, &text, socklen_t(text.count), nil, 0, Int32(NI_NUMERICHOST)) == 0
+                getpeername(descriptor, address, &length) == 0 ? Self.numericHost(of: address, length: length) : nil
             }
         }
-        return isKnown ? String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self) : nil
+    }
+
+    /// The numeric address in a socket address, without its port; `nil` for a Unix socket.
+    public static func numericHost(of address: UnsafePointer<sockaddr>, length: socklen_t) -> String? {
+        guard Int32(address.pointee.sa_family) != AF_UNIX else { return nil }
+        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(NI_MAXHOST)) { text in
+            guard let start = text.baseAddress,
+                getnameinfo(address, length, start, socklen_t(text.count), nil, 0, Int32(NI_NUMERICHOST)) == 0
+            else { return nil }
+            return String(cString: start)
+        }
     }
 
     /// Tells the peer that nothing more will come, and goes on receiving.
@@ -72,6 +79,13 @@ public struct SocketOutput: Sendable {
     public func resetConnection() {
         var address = sockaddr(sa_family: sa_family_t(AF_UNSPEC), sa_data: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
         _ = Glibc.connect(descriptor, &address, socklen_t(MemoryLayout<sockaddr>.size))
+    }
+
+    /// Makes the close of the descriptor a reset: the kernel then frees what the peer has not read at once, rather than keep
+    /// it until the peer reads it.
+    public func resetOnClose() {
+        var value = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &value, socklen_t(MemoryLayout<linger>.size))
     }
 
     /// Reads and throws away what arrives, until the peer or ``endConnection()`` ends it.
@@ -104,16 +118,23 @@ public struct SocketOutput: Sendable {
     }
 
     /// Bytes that the peer's system has taken on a TCP connection; `nil` where that cannot be told.
-    public func acknowledgedBytes() -> Int64? {
-        // `tcpi_bytes_acked`, which the C library's tcp_info does not have. The kernel never moves a field of it
-        // (linux/tcp.h).
+    public func acknowledgedBytes() -> Int64? { transferredBytes()?.acknowledged }
+
+    /// Bytes that the peer's system has acknowledged, and bytes that have arrived from it, on a TCP connection; `nil` if the
+    /// kernel does not count them.
+    public func transferredBytes() -> (acknowledged: Int64, received: Int64)? {
+        // `tcpi_bytes_acked` and `tcpi_bytes_received`, which the C library's tcp_info does not have. The kernel never moves
+        // a field of it (linux/tcp.h).
         let offset = 120
         return withUnsafeTemporaryAllocation(byteCount: 256, alignment: 8) { buffer in
             var length = socklen_t(buffer.count)
             guard getsockopt(descriptor, Int32(IPPROTO_TCP), TCP_INFO, buffer.baseAddress, &length) == 0,
-                Int(length) >= offset + 8
+                Int(length) >= offset + 16
             else { return nil }
-            return Int64(clamping: buffer.load(fromByteOffset: offset, as: UInt64.self))
+            return (
+                Int64(clamping: buffer.load(fromByteOffset: offset, as: UInt64.self)),
+                Int64(clamping: buffer.load(fromByteOffset: offset + 8, as: UInt64.self))
+            )
         }
     }
 

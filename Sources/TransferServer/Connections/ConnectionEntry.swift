@@ -34,7 +34,7 @@ final class ConnectionEntry: Sendable {
         case stopping
         /// Content of its response could not be read or produced.
         case contentFailed = "content-failed"
-        /// There were too many.
+        /// There were too many connections, and this one made room for another one.
         case tooMany = "too-many-connections"
     }
 
@@ -55,14 +55,19 @@ final class ConnectionEntry: Sendable {
     let output: SocketOutput
     /// The address at the other end, perhaps a proxy's; `nil` on a Unix socket.
     let peer: String?
+    /// The client that it counts for while it serves no forwarded request.
+    let peerClient: ConnectionClient
     /// What it was opened with lives as long as it does, whatever new connections get; `nil` without TLS.
     let credentials: ServerCredentials?
     private let standing: Monitor<Standing>
 
-    init(output: SocketOutput, credentials: ServerCredentials?, now: Int64) {
+    init(
+        output: SocketOutput, peer: String?, client: ConnectionClient, credentials: ServerCredentials?, now: Int64
+    ) {
         self.output = output
+        self.peer = peer
+        peerClient = client
         self.credentials = credentials
-        peer = output.peerAddress
         standing = Monitor(Standing(since: now))
     }
 
@@ -85,6 +90,8 @@ final class ConnectionEntry: Sendable {
         standing.withLock {
             guard $0.isOpen else { return }
             $0.ending = $0.ending ?? ending
+            // What a slow reader has not read would stay in the kernel for as long as it goes on reading slowly.
+            if case (.tooMany, .response) = (ending, $0.phase) { output.resetOnClose() }
             output.endConnection()
         }
     }
@@ -97,6 +104,14 @@ final class ConnectionEntry: Sendable {
             guard $0.isOpen else { return }
             $0.ending = $0.ending ?? .contentFailed
             if resets { output.resetConnection() }
+        }
+    }
+
+    /// Bytes that moved in either direction so far; 0 if that is not known, as on a Unix socket.
+    func transferredBytes() -> Int64 {
+        standing.withLock {
+            guard $0.isOpen, let bytes = output.transferredBytes() else { return 0 }
+            return bytes.acknowledged + bytes.received
         }
     }
 

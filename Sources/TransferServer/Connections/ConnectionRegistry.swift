@@ -6,6 +6,8 @@ import SystemCalls
 final class ConnectionRegistry: Sendable {
     private struct Entries {
         var open: [ObjectIdentifier: ConnectionEntry] = [:]
+        /// Those of `open` that were not closed to make room.
+        var table = ConnectionTable<ObjectIdentifier>()
         var isDraining = false
         var isStopped = false
         /// Nobody waits for answers any more.
@@ -23,17 +25,63 @@ final class ConnectionRegistry: Sendable {
         self.capacity = capacity
     }
 
-    /// - Returns: `false` where there are too many: the connection is known all the same, and has to be ended.
-    func add(_ entry: ConnectionEntry) -> Bool {
+    /// How many connections may be closed whose threads have not ended yet. At this number new connections are refused: the
+    /// threads are stuck, and must not become more and more.
+    static func maximumClosing(capacity: Int) -> Int { max(64, capacity) }
+
+    /// What happens to a connection that arrives.
+    enum Admission {
+        case served
+        /// The limit was reached: so many open connections were closed for the new one, which is served unless it is refused.
+        case limited(closed: Int, isRefused: Bool, largest: (client: ConnectionClient, count: Int)?)
+    }
+
+    /// Decides whether a connection of `client` is served, and closes another one for it if there are too many.
+    func admit(_ client: @autoclosure () -> ConnectionClient) -> Admission {
+        var closed: [ConnectionEntry] = []
+        let admission = entries.withLock { entries -> Admission in
+            guard entries.table.count >= capacity else { return .served }
+            let largest = entries.table.largestClient
+            var isRefused = entries.open.count - entries.table.count >= Self.maximumClosing(capacity: capacity)
+            let (client, now) = (client(), SystemClock.monotonicNanoseconds())
+            // Listeners that admit connections at the same time may have admitted one too many.
+            while !isRefused && entries.table.count >= capacity {
+                switch entries.table.makeRoom(
+                    for: client, at: now, measure: { entries.open[$0]?.transferredBytes() ?? 0 })
+                {
+                case .refuse: isRefused = true
+                case .close(let id): entries.open[id].map { closed.append($0) }
+                }
+            }
+            return .limited(closed: closed.count, isRefused: isRefused, largest: largest)
+        }
+        for entry in closed { entry.abandon(.tooMany) }
+        return admission
+    }
+
+    /// Adds a connection that was admitted.
+    func add(_ entry: ConnectionEntry) {
         entries.withLock {
             $0.open[ObjectIdentifier(entry)] = entry
-            return $0.open.count <= capacity
+            $0.table.insert(ObjectIdentifier(entry), of: entry.peerClient, at: SystemClock.monotonicNanoseconds())
+        }
+    }
+
+    /// Counts a connection for another client: that of the request that it serves.
+    func count(_ entry: ConnectionEntry, for client: ConnectionClient) {
+        let bytes = entry.transferredBytes()
+        entries.withLock {
+            $0.table.move(
+                ObjectIdentifier(entry), to: client, at: SystemClock.monotonicNanoseconds(), bytes: bytes)
         }
     }
 
     func remove(_ entry: ConnectionEntry) {
         entry.close()
-        entries.withLock { $0.open[ObjectIdentifier(entry)] = nil }
+        entries.withLock {
+            $0.open[ObjectIdentifier(entry)] = nil
+            $0.table.remove(ObjectIdentifier(entry))
+        }
         entries.notifyAll()
     }
 

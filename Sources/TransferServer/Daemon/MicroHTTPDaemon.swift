@@ -8,20 +8,25 @@ import TLS
 protocol RequestService: Sendable {
     /// Where a request comes from whose connection is `peer`'s (`nil`: a Unix socket).
     func origin(of fields: Fields, peer: String?) -> RequestOrigin
+    /// The client that a connection from `peer` (`nil`: a Unix socket) counts for while it serves no forwarded request.
+    func client(ofPeer peer: String?) -> ConnectionClient
+    /// The client that a trusted peer's connection counts for while it serves this request; `nil`: the peer.
+    func client(of fields: Fields, origin: RequestOrigin) -> ConnectionClient?
     /// A request's head is complete.
     func begin(_ request: IncomingRequest) -> RequestStanding
     /// A request ended, however it did.
     func record(_ summary: RequestSummary)
     /// Content of the response to a request could not be read or produced.
     func contentFailed(_ error: any Error, request: RequestID)
-    /// There were too many connections for one more.
-    func refusedConnection(from peer: String?)
+    /// A connection arrived, and there were as many as there may be. Open connections were closed for it, or it was refused.
+    /// - Parameter largest: the client with the most connections, and how many it had.
+    func reachedConnectionLimit(closed: Int, isRefused: Bool, largest: (client: ConnectionClient, count: Int)?)
 }
 
 /// One listening socket served by libmicrohttpd, with a thread for each connection.
 ///
 /// This is the one file that knows libmicrohttpd's callbacks. All of them run on the connection's thread, but for
-/// `notifyConnection`'s start, which runs on the listening one.
+/// `admit` and `notifyConnection`, which run on the listening one.
 final class MicroHTTPDaemon: @unchecked Sendable {
     // `handle` is set once by `start`, before any callback can run, and cleared by `stop`; both are called by one owner
     // in turn. Everything else is constant.
@@ -32,7 +37,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
     private let credentials: CurrentCredentials?
 
     struct Options: Sendable {
-        var maximumConnections: UInt32
+        var maximumConnections: Int
         /// Bytes of libmicrohttpd's buffer for one connection; all of it becomes resident once a connection is reused.
         var connectionMemory = 128 << 10
         var threadStack = 512 << 10
@@ -56,8 +61,12 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         }
         var items = [
             option(.CONNECTION_MEMORY_LIMIT, options.connectionMemory),
-            // Those above our own limit are ended by us, and told.
-            option(.CONNECTION_LIMIT, Int(options.maximumConnections) + 64),
+            // At its own limit libmicrohttpd closes every new connection, regardless of the client. So it has to have room for
+            // those that are served, those that were closed for others, and those whose threads it has not joined yet.
+            option(
+                .CONNECTION_LIMIT,
+                options.maximumConnections
+                    + ConnectionRegistry.maximumClosing(capacity: options.maximumConnections) + 64),
             option(.CONNECTION_TIMEOUT, 0),
             option(.THREAD_STACK_SIZE, options.threadStack),
             option(.URI_LOG_CALLBACK, address(of: beginTarget), context),
@@ -79,12 +88,12 @@ final class MicroHTTPDaemon: @unchecked Sendable {
                             option(.HTTPS_PRIORITIES, 0, UnsafeMutableRawPointer(mutating: versions)),
                         ]
                         var items = secured + items
-                        return onward_mhd_start(flags, answer, context, &items)
+                        return onward_mhd_start(flags, admit, answer, context, &items)
                     }
                 }
             }
         } else {
-            handle = onward_mhd_start(flags, answer, context, &items)
+            handle = onward_mhd_start(flags, admit, answer, context, &items)
         }
         if handle == nil { throw Errno(rawValue: errno == 0 ? ENOMEM : errno) }
     }
@@ -179,6 +188,10 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         // Of a head that can be believed alone.
         let origin = service.origin(of: head.fields, peer: connection.entry.peer)
         state.origin = origin
+        if connection.entry.peerClient.isExempt, let client = service.client(of: head.fields, origin: origin) {
+            registry.count(connection.entry, for: client)
+            state.isForwarded = true
+        }
         let request = IncomingRequest(
             id: state.id, head: head, framing: framing, target: target, origin: origin, connection: connection.entry,
             interim: connection.interimChannel(version: head.version, base: origin.base), account: state.account)
@@ -272,6 +285,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         state.exchange?.end(end)
         state.exchange = nil
         service.record(state.summary(end, of: connection.entry))
+        if state.isForwarded { registry.count(connection.entry, for: connection.entry.peerClient) }
         if state.lingers {
             // Unread content would make the kernel destroy the answer with a reset.
             connection.output.endOutput()
@@ -285,19 +299,17 @@ final class MicroHTTPDaemon: @unchecked Sendable {
     fileprivate func opened(_ connection: OpaquePointer) -> AcceptedConnection? {
         guard let descriptor = RequestConnection.descriptor(of: connection) else { return nil }
         let credentials = credentials?.value
+        let output = SocketOutput(descriptor: descriptor)
+        let peer = output.peerAddress
         let entry = ConnectionEntry(
-            output: SocketOutput(descriptor: descriptor), credentials: credentials,
+            output: output, peer: peer, client: service.client(ofPeer: peer), credentials: credentials,
             now: SystemClock.monotonicNanoseconds())
         if let credentials, let session = RequestConnection.session(of: connection) {
             // If this fails the connection gets the certificate of the start.
             try? credentials.use(for: session)
         }
-        // libmicrohttpd counts the connections of one listener only.
-        if !registry.add(entry) {
-            entry.abandon(.tooMany)
-            service.refusedConnection(from: entry.peer)
-        }
         let accepted = AcceptedConnection(entry, descriptor: descriptor)
+        registry.add(entry)
         if !accepted.beginFiltering() { entry.abandon(.tooMany) }
         return accepted
     }
@@ -305,6 +317,15 @@ final class MicroHTTPDaemon: @unchecked Sendable {
     fileprivate func closed(_ connection: AcceptedConnection) {
         connection.endFiltering()
         registry.remove(connection.entry)
+    }
+
+    /// Whether a connection that was accepted is served. libmicrohttpd closes it otherwise, before it makes a thread for it.
+    fileprivate func admits(_ address: UnsafePointer<sockaddr>, length: socklen_t) -> Bool {
+        let admission = registry.admit(
+            service.client(ofPeer: SocketOutput.numericHost(of: address, length: length)))
+        guard case .limited(let closed, let isRefused, let largest) = admission else { return true }
+        service.reachedConnectionLimit(closed: closed, isRefused: isRefused, largest: largest)
+        return !isRefused
     }
 }
 
@@ -326,6 +347,12 @@ private let beginTarget:
         guard let request = handle.flatMap({ RequestConnection($0) })?.accepted.takeRequest() else { return nil }
         return Unmanaged.passRetained(RequestState(request)).toOpaque()
     }
+
+private let admit: @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<sockaddr>?, socklen_t) -> MHD_Result = {
+    context, address, length in
+    guard let daemon = daemon(context), let address else { return .YES }
+    return daemon.admits(address, length: length) ? .YES : .NO
+}
 
 private let answer:
     @convention(c) (

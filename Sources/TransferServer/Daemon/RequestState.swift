@@ -24,6 +24,8 @@ final class RequestState {
     var exchange: (any Exchange)?
     /// Where it comes from; `nil` until its head is complete.
     var origin: RequestOrigin?
+    /// Whether the connection counts for the client that a proxy reported, not for the proxy.
+    var isForwarded = false
     /// Fields that go with every response to this request.
     var responseFields = Fields()
     /// Who asks, where the server knows.

@@ -129,9 +129,10 @@ struct MetricsReport: Sendable {
     private func addServer(to exposition: inout Exposition) {
         exposition.add("onward_connections", .gauge, "Open connections.", openConnections)
         exposition.add(
-            "onward_connections_limit", .gauge, "Connections beyond which new ones are closed.", maximumConnections)
+            "onward_connections_limit", .gauge, "Connections that may be open.", maximumConnections)
         exposition.add(
-            "onward_connections_refused_total", .counter, "Connections closed because there were too many.",
+            "onward_connections_refused_total", .counter,
+            "Connections closed because there were too many: new ones, and open ones for new ones.",
             counts.refusedConnections)
         exposition.add("onward_ready", .gauge, "Whether /readyz answers 200.", isReady ? 1 : 0)
         exposition.add(

@@ -28,7 +28,7 @@ struct ServerCounts: Sendable {
     private(set) var errors = BoundedCounts<String>(capacity: 200, others: "other")
     private(set) var interruptions = BoundedCounts<String>(
         capacity: 20, others: "other",
-        known: ["client"] + ConnectionEntry.Ending.allCases.filter { $0 != .tooMany }.map(\.rawValue))
+        known: ["client"] + ConnectionEntry.Ending.allCases.map(\.rawValue))
     private(set) var skips = BoundedCounts<String>(capacity: 50, others: "other", known: InterimSkip.words)
     private(set) var announcements = 0
     private(set) var offsets = 0
@@ -71,7 +71,7 @@ struct ServerCounts: Sendable {
 
     mutating func add(expired uploads: Int) { expired += uploads }
 
-    mutating func addRefusedConnection() { refusedConnections += 1 }
+    mutating func add(refusedConnections connections: Int) { refusedConnections += connections }
 
     mutating func record(_ step: DurableStep, nanoseconds: Int64, isDone: Bool) {
         steps[step]?.seconds.observe(Double(nanoseconds) / 1e9)

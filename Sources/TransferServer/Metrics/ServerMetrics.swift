@@ -22,7 +22,7 @@ final class ServerMetrics: StoreObserver {
         if uploads > 0 { counts.withLock { $0.add(expired: uploads) } }
     }
 
-    func countRefusedConnection() { counts.withLock { $0.addRefusedConnection() } }
+    func count(refusedConnections connections: Int) { counts.withLock { $0.add(refusedConnections: connections) } }
 
     func observe(_ step: DurableStep, nanoseconds: Int64, isDone: Bool) {
         counts.withLock { $0.record(step, nanoseconds: nanoseconds, isDone: isDone) }

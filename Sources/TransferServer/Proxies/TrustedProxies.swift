@@ -29,6 +29,16 @@ struct TrustedProxies: Sendable {
         return origin
     }
 
+    /// The client that a connection from `peer` counts for while it serves no forwarded request.
+    func client(ofPeer peer: String?) -> ConnectionClient { ConnectionClient(peer, isExempt: trusts(peer: peer)) }
+
+    /// The client that a connection from a trusted peer counts for while it serves a request with these fields; `nil`: the
+    /// request was not forwarded, and the connection counts for its peer.
+    func client(of fields: Fields, origin: RequestOrigin) -> ConnectionClient? {
+        guard fields.contains(where: { Self.isForwardingField($0.name) }) else { return nil }
+        return ConnectionClient(origin.client, isExempt: false)
+    }
+
     private func trusts(peer: String?) -> Bool {
         // A link-local address is reported with the interface that it is on.
         guard let peer else { return true }

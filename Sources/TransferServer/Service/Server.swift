@@ -123,7 +123,7 @@ public final class Server: Sendable {
             let isUnix = if case .unix = socket.address { true } else { false }
             let daemon = MicroHTTPDaemon(
                 service: service, registry: registry, credentials: isUnix ? nil : credentials)
-            let options = MicroHTTPDaemon.Options(maximumConnections: UInt32(configuration.maximumConnections))
+            let options = MicroHTTPDaemon.Options(maximumConnections: configuration.maximumConnections)
             do throws(Errno) { try daemon.start(on: socket, options: options) } catch {
                 for daemon in state.daemons { daemon.stop() }
                 state.daemons = []

@@ -15,7 +15,7 @@ public struct ServerConfiguration: Sendable {
     public var trustedProxies: [AddressBlock]
     /// Whether 104 is sent to clients that understand it. Some proxies take it for the final response.
     public var sendsInterimResponses: Bool
-    /// Connections served at once by each listener; more are closed.
+    /// Connections served at once. When there is one more, the slowest connection of the client that has the most is closed.
     public var maximumConnections: Int
     /// Limits announced and enforced for every upload; `maxAge` is an upload's life in seconds.
     public var limits: UploadLimits

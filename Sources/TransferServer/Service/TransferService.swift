@@ -17,8 +17,9 @@ final class TransferService: RequestService {
     private let trustedProxies: TrustedProxies
     let digests = FileDigests()
     private let draining = Atomic<Bool>(false)
-    /// Connections that were refused since that was last logged, in monotonic nanoseconds.
-    private let refusals = Monitor((count: 0, nextReport: Int64(0)))
+    /// Connections that were closed or refused since that was last logged, and when it is logged again (monotonic
+    /// nanoseconds).
+    private let refusals = Monitor((closed: 0, refused: 0, nextReport: Int64(0)))
 
     init(
         configuration: ServerConfiguration, store: UploadStore, routes: Routes, log: ServerLog,
@@ -45,20 +46,27 @@ final class TransferService: RequestService {
         if configuration.explains { log.explain(summary) }
     }
 
-    func refusedConnection(from peer: String?) {
-        metrics.countRefusedConnection()
+    func reachedConnectionLimit(closed: Int, isRefused: Bool, largest: (client: ConnectionClient, count: Int)?) {
+        metrics.count(refusedConnections: closed + (isRefused ? 1 : 0))
         let now = SystemClock.monotonicNanoseconds()
-        let isDue = refusals.withLock { refusals in
-            refusals.count += 1
-            guard now >= refusals.nextReport else { return 0 }
-            refusals.nextReport = now + 60_000_000_000
-            defer { refusals.count = 0 }
-            return refusals.count
+        let report = refusals.withLock { refusals -> (closed: Int, refused: Int)? in
+            refusals.closed += closed
+            refusals.refused += isRefused ? 1 : 0
+            guard now >= refusals.nextReport else { return nil }
+            defer { refusals = (0, 0, now + 60_000_000_000) }
+            return (refusals.closed, refusals.refused)
         }
-        guard isDue > 0 else { return }
+        guard let report else { return }
         log.warning(
-            "\(isDue) connections were closed, the last one from \(peer ?? "a Unix socket"): "
-                + "there are \(configuration.maximumConnections) already (--max-connections)")
+            "there are \(configuration.maximumConnections) connections (--max-connections): since the last report"
+                + " \(report.closed) were closed to make room and \(report.refused) new ones were refused"
+                + (largest.map { "; \($0.client) has the most, \($0.count)" } ?? ""))
+    }
+
+    func client(ofPeer peer: String?) -> ConnectionClient { trustedProxies.client(ofPeer: peer) }
+
+    func client(of fields: Fields, origin: RequestOrigin) -> ConnectionClient? {
+        trustedProxies.client(of: fields, origin: origin)
     }
 
     func contentFailed(_ error: any Error, request: RequestID) {

@@ -15,24 +15,29 @@ final class RawConnection {
     private(set) var received: [UInt8] = []
 
     /// Connects to a port of the loopback interface.
-    /// - Parameter receiveBuffer: SO_RCVBUF, for a client that can be made to read slowly.
-    init(port: UInt16, authority: String? = nil, receiveBuffer: Int32? = nil) throws {
+    /// - Parameters:
+    ///   - receiveBuffer: SO_RCVBUF, for a client that can be made to read slowly.
+    ///   - source: the last number of the address of 127.0.0.0/8 from which it connects.
+    init(port: UInt16, authority: String? = nil, receiveBuffer: Int32? = nil, source: UInt8 = 1) throws {
         self.authority = authority ?? "127.0.0.1:\(port)"
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw WireFailure.system(.current) }
         if var size = receiveBuffer {
             setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
         }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let result = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        func use(_ host: UInt8, _ port: UInt16, _ call: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = port.bigEndian
+            address.sin_addr.s_addr = (UInt32(0x7F00_0000) | UInt32(host)).bigEndian
+            return withUnsafePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    call(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                }
             }
         }
-        guard result == 0 else { throw failedToConnect() }
+        if source != 1 { guard use(source, 0, Glibc.bind) == 0 else { throw failedToConnect() } }
+        guard use(1, port, Glibc.connect) == 0 else { throw failedToConnect() }
         // Pieces that are sent apart have to arrive apart.
         var one: Int32 = 1
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
@@ -183,6 +188,13 @@ final class RawConnection {
     /// Whether nothing arrives for so long. Use it only to show that something does *not* happen.
     func staysSilent(for duration: Duration) -> Bool {
         buffer.isEmpty && !awaitEvents(POLLIN, until: Deadline(duration))
+    }
+
+    /// Whether the server has closed the connection, or its side of it. Reads nothing.
+    var isClosedByPeer: Bool {
+        // POLLRDHUP, which Glibc does not show to Swift.
+        var entry = pollfd(fd: descriptor, events: 0x2000, revents: 0)
+        return poll(&entry, 1, 0) == 1
     }
 
     private func awaitEvents(_ events: Int32, until deadline: Deadline) -> Bool {

@@ -16,6 +16,15 @@ extension ServerProcess {
         return location
     }
 
+    /// A connection that has moved so many bytes that for many minutes no new one of the same client replaces it.
+    func connectFast() throws -> RawConnection {
+        let connection = try connect()
+        let content = [UInt8](repeating: 0x61, count: 2_000_000)
+        let status = try connection.exchange(Request("PUT", "/files/fast", [], .bytes(content))).status
+        guard status == 201 || status == 204 else { throw WireFailure.server("status \(status)") }
+        return connection
+    }
+
     /// The upload's state.
     func retrieve(_ location: String, _ version: Interop? = .v8) throws -> Response {
         try exchange(.retrieval(version, location))

@@ -1,0 +1,160 @@
+/// The open connections by client, and the decision which one is closed when one more would be too many.
+///
+/// The connection that is closed belongs to the client with the most connections, and is the one with the lowest rate: bytes
+/// that moved in either direction for each second of its age. The new connection counts as one of its client's connections,
+/// so a client that has the most makes room among its own or is refused, and cannot take a place from another client. If
+/// several clients have the most, the connections of all of them are compared.
+///
+/// Every connection begins with ``credit``. A new connection therefore has a rate of ``credit`` bytes per second: it replaces
+/// connections that moved less, and is refused if all others that it is compared with moved more.
+///
+/// The table neither reads a clock nor asks the system: times and counts of bytes are passed in.
+struct ConnectionTable<ID: Hashable> {
+    /// What happens when a connection arrives while the server has as many as it may have.
+    enum Decision: Equatable {
+        /// The new connection is not served.
+        case refuse
+        /// This connection is closed, and the new one is served.
+        case close(ID)
+    }
+
+    private struct Row {
+        let id: ID
+        /// Monotonic nanoseconds: since when the connection counts for this client.
+        let since: Int64
+        /// Bytes that the connection had moved by then.
+        let initialBytes: Int64
+        /// Bytes that the connection had moved when it was measured last. It has moved at least these since.
+        var bytes: Int64
+
+        func rate(at now: Int64) -> Double { ConnectionTable.rate(bytes: bytes - initialBytes, age: now - since) }
+    }
+
+    /// A client and its connections.
+    private struct Group {
+        let client: ConnectionClient
+        let isExempt: Bool
+        var rows: [Row] = []
+    }
+
+    private struct Place {
+        let client: ConnectionClient
+        var row: Int
+    }
+
+    private var groups: [Group] = []
+    /// The index in `groups`.
+    private var indices: [ConnectionClient: Int] = [:]
+    private var places: [ID: Place] = [:]
+    /// Connections that are not exempt.
+    private var closable = 0
+
+    /// Bytes that are added for each connection, over one second: the head of a request needs time to arrive.
+    static var credit: Int64 { 1024 }
+
+    /// Bytes per second, by which connections are compared.
+    static func rate(bytes: Int64, age: Int64) -> Double {
+        Double(bytes + credit) / (Double(max(0, age)) / 1e9 + 1)
+    }
+
+    /// Connections that count.
+    var count: Int { places.count }
+
+    /// The client with the most connections, and how many it has; `nil` if there is none.
+    var largestClient: (client: ConnectionClient, count: Int)? {
+        groups.indices.max { groups[$0].rows.count < groups[$1].rows.count }
+            .map { (groups[$0].client, groups[$0].rows.count) }
+    }
+
+    /// Counts a connection for a client. A connection that counted for another one counts for this one from now on.
+    /// - Parameters:
+    ///   - now: monotonic nanoseconds.
+    ///   - bytes: that the connection has moved so far.
+    mutating func insert(_ id: ID, of client: ConnectionClient, at now: Int64, bytes: Int64 = 0) {
+        remove(id)
+        let index = indices[client] ?? groups.count
+        if index == groups.count {
+            groups.append(Group(client: client, isExempt: client.isExempt))
+            indices[client] = index
+        }
+        places[id] = Place(client: client, row: groups[index].rows.count)
+        groups[index].rows.append(Row(id: id, since: now, initialBytes: bytes, bytes: bytes))
+        if !client.isExempt { closable += 1 }
+    }
+
+    /// Counts a connection that is counted already for another client.
+    mutating func move(_ id: ID, to client: ConnectionClient, at now: Int64, bytes: Int64) {
+        guard let place = places[id], place.client != client else { return }
+        insert(id, of: client, at: now, bytes: bytes)
+    }
+
+    mutating func remove(_ id: ID) {
+        guard let place = places.removeValue(forKey: id), let index = indices[place.client] else { return }
+        if !place.client.isExempt { closable -= 1 }
+        // The last one moves to the place that becomes free, in the group and among the groups.
+        let last = groups[index].rows.removeLast()
+        if last.id != id {
+            groups[index].rows[place.row] = last
+            places[last.id]?.row = place.row
+        }
+        guard groups[index].rows.isEmpty else { return }
+        indices[place.client] = nil
+        let lastGroup = groups.removeLast()
+        if index < groups.count {
+            groups[index] = lastGroup
+            indices[lastGroup.client] = index
+        }
+    }
+
+    /// Decides which connection is closed for a new one, and removes it from the table.
+    ///
+    /// - Parameters:
+    ///   - now: monotonic nanoseconds.
+    ///   - measure: returns the bytes that a connection has moved by now. It is called only for connections whose last count
+    ///     leaves open whether they are the slowest, which is few in each call unless many have moved bytes in between.
+    mutating func makeRoom(for newcomer: ConnectionClient, at now: Int64, measure: (ID) -> Int64) -> Decision {
+        // Exempt connections are compared only if no others are open.
+        let isExempt = closable == 0
+        var highest = 0
+        for group in groups.indices where groups[group].isExempt == isExempt {
+            highest = max(highest, groups[group].rows.count)
+        }
+        let own = indices[newcomer]
+        let competes = isExempt || !newcomer.isExempt
+        let ownCount = competes ? 1 + (own.map { groups[$0].rows.count } ?? 0) : 0
+        let compared = groups.indices.filter { group in
+            guard groups[group].isExempt == isExempt else { return false }
+            return group == own
+                ? ownCount >= highest : groups[group].rows.count == highest && ownCount <= highest
+        }
+        // The new connection is compared, too, if no client would have more than its own.
+        var lowest = ownCount >= highest ? Self.rate(bytes: 0, age: 0) : .infinity
+        var slowest: ID?
+        func consider(_ group: Int, _ row: Int) {
+            let id = groups[group].rows[row].id
+            groups[group].rows[row].bytes = max(groups[group].rows[row].bytes, measure(id))
+            let rate = groups[group].rows[row].rate(at: now)
+            if rate < lowest { (slowest, lowest) = (id, rate) }
+        }
+        // A known rate is never above the true one. So the connection with the lowest known rate is measured first, and
+        // then only those whose known rate is below the lowest true rate so far.
+        var first: (group: Int, row: Int)?
+        var lowestKnown = lowest
+        for group in compared {
+            for row in groups[group].rows.indices {
+                let known = groups[group].rows[row].rate(at: now)
+                if known < lowestKnown { (first, lowestKnown) = ((group, row), known) }
+            }
+        }
+        guard let first else { return .refuse }
+        consider(first.group, first.row)
+        for group in compared {
+            for row in groups[group].rows.indices where groups[group].rows[row].rate(at: now) < lowest {
+                consider(group, row)
+            }
+        }
+        guard let slowest else { return .refuse }
+        remove(slowest)
+        return .close(slowest)
+    }
+}

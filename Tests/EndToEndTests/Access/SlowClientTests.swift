@@ -1,0 +1,144 @@
+import FoundationEssentials
+import Glibc
+import Testing
+
+/// One client has all connections that the server may have, and moves next to nothing on them.
+@Suite("Slow clients", .serialized, .timeLimit(.minutes(15)), .blocking)
+struct SlowClientTests {
+    private func awaitLimit(_ server: ServerProcess) throws {
+        _ = try server.process.awaitErrorOutput { $0.contains("(--max-connections): since") ? true : nil }
+    }
+
+    /// Uploads and downloads a file on connections of its own from another address.
+    private func transfer(_ server: ServerProcess, _ name: String, fields: [(String, String)] = []) throws {
+        let content = Payload.bytes(300_000)
+        let upload = try RawConnection(port: server.port, source: 2)
+        try upload.send(Request("PUT", "/files/" + name, fields, .declared(Int64(content.count))))
+        for start in stride(from: 0, to: content.count, by: 100_000) {
+            try upload.send(content[start..<start + 100_000])
+            Deadline.pause(.milliseconds(30))
+        }
+        #expect(try upload.readResponse().status == 201)
+        let download = try RawConnection(port: server.port, source: 2)
+        let response = try download.exchange(Request("GET", "/files/" + name, fields))
+        #expect(response.status == 200)
+        let isSame = areEqual(response.body, content)
+        #expect(isSame)
+    }
+
+    @Test("SEC-07: uploads and downloads of another client continue", arguments: SlowClients.Kind.allCases)
+    func otherClients(kind: SlowClients.Kind) throws {
+        try withServer("--max-connections", "40") { server in
+            try server.place(Payload.bytes(9 << 20), as: "big")
+            let slow = try SlowClients(kind, count: 50, port: server.port)
+            try awaitLimit(server)
+            // One upload that lasts, beside those that come and go.
+            let lasting = try RawConnection(port: server.port, source: 2)
+            let content = Payload.bytes(200_000)
+            try lasting.send(Request("PUT", "/files/lasting", [], .declared(Int64(content.count))))
+            for round in 0..<10 {
+                try lasting.send(content[round * 20_000..<(round + 1) * 20_000])
+                try transfer(server, "f\(round)")
+            }
+            #expect(try lasting.readResponse().status == 201)
+            let isSame = server.fileContent("lasting") == content
+            #expect(isSame)
+            #expect(slow.opened > 40)
+            #expect(server.log.contains("; 127.0.0.1 has the most, "))
+            // 40, and at most 64 whose threads are ending.
+            let metrics = try RawConnection(port: server.port, source: 2).exchange(.get("/metrics"))
+            #expect(MetricSamples(metrics.text)["onward_connections"] <= 104)
+        }
+    }
+
+    @Test("behind a proxy the client counts that the proxy reports; the proxy's idle connections are kept")
+    func forwarded() throws {
+        try withServer("--max-connections", "40", "--allow-anonymous") { server in
+            let idle = try (0..<3).map { _ in try server.connect() }
+            for connection in idle { #expect(try connection.exchange(.get("/healthz")).status == 200) }
+            // A connection that has served another client's request is exempt again.
+            let fields = [("X-Forwarded-For", "2001:db8::7")]
+            #expect(try idle[0].exchange(Request("GET", "/healthz", fields)).status == 200)
+            let slow = try SlowClients(
+                .content, count: 50, port: server.port,
+                fields: [("X-Forwarded-For", "203.0.113.1"), ("X-Forwarded-Proto", "https")])
+            try awaitLimit(server)
+            for round in 0..<5 {
+                try transfer(server, "f\(round)", fields: [("X-Forwarded-For", "198.51.100.\(round)")])
+            }
+            for connection in idle { #expect(try connection.exchange(.get("/healthz")).status == 200) }
+            #expect(server.log.contains("; 203.0.113.1 has the most, "))
+            withExtendedLifetime(slow) {}
+        }
+    }
+
+    @Test("SEC-07 APP-13: an upload whose connection made room for another one keeps what has arrived")
+    func closedUpload() throws {
+        try withServer("--max-connections", "2") { server in
+            func begin(_ name: String, _ count: Int) throws -> (connection: RawConnection, location: String) {
+                let connection = try server.connect()
+                try connection.send(Request.creation(.v8, "PUT", "/files/" + name, complete: true, .declared(500_000)))
+                guard let location = try connection.readInterim().location else { throw WireFailure.server("no 104") }
+                try connection.send(Payload.bytes(500_000)[..<count])
+                return (connection, location)
+            }
+            let fast = try begin("fast", 400_000)
+            let slow = try begin("slow", 100_000)
+            // The kernel counts acknowledged bytes.
+            try fast.connection.awaitAcknowledgement()
+            try slow.connection.awaitAcknowledgement()
+            let visitor = try RawConnection(port: server.port, source: 2)
+            #expect(try visitor.exchange(.get("/healthz")).status == 200)
+            _ = try server.process.awaitErrorOutput {
+                $0.contains("/files/slow - ") && $0.contains("by=too-many-connections interrupted") ? true : nil
+            }
+            let counted = "onward_http_requests_interrupted_total{by=\"too-many-connections\"}"
+            let metrics = MetricSamples(try visitor.exchange(.get("/metrics")).text)
+            #expect(metrics[counted] == 1 && metrics["onward_connections_refused_total"] == 1)
+            let offset = try #require(try visitor.exchange(.retrieval(.v8, slow.location)).offset)
+            #expect(offset == 100_000)
+            let rest = Array(Payload.bytes(500_000)[100_000...])
+            let last = try visitor.exchange(
+                .append(.v8, slow.location, at: Int(offset), complete: true, .bytes(rest)))
+            #expect(last.status == 201)
+            let isSame = server.fileContent("slow") == Payload.bytes(500_000)
+            #expect(isSame)
+            // The faster one was left alone.
+            try fast.connection.send(Payload.bytes(500_000)[400_000...])
+            #expect(try fast.connection.readResponse().status == 201)
+        }
+    }
+
+    @Test("all listeners share the limit: a client that fills it at one of them leaves room at the other")
+    func listeners() throws {
+        let other = try FixedPort.next()
+        let port = try FixedPort.next()
+        try withServer(
+            "--max-connections", "30", "--listen", "127.0.0.1:\(port)", "--listen", "[::1]:\(other)"
+        ) { server in
+            let slow = try SlowClients(.heads, count: 50, port: server.port)
+            try awaitLimit(server)
+            let home = try CommandHome()
+            let content = Payload.bytes(3_000_000)
+            for round in 0..<3 {
+                let url = "http://[::1]:\(other)/files/f\(round)"
+                try home.run("put", try home.file(content), url).expect(0)
+                try home.run("get", url, "-o", home.path + "/f\(round)").expect(0)
+                #expect(FileManager.default.contents(atPath: home.path + "/f\(round)") == Data(content))
+            }
+            withExtendedLifetime(slow) {}
+        }
+    }
+
+    @Test("handshakes of TLS that never end leave room for other clients")
+    func handshakes() throws {
+        let fixture = try TLSFixture("--max-connections", "20")
+        let slow = try SlowClients(.silent, count: 40, port: fixture.server.port)
+        try awaitLimit(fixture.server)
+        for _ in 0..<5 {
+            let answer = try fixture.run("--interface", "127.0.0.2", fixture.url + "/healthz")
+            #expect(answer.ending == .exited(0) && answer.output == "ok\n", "\(answer.output)")
+        }
+        withExtendedLifetime(slow) {}
+    }
+}

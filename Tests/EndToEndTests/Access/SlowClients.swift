@@ -1,0 +1,68 @@
+import SystemCalls
+
+/// Connections from 127.0.0.1 that move next to nothing, opened again whenever the server closes them. They end with this
+/// object.
+final class SlowClients: Sendable {
+    enum Kind: String, CaseIterable, Sendable {
+        /// They send nothing.
+        case silent
+        /// They send a head byte by byte.
+        case heads
+        /// They send content byte by byte.
+        case content
+        /// They ask for `/files/big` and read next to nothing of it.
+        case readers
+    }
+
+    private struct State {
+        var isStopped = false
+        var opened = 0
+    }
+
+    private let state = Monitor(State())
+    private let thread: WorkerThread
+
+    /// - Parameter fields: of each request.
+    init(_ kind: Kind, count: Int, port: UInt16, fields: [(String, String)] = []) throws {
+        let state = state
+        thread = try WorkerThread(name: "slow-clients") {
+            var connections: [RawConnection] = []
+            while !state.withLock({ $0.isStopped }) {
+                connections.removeAll { (try? Self.sendNext(kind, $0)) == nil }
+                for _ in connections.count..<count {
+                    guard let connection = try? Self.begin(kind, port, fields) else { continue }
+                    connections.append(connection)
+                    state.withLock { $0.opened += 1 }
+                }
+                Deadline.pause(.milliseconds(50))
+            }
+        }
+    }
+
+    deinit {
+        state.withLock { $0.isStopped = true }
+        thread.join()
+    }
+
+    /// Connections that were opened so far.
+    var opened: Int { state.withLock { $0.opened } }
+
+    private static func begin(_ kind: Kind, _ port: UInt16, _ fields: [(String, String)]) throws -> RawConnection {
+        let connection = try RawConnection(port: port, receiveBuffer: kind == .readers ? 2048 : nil)
+        switch kind {
+        case .silent: break
+        case .heads: try connection.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Filler: ")
+        case .content: try connection.send(Request("PUT", "/files/slow", fields, .declared(100_000)))
+        case .readers: try connection.send(Request("GET", "/files/big", fields))
+        }
+        return connection
+    }
+
+    private static func sendNext(_ kind: Kind, _ connection: RawConnection) throws {
+        switch kind {
+        case .silent, .readers:
+            guard !connection.isClosedByPeer else { throw WireFailure.reset }
+        case .heads, .content: try connection.send([0x61])
+        }
+    }
+}

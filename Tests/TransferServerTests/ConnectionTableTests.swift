@@ -1,0 +1,211 @@
+import Testing
+
+@testable import TransferServer
+
+@Suite("Connections by client")
+struct ConnectionTableTests {
+    private static let second: Int64 = 1_000_000_000
+
+    private struct Connection {
+        let id: Int
+        let client: ConnectionClient
+        let since: Int64
+        let bytes: Int64
+
+        func rate(at now: Int64) -> Double { Double(bytes + 1024) / (Double(now - since) / 1e9 + 1) }
+    }
+
+    private func client(_ number: Int, isExempt: Bool = false) -> ConnectionClient {
+        ConnectionClient("10.0.0.\(number)", isExempt: isExempt)
+    }
+
+    private func table(_ connections: [Connection]) -> ConnectionTable<Int> {
+        var table = ConnectionTable<Int>()
+        for connection in connections { table.insert(connection.id, of: connection.client, at: connection.since) }
+        return table
+    }
+
+    private func decide(
+        _ connections: [Connection], _ newcomer: ConnectionClient, at now: Int64
+    ) -> ConnectionTable<Int>.Decision {
+        var table = table(connections)
+        return table.makeRoom(for: newcomer, at: now) { id in connections.first { $0.id == id }?.bytes ?? 0 }
+    }
+
+    @Test("the slowest connection of the client with the most is closed, however slow others are")
+    func largest() {
+        let connections = [
+            Connection(id: 1, client: client(1), since: 0, bytes: 0),
+            Connection(id: 2, client: client(2), since: 0, bytes: 90_000),
+            Connection(id: 3, client: client(2), since: 9 * Self.second, bytes: 30_000),
+            Connection(id: 4, client: client(2), since: 0, bytes: 70_000),
+        ]
+        let now = 10 * Self.second
+        #expect(decide(connections, client(1), at: now) == .close(4))
+        #expect(decide(connections, client(3), at: now) == .close(4))
+        #expect(decide(connections, client(3, isExempt: true), at: now) == .close(4))
+        // The client with the most gets no more: all of its connections moved more than a new one has.
+        #expect(decide(connections, client(2), at: now) == .refuse)
+    }
+
+    @Test("a new connection of the client with the most replaces one of its own that is slower than a new one")
+    func ownClient() {
+        func connections(bytes: Int64) -> [Connection] {
+            [
+                Connection(id: 1, client: client(1), since: 0, bytes: 0),
+                Connection(id: 2, client: client(2), since: 0, bytes: bytes),
+                Connection(id: 3, client: client(2), since: 0, bytes: 1_000_000),
+            ]
+        }
+        let now = 10 * Self.second
+        #expect(decide(connections(bytes: 10 * 1024 - 1), client(2), at: now) == .close(2))
+        #expect(decide(connections(bytes: 10 * 1024), client(2), at: now) == .refuse)
+        // A connection that has just been opened keeps its place against one that arrives at the same time.
+        #expect(decide(connections(bytes: 0), client(2), at: 0) == .refuse)
+    }
+
+    @Test("clients that have equally many, the new connection counted, are compared with each other")
+    func ties() {
+        let now = 10 * Self.second
+        let each = (1...4).map {
+            Connection(id: $0, client: client($0), since: 0, bytes: $0 == 3 ? 10 : 100_000)
+        }
+        #expect(decide(each, client(9), at: now) == .close(3))
+        // A second one of a client is of the client with the most, and only compared with its first.
+        #expect(decide(each, client(3), at: now) == .close(3))
+        #expect(decide(each, client(1), at: now) == .refuse)
+        let fast = (1...4).map { Connection(id: $0, client: client($0), since: 0, bytes: 100_000) }
+        #expect(decide(fast, client(9), at: now) == .refuse)
+    }
+
+    @Test("exempt connections are closed only if no others are open")
+    func exempt() {
+        let proxy = client(1, isExempt: true)
+        let idle = (1...5).map { Connection(id: $0, client: proxy, since: 0, bytes: 0) }
+        let now = 10 * Self.second
+        let busy = Connection(id: 9, client: client(2), since: 0, bytes: 1_000_000)
+        #expect(decide(idle + [busy], client(3), at: now) == .refuse)
+        #expect(decide(idle + [busy], proxy, at: now) == .close(9))
+        let slow = Connection(id: 9, client: client(2), since: 0, bytes: 0)
+        #expect(decide(idle + [slow], client(3), at: now) == .close(9))
+        guard case .close = decide(idle, client(3), at: now) else {
+            Issue.record("nothing else is open")
+            return
+        }
+        guard case .close = decide(idle, proxy, at: now) else {
+            Issue.record("nothing else is open")
+            return
+        }
+    }
+
+    @Test("a connection that serves another client's request counts for that one, from then on")
+    func moved() {
+        var table = ConnectionTable<Int>()
+        let proxy = client(1, isExempt: true)
+        for id in 1...4 { table.insert(id, of: proxy, at: 0) }
+        let (slow, other) = (client(2), client(3))
+        // It moved much for earlier requests, and nothing for this one.
+        table.move(1, to: slow, at: 100 * Self.second, bytes: 5_000_000)
+        table.move(2, to: slow, at: 100 * Self.second, bytes: 0)
+        table.move(3, to: other, at: 100 * Self.second, bytes: 0)
+        table.move(77, to: other, at: 0, bytes: 0)
+        #expect(table.count == 4)
+        #expect(table.largestClient?.count == 2)
+        let decision = table.makeRoom(for: other, at: 110 * Self.second) { $0 == 1 ? 5_000_001 : 2000 }
+        #expect(decision == .close(1))
+        table.move(2, to: proxy, at: 111 * Self.second, bytes: 2000)
+        #expect(table.makeRoom(for: proxy, at: 112 * Self.second) { _ in 0 } == .close(3))
+        for id in [2, 4, 4, 99] { table.remove(id) }
+        #expect(table.count == 0 && table.largestClient == nil)
+        #expect(table.makeRoom(for: other, at: 0) { _ in 0 } == .refuse)
+    }
+
+    @Test("the decision is that of comparing all connections", arguments: [1, 2, 3, 20_261_122] as [UInt64])
+    func generated(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        for _ in 0..<2000 {
+            let clients = Int.random(in: 1...5, using: &random)
+            let now = Int64.random(in: 1...100, using: &random) * Self.second
+            let connections = (0..<Int.random(in: 1...12, using: &random)).map { id in
+                Connection(
+                    id: id,
+                    client: client(
+                        Int.random(in: 1...clients, using: &random),
+                        isExempt: Int.random(in: 0...3, using: &random) == 0),
+                    since: Int64.random(in: 0...now, using: &random),
+                    bytes: Bool.random(using: &random) ? 0 : Int64.random(in: 0...200_000, using: &random))
+            }
+            let newcomer = client(
+                Int.random(in: 1...6, using: &random), isExempt: Int.random(in: 0...3, using: &random) == 0)
+            let expected = expected(connections, newcomer, at: now)
+            #expect(
+                decide(connections, newcomer, at: now) == expected,
+                "seed \(seed): \(connections), \(newcomer) at \(now)")
+        }
+    }
+
+    /// The rule as the documentation has it, without any shortcut.
+    private func expected(
+        _ connections: [Connection], _ newcomer: ConnectionClient, at now: Int64
+    ) -> ConnectionTable<Int>.Decision {
+        let others = connections.filter { !$0.client.isExempt }
+        let closable = others.isEmpty ? connections : others
+        let new = Connection(id: -1, client: newcomer, since: now, bytes: 0)
+        let all = closable + (newcomer.isExempt && !others.isEmpty ? [] : [new])
+        let counts = Dictionary(all.map { ($0.client, 1) }, uniquingKeysWith: +)
+        let largest = counts.values.max()
+        let slowest = all.filter { counts[$0.client] == largest }.min {
+            // Of equally slow ones the new one is refused.
+            ($0.rate(at: now), $0.id) < ($1.rate(at: now), $1.id)
+        }
+        return slowest.map { $0.id == -1 ? .refuse : .close($0.id) } ?? .refuse
+    }
+
+    @Test("a slow client that reconnects all the time costs other clients no connection; few are measured")
+    func attack() {
+        var random = SeededGenerator(seed: 7)
+        var table = ConnectionTable<Int>()
+        var bytes: [Int: Int64] = [:]
+        var next = 0
+        var now: Int64 = 0
+        var attacking: [Int] = []
+        var measured = 0
+        func open(_ client: ConnectionClient) -> Int? {
+            next += 1
+            if table.count >= 1000 {
+                let decision = table.makeRoom(for: client, at: now) {
+                    measured += 1
+                    return bytes[$0] ?? 0
+                }
+                guard case .close(let id) = decision else { return nil }
+                #expect(bytes[id] != nil, "it was open")
+                bytes[id] = nil
+            }
+            table.insert(next, of: client, at: now)
+            bytes[next] = 0
+            return next
+        }
+        let uploads = (2...9).compactMap { open(client($0)) }
+        var decisions = 0
+        for step in 0..<3000 {
+            now += 20_000_000
+            decisions += 1
+            if let id = open(client(1)) { attacking.append(id) }
+            // Some bytes of a head or of content, now and then, on any of its connections.
+            if let id = attacking.randomElement(using: &random), bytes[id] != nil { bytes[id, default: 0] += 200 }
+            for id in uploads where bytes[id] != nil { bytes[id, default: 0] += 200 }
+            if step % 100 == 99 {
+                decisions += 1
+                let id = open(client(10 + step / 100 % 90))
+                #expect(id != nil, "another client gets in")
+                if let id {
+                    table.remove(id)
+                    bytes[id] = nil
+                }
+            }
+        }
+        #expect(uploads.allSatisfy { bytes[$0] != nil })
+        #expect(bytes.count <= 1000 && table.count == bytes.count)
+        #expect(measured < 10 * decisions, "\(measured) of \(decisions) decisions")
+    }
+}
