@@ -1,4 +1,5 @@
 import CGnuTLS
+import SystemCalls
 
 /// A certificate chain and its private key, with which a server shows who it is.
 ///
@@ -9,6 +10,8 @@ public final class ServerCredentials: Sendable {
     public let key: [UInt8]
     /// When the server's own certificate expires, in seconds since 1970.
     public let expiresAt: Int64
+    /// Their own, so that no ticket resumes a session that another certificate authenticated.
+    private let ticketKeys: TicketKeys
     // Written by `init` alone.
     private nonisolated(unsafe) let handle: gnutls_certificate_credentials_t
 
@@ -17,6 +20,7 @@ public final class ServerCredentials: Sendable {
         self.certificate = certificate
         self.key = key
         expiresAt = try Self.expiry(of: certificate)
+        ticketKeys = try TicketKeys(at: SystemClock.monotonicNanoseconds())
         var made: gnutls_certificate_credentials_t?
         try Self.check(gnutls_certificate_allocate_credentials(&made))
         guard let made else { throw TLSError(GNUTLS_E_MEMORY_ERROR) }
@@ -31,11 +35,22 @@ public final class ServerCredentials: Sendable {
 
     deinit { gnutls_certificate_free_credentials(handle) }
 
-    /// Gives them to a session (`gnutls_session_t`) whose handshake has not begun.
+    /// Gives them, and the key for its tickets, to a session (`gnutls_session_t`) whose handshake has not begun.
     public func use(for session: UnsafeMutableRawPointer) throws(TLSError) {
-        try Self.check(
-            gnutls_credentials_set(OpaquePointer(session), GNUTLS_CRD_CERTIFICATE, UnsafeMutableRawPointer(handle)))
+        let session = OpaquePointer(session)
+        try Self.check(gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, UnsafeMutableRawPointer(handle)))
+        try ticketKeys.key(at: SystemClock.monotonicNanoseconds()).use(for: session)
     }
+
+    /// GnuTLS's priority string of a server: TLS 1.3 and 1.2 (RFC 8996) with forward secrecy, authenticated encryption and
+    /// elliptic curves alone, in this order whatever the client prefers; no SHA-1. Groups of finite fields are left out because
+    /// a client can make the server spend much more time on them than it spends itself.
+    public static let priorities = [
+        "NORMAL", "%SERVER_PRECEDENCE", "-VERS-ALL", "+VERS-TLS1.3", "+VERS-TLS1.2", "-KX-ALL", "+ECDHE-ECDSA",
+        "+ECDHE-RSA", "-CIPHER-ALL", "+AES-256-GCM", "+CHACHA20-POLY1305", "+AES-128-GCM", "-MAC-ALL", "+AEAD",
+        "-GROUP-ALL", "+GROUP-X25519", "+GROUP-SECP256R1", "+GROUP-SECP384R1", "+GROUP-SECP521R1",
+        "-SIGN-RSA-SHA1", "-SIGN-ECDSA-SHA1",
+    ].joined(separator: ":")
 
     private static func expiry(of certificate: [UInt8]) throws(TLSError) -> Int64 {
         var made: gnutls_x509_crt_t?

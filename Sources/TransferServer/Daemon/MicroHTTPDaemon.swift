@@ -81,11 +81,11 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             // libmicrohttpd wants a certificate of its own; connections get the current one when they are opened.
             handle = (initial.certificate + [0]).withUnsafeBytes { certificate in
                 (initial.key + [0]).withUnsafeBytes { key in
-                    Self.protocolVersions.withCString { versions in
+                    ServerCredentials.priorities.withCString { priorities in
                         let secured = [
                             option(.HTTPS_MEM_CERT, 0, UnsafeMutableRawPointer(mutating: certificate.baseAddress)),
                             option(.HTTPS_MEM_KEY, 0, UnsafeMutableRawPointer(mutating: key.baseAddress)),
-                            option(.HTTPS_PRIORITIES, 0, UnsafeMutableRawPointer(mutating: versions)),
+                            option(.HTTPS_PRIORITIES, 0, UnsafeMutableRawPointer(mutating: priorities)),
                         ]
                         var items = secured + items
                         return onward_mhd_start(flags, admit, answer, context, &items)
@@ -97,9 +97,6 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         }
         if handle == nil { throw Errno(rawValue: errno == 0 ? ENOMEM : errno) }
     }
-
-    /// GnuTLS's defaults, but neither TLS 1.0 nor 1.1 (RFC 8996).
-    private static let protocolVersions = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
     /// Takes no more connections; those that are open go on.
     func stopListening() {

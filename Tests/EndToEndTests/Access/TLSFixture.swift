@@ -11,9 +11,10 @@ final class TLSFixture {
     var certificate: String { directory.path + "/cert.pem" }
     var url: String { "https://127.0.0.1:\(server.port)" }
 
-    init(_ options: String...) throws {
+    init(_ options: String..., identity: SelfSignedCertificate? = nil) throws {
         directory = try TemporaryDirectory()
-        identity = try SelfSignedCertificate()
+        self.identity = try identity ?? SelfSignedCertificate()
+        let identity = self.identity
         try Self.install(identity, in: directory.path)
         server = try ServerProcess(
             ["--tls-cert", directory.path + "/cert.pem", "--tls-key", directory.path + "/key.pem"] + options)

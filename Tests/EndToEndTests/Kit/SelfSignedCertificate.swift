@@ -7,14 +7,25 @@ final class SelfSignedCertificate: Sendable {
     let key: String
     private let directory: TemporaryDirectory
 
-    init() throws {
+    enum Algorithm: String, CaseIterable, Sendable {
+        case rsa, ecdsa
+
+        fileprivate var options: [String] {
+            switch self {
+            case .rsa: ["-newkey", "rsa:2048"]
+            case .ecdsa: ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+            }
+        }
+    }
+
+    init(_ algorithm: Algorithm = .rsa, days: Int = 2) throws {
         directory = try TemporaryDirectory()
         certificate = directory.path + "/certificate.pem"
         key = directory.path + "/key.pem"
         let making = try ChildProcess(
             "/usr/bin/openssl",
-            [
-                "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
+            ["req", "-x509"] + algorithm.options + [
+                "-nodes", "-days", "\(days)", "-subj", "/CN=localhost", "-addext",
                 "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate,
             ])
         guard try making.awaitEnding() == .exited(0) else { throw WireFailure.server(making.errorOutput) }
