@@ -56,6 +56,12 @@ struct ServeSettings {
         CommandOption("tls-key", "FILE", group: "TLS", "its private key in PEM") {
             settings, value throws(OptionError) in settings.keyFile = try fileName(value)
         },
+        CommandOption(
+            "hsts", "DURATION", group: "TLS",
+            "how long browsers are asked to use nothing but https, by\nStrict-Transport-Security in responses over https (off)"
+        ) { settings, value throws(OptionError) in
+            settings.server.strictTransportSecurity = try Quantity.seconds(value)
+        },
 
         // Behind a proxy
         CommandOption(

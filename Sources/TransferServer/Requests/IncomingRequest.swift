@@ -15,6 +15,8 @@ struct IncomingRequest {
     var fields: Fields { head.fields }
     /// The raw path; `*` has none.
     var path: String { target.path }
+    /// Whether the client sent the request over https: as a trusted proxy reports, otherwise as the connection is.
+    var isSecure: Bool { origin.scheme.map { $0 == "https" } ?? (connection.credentials != nil) }
     /// Whether content is still to come after the head.
     var expectsContent: Bool {
         switch framing {

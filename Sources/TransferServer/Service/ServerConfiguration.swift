@@ -9,6 +9,9 @@ public struct ServerConfiguration: Sendable {
     public var listeners: [SocketAddress]
     /// With which the TCP addresses speak TLS; `nil`: they do not. Unix sockets never do.
     public var credentials: ServerCredentials?
+    /// Seconds for which browsers are asked to use nothing but https, by `Strict-Transport-Security` (RFC 6797) in responses to
+    /// requests that came over https; `nil`: no such field is sent. 0 makes browsers forget what an earlier response asked.
+    public var strictTransportSecurity: Int64?
     /// What stands before the server's paths where clients see them; `nil`: what a trusted proxy says of each request.
     public var publicBase: PublicBase?
     /// Proxies whose word counts about where requests come from, beside those on this machine.

@@ -89,7 +89,10 @@ final class TransferService: RequestService {
     }
 
     func begin(_ request: IncomingRequest) -> RequestStanding {
-        let fields = crossOrigin.responseFields(for: request.fields)
+        var fields = crossOrigin.responseFields(for: request.fields)
+        if let seconds = configuration.strictTransportSecurity, request.isSecure {
+            fields.append("Strict-Transport-Security", "max-age=\(seconds)")
+        }
         let place = RequestPlace(request, routes: routes)
         request.account.route = place.label
         if !place.takesContent { request.account.explanation = nil }
