@@ -1,0 +1,47 @@
+import FoundationEssentials
+import Glibc
+import Testing
+
+/// testssl.sh against a server with a certificate of each kind: `make test-attacks`.
+@Suite(
+    "TLS audited by testssl.sh", .timeLimit(.minutes(15)), .blocking,
+    .enabled(if: getenv("ONWARD_ATTACKS") != nil, "make test-attacks runs it"))
+struct TLSAuditTests {
+    private struct Finding: Decodable {
+        let id: String
+        let severity: String
+        let finding: String
+    }
+
+    /// Findings that do not concern the server.
+    private static let accepted: [String: String] = [
+        "engine_problem": "the openssl that testssl.sh uses",
+        // testssl.sh ends a connection with TLS 1.3 as soon as it is open, perhaps before the ticket has arrived.
+        // TLSPolicyTests.resumption() waits for it.
+        "sessionresumption_ticket": "the check was too fast",
+        "cert_chain_of_trust": "the certificate is self-signed",
+        "cert_revocation": "the certificate is self-signed",
+        // testssl.sh 3.0 reads the orderly end of the connection as success; TLSPolicyTests.renegotiation() shows that
+        // there is no second handshake.
+        "secure_client_renego": "the server ends the connection",
+    ]
+
+    @Test("nothing is found that is not due to the certificate", arguments: SelfSignedCertificate.Algorithm.allCases)
+    func audit(algorithm: SelfSignedCertificate.Algorithm) throws {
+        let fixture = try TLSFixture("--hsts", "365d", identity: SelfSignedCertificate(algorithm, days: 90))
+        let report = fixture.path("report.json")
+        let audit = try ChildProcess(
+            "/usr/bin/testssl",
+            [
+                "--quiet", "--color", "0", "--warnings", "off", "--nodns", "none", "--ip", "127.0.0.1", "--jsonfile",
+                report, fixture.url + "/files/",
+            ], environment: ["TERM": "dumb", "HOME": fixture.path("")])
+        _ = try audit.awaitEnding(within: .seconds(600))
+        let data = try #require(FileManager.default.contents(atPath: report), "\(audit.errorOutput.suffix(2000))")
+        let findings = try JSONDecoder().decode([Finding].self, from: data)
+        #expect(findings.count > 100)
+        for finding in findings where !["OK", "INFO"].contains(finding.severity) {
+            #expect(Self.accepted[finding.id] != nil, "\(finding)")
+        }
+    }
+}
