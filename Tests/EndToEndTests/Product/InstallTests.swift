@@ -36,8 +36,8 @@ struct InstallTests {
         let root = directory.path + "/root/opt/onward"
         let installed = files(below: root)
         let documents = [
-            "README.md", "threat-model.md", "protocol.md", "operations.md", "files.md", "examples/alerts.yml",
-            "examples/onward.default",
+            "README.md", "threat-model.md", "protocol.md", "operations.md", "files.md", "tls-and-limits.md",
+            "examples/alerts.yml", "examples/onward.default",
             "examples/proxies/Caddyfile", "examples/proxies/apache.conf", "examples/proxies/haproxy.cfg",
             "examples/proxies/nghttpx.conf", "examples/proxies/nginx.conf",
         ]
