@@ -14,4 +14,10 @@ static inline int onward_sqlite3_bind_blob(sqlite3_stmt *statement, int index, c
                       : sqlite3_bind_blob(statement, index, bytes, count, SQLITE_TRANSIENT);
 }
 
+/* The global variable, which Swift cannot use safely (sqlite.org/c3ref/temp_directory.html); NULL for the default. */
+static inline void onward_sqlite3_set_temporary_directory(const char *path) {
+    sqlite3_free(sqlite3_temp_directory);
+    sqlite3_temp_directory = path ? sqlite3_mprintf("%s", path) : 0;
+}
+
 #endif

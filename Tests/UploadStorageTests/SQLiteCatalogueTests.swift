@@ -39,7 +39,10 @@ import Testing
             #expect(try catalogue.row(row.id)?.offset == 7)
             #expect(try catalogue.expired(at: 6, limit: 9) == [row.id])
             #expect(try catalogue.needsBlob(row.blob))
-            try catalogue.commit(.invalidate(row.id, epoch: 3, reason: "because", expiresAt: nil))
+            try catalogue.commit(
+                .invalidate(
+                    CatalogueChange.Invalidation(
+                        id: row.id, epoch: 3, reason: "because", expiresAt: nil, upload: row.upload.withoutFields)))
             #expect(try catalogue.row(row.id)?.phase == .invalid(reason: "because"))
             #expect(throws: StoreError.superseded) { try catalogue.commit(advance(row, epoch: 4, offset: 9)) }
             #expect(try catalogue.unfinishedRows() == [])
@@ -69,7 +72,8 @@ import Testing
             try catalogue.commit(
                 .complete(
                     CatalogueChange.Completion(
-                        id: row.id, epoch: 2, offset: 3, response: intent.response, expiresAt: 1, file: file)))
+                        id: row.id, epoch: 2, offset: 3, response: intent.response, expiresAt: 1, file: file,
+                        upload: row.upload.withoutFields)))
             #expect(try catalogue.row(row.id)?.phase == .complete(intent.response))
             #expect(try catalogue.file("a") == file)
             #expect(try catalogue.publishedBytes() == ["p": 3])

@@ -3,7 +3,7 @@ import UploadStorage
 
 /// The representation fields of a file: those that its upload gave it, else what its name tells.
 enum FileFields {
-    private static let representation = ["Content-Type", "Content-Encoding", "Content-Language"]
+    static let representation = ["Content-Type", "Content-Encoding", "Content-Language"]
 
     /// What is kept of an upload's fields with the file.
     static func saved(of upload: Fields) -> Fields {

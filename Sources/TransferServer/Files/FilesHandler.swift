@@ -25,6 +25,13 @@ public struct FilesHandler: TargetHandler {
     /// Publishing is an operation of the store, which sees to it that it happens once.
     public var completionIsRepeatable: Bool { true }
 
+    /// What names and describes the file, and the conditions, which are evaluated once more at publication.
+    public var storedFields: [String] {
+        FileFields.representation + [
+            "Content-Disposition", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since",
+        ]
+    }
+
     public func methods(of target: Target) -> [Method] {
         target.isCollection ? [.get, .head, .post, .options] : [.get, .head, .put, .delete, .options]
     }

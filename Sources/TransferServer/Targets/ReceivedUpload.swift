@@ -7,7 +7,7 @@ public struct ReceivedUpload: Sendable {
     /// Method of the request that created the upload.
     public let method: Method
     public let principal: String
-    /// The fields that were saved at creation: representation metadata, digests and conditions.
+    /// The fields of the creating request that ``TargetHandler/storedFields`` names.
     public let fields: Fields
     /// Bytes of the representation.
     public let length: Int64

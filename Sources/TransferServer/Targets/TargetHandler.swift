@@ -21,6 +21,17 @@ public protocol TargetHandler: Sendable {
     /// the client's next completing request calls it again.
     var completionIsRepeatable: Bool { get }
 
+    /// Names of the fields of the creating request that ``complete(_:)`` reads; the representation metadata by default.
+    ///
+    /// Only these are stored with an upload, until it is complete or invalid, together with those that the server itself
+    /// needs (`Repr-Digest`, `Want-Repr-Digest`). Fields that carry credentials, such as `Authorization` and `Cookie`, are
+    /// never stored, declared or not. A creation with more than 16,384 bytes to store is refused with status 431.
+    var storedFields: [String] { get }
+
+    /// Whether ``complete(_:)`` reads the URL's query, which is stored then. `false` by default: queries often carry
+    /// credentials. ``accept(_:)`` and ``respond(to:)`` always get the query.
+    var storesQuery: Bool { get }
+
     /// The representation is whole and durable; gives the final answer. Called at most once for an upload, but for
     /// `completionIsRepeatable`.
     /// - Throws: anything; the client then gets 500, as the final answer.
@@ -32,6 +43,10 @@ public protocol TargetHandler: Sendable {
 
 extension TargetHandler {
     public var completionIsRepeatable: Bool { false }
+    public var storedFields: [String] {
+        ["Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition"]
+    }
+    public var storesQuery: Bool { false }
 }
 
 /// A resource below a handler's prefix.
@@ -49,6 +64,10 @@ public struct Target: Sendable, Hashable {
 
     /// Path and query, from which the target is found again.
     var reference: String { path + (query.map { "?" + $0 } ?? "") }
+
+    var withoutQuery: Target {
+        Target(path: path, segments: segments, isCollection: isCollection, query: nil, location: location)
+    }
 }
 
 /// What is known of a representation before its content.

@@ -2,6 +2,9 @@ import HTTPSemantics
 
 /// What a creation asks of the digest of its whole representation (RFC 9530, draft section 10.1).
 struct RepresentationDigests: Sendable {
+    /// The fields that are read.
+    static let requestFields = ["Repr-Digest", "Want-Repr-Digest"]
+
     /// What the representation has to have, from `Repr-Digest`; unknown algorithms are skipped.
     let expected: DigestField?
     /// What the client wants to be told, from `Want-Repr-Digest`.

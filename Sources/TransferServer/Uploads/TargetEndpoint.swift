@@ -113,6 +113,11 @@ struct TargetEndpoint {
                     ? Reply(error.problem(in: responses.dialect))
                     : Reply(responses.refused(error, limits: service.configuration.limits), code: error.code))
         }
+        let stored = StoredRequest(fields: request.fields, target: target, handler: handler)
+        if stored.size > StoredRequest.maximumSize {
+            let problem = ProblemDetails.storedFieldsTooLarge
+            return Served(Reply(isComplete == nil ? FinalResponse(problem) : responses.failed(problem, offset: nil)))
+        }
         let proposal = UploadProposal(
             target: target, method: request.method, principal: principal, fields: request.fields, length: plan.length,
             mayReplace: refusal(.write) == nil)
@@ -125,8 +130,9 @@ struct TargetEndpoint {
         }
         let limits = service.configuration.limits
         let upload = NewUpload(
-            principal: principal, method: request.method, target: target.reference, fields: savedFields,
-            dialect: responses.dialect, limits: limits, length: plan.length, digests: wantedDigests,
+            principal: principal, method: request.method, target: stored.target.reference, fields: stored.fields,
+            dialect: responses.dialect, limits: limits, length: plan.length,
+            digests: RepresentationDigests(fields: stored.fields).algorithms,
             expiresAt: limits.maxAge.map { service.store.time + $0 })
         do {
             let lease =
@@ -156,7 +162,7 @@ struct TargetEndpoint {
             }
             let context = UploadExchange.Context(
                 service: service, request: request, identity: identity, responses: responses, upload: upload,
-                handler: handler, target: target)
+                handler: handler, target: stored.target)
             return try UploadExchange.begin(
                 context, lease: lease, plan: plan,
                 origin: isComplete == nil ? .plain : .creation(location: location))
@@ -166,27 +172,5 @@ struct TargetEndpoint {
             service.report(error, request: request.id)
             return Served(Reply(responses.failed(ProblemDetails(error), offset: nil), code: error.code))
         }
-    }
-
-    /// The fields that the target gets with the whole representation, kept for the upload's life: all but those that
-    /// concern this message, its way or its connection alone, and credentials, which are never stored.
-    private var savedFields: Fields {
-        var saved = Fields()
-        for field in request.fields
-        where !Self.unsavedFields.contains(field.name.lowercased()) && !TrustedProxies.isForwardingField(field.name) {
-            saved.append(field.name, field.value)
-        }
-        return saved
-    }
-
-    private static let unsavedFields = Set(
-        (UploadFieldName.requestFields + ServerFieldName.requestFields + [
-            "Connection", "Keep-Alive", "Proxy-Connection", "TE", "Trailer", "Transfer-Encoding", "Upgrade",
-            "Content-Length", "Content-Digest", "Expect", "Host", "Onward-Interim", "Authorization",
-            "Proxy-Authorization", "Cookie",
-        ]).map { $0.lowercased() })
-
-    private var wantedDigests: Set<DigestAlgorithm> {
-        RepresentationDigests(fields: request.fields).algorithms
     }
 }

@@ -11,7 +11,7 @@ package enum CatalogueChange: Sendable {
     case markProcessing(UploadID, epoch: Int64)
     case intend(UploadID, epoch: Int64, PublicationIntent)
     case complete(Completion)
-    case invalidate(UploadID, epoch: Int64, reason: String, expiresAt: Int64?)
+    case invalidate(Invalidation)
     /// Finished uploads, too. Does nothing where the row is gone.
     case delete(UploadID, epoch: Int64)
     case recordFile(FileRecord)
@@ -39,5 +39,17 @@ package enum CatalogueChange: Sendable {
         package var response: FinalResponse
         package var expiresAt: Int64?
         package var file: FileRecord?
+        /// What is kept of the creation.
+        package var upload: NewUpload
+    }
+
+    /// The upload will never be usable again.
+    package struct Invalidation: Sendable {
+        package var id: UploadID
+        package var epoch: Int64
+        package var reason: String
+        package var expiresAt: Int64?
+        /// What is kept of the creation.
+        package var upload: NewUpload
     }
 }

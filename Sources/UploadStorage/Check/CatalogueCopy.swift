@@ -17,7 +17,7 @@ final class CatalogueCopy {
             try FileDescriptor.makeDirectory(place)
             for suffix in Self.suffixes { try Self.copy(DataDirectory.catalogueName + suffix, from: root, to: place) }
             connection = try SQLiteConnection(path: place + "/" + DataDirectory.catalogueName)
-            try Self.identify(connection)
+            try Self.identify(connection, in: place)
         } catch {
             Self.remove(place)
             throw Self.storeError(error)
@@ -64,10 +64,10 @@ final class CatalogueCopy {
     }
 
     /// As the server does before it uses a database.
-    private static func identify(_ connection: SQLiteConnection) throws {
+    private static func identify(_ connection: SQLiteConnection, in place: String) throws {
         let version = try connection.requireOwn()
         // An empty one: its first start did not get far.
-        if version == 0 { for migration in CatalogueSQL.migrations { try connection.execute(migration.sql) } }
+        if version == 0 { try CatalogueMigration(connection, in: place).run(from: 0) }
     }
 
     /// What SQLite finds wrong with the database; nothing, as a rule.

@@ -71,15 +71,17 @@ package final class MemoryCatalogue: UploadCatalogue {
             try update(completion.id, completion.epoch, in: &state) { row in
                 row.offset = max(row.offset, completion.offset)
                 row.phase = .complete(completion.response)
+                row.upload = completion.upload
                 row.expiresAt = completion.expiresAt
                 row.intent = nil
                 row.digestStates = []
             }
             if let file = completion.file { state.files[file.name] = file }
-        case .invalidate(let id, let epoch, let reason, let expiresAt):
-            try update(id, epoch, in: &state) { row in
-                row.phase = .invalid(reason: reason)
-                row.expiresAt = expiresAt
+        case .invalidate(let invalidation):
+            try update(invalidation.id, invalidation.epoch, in: &state) { row in
+                row.phase = .invalid(reason: invalidation.reason)
+                row.upload = invalidation.upload
+                row.expiresAt = invalidation.expiresAt
                 row.intent = nil
                 row.digestStates = []
             }

@@ -11,10 +11,17 @@ enum CatalogueSQL {
         static let invalid: Int64 = 3
     }
 
-    /// Steps of the schema in order; `user_version` counts those that were taken. Only ever append.
-    static let migrations: [(name: String, sql: String)] = [
-        (
-            "uploads, files and marks",
+    /// One step of the schema.
+    enum Migration {
+        case script(String)
+        /// Removes what older versions stored of requests, and every trace of it: see ``CatalogueMigration``.
+        case removeUnneededFields
+    }
+
+    /// Steps of the schema in order; `user_version` counts those that were made. Only ever append.
+    static let migrations: [Migration] = [
+        // Uploads, files and marks.
+        .script(
             """
             CREATE TABLE uploads (
                 id BLOB NOT NULL PRIMARY KEY,
@@ -43,13 +50,17 @@ enum CatalogueSQL {
                 fields BLOB NOT NULL
             ) STRICT, WITHOUT ROWID;
             CREATE TABLE marks (name TEXT NOT NULL PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-            """
-        )
+            """),
+        .removeUnneededFields,
     ]
 
     static let readApplicationID = "PRAGMA application_id"
     static let readUserVersion = "PRAGMA user_version"
     static let readSize = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
+    static let readUsedSize = """
+        SELECT (page_count - freelist_count) * page_size
+        FROM pragma_page_count, pragma_freelist_count, pragma_page_size
+        """
     static let countTables = "SELECT count(*) FROM sqlite_schema"
     static let quickCheck = "PRAGMA quick_check(1)"
     static let integrityCheck = "PRAGMA integrity_check(100)"
@@ -63,10 +74,12 @@ enum CatalogueSQL {
         PRAGMA foreign_keys = ON;
         PRAGMA trusted_schema = OFF;
         PRAGMA cell_size_check = ON;
+        PRAGMA secure_delete = ON;
         """
     }
     static let configureReader = "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF;"
     static let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)"
+    static let vacuum = "VACUUM"
 
     static let begin = "BEGIN IMMEDIATE"
     static let commit = "COMMIT"
@@ -90,6 +103,10 @@ enum CatalogueSQL {
     static let selectExpired = "SELECT id FROM uploads WHERE expires_at <= ? ORDER BY expires_at LIMIT ?"
     static let selectBlob = "SELECT 1 FROM uploads WHERE blob = ? AND phase < 2"
 
+    static let selectCreations = "SELECT id, phase, creation FROM uploads WHERE id > ? ORDER BY id LIMIT 200"
+    static let setCreation = "UPDATE uploads SET creation = ?2 WHERE id = ?1"
+    static let deleteUnreadable = "DELETE FROM uploads WHERE id = ?"
+
     // The fence: whoever has been overtaken changes nothing.
     private static let fence = "WHERE id = ?1 AND epoch <= ?2 AND phase < 2"
     static let advance = """
@@ -100,11 +117,13 @@ enum CatalogueSQL {
     static let intend = "UPDATE uploads SET epoch = ?2, phase = 1, intent = ?3 \(fence)"
     static let complete = """
         UPDATE uploads SET epoch = ?2, "offset" = max("offset", ?3), phase = 2, response = ?4, expires_at = ?5,
-            intent = NULL, digests = ?6
+            intent = NULL, digests = ?6, creation = ?7
         \(fence)
         """
     static let invalidate = """
-        UPDATE uploads SET epoch = ?2, phase = 3, reason = ?3, expires_at = ?4, intent = NULL, digests = ?5 \(fence)
+        UPDATE uploads SET epoch = ?2, phase = 3, reason = ?3, expires_at = ?4, intent = NULL, digests = ?5,
+            creation = ?6
+        \(fence)
         """
     static let limitExpiry = "UPDATE uploads SET expires_at = ?1 WHERE expires_at > ?1"
     static let delete = "DELETE FROM uploads WHERE id = ?1 AND epoch <= ?2"

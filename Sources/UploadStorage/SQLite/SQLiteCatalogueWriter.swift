@@ -18,8 +18,10 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
         // Before anything is written to it.
         let version = try connection.requireOwn()
         try connection.execute(CatalogueSQL.configureWriter(durability))
-        try migrate(from: version)
-        try checkAfterUncleanStop()
+        if version > 0 { try checkAfterUncleanStop() }
+        let directory = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
+        try CatalogueMigration(connection, in: directory.isEmpty ? "." : directory).run(from: version)
+        try markUnclean()
     }
 
     /// Serves the queue until it is closed.
@@ -32,22 +34,14 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
 
     // MARK: Opening
 
-    private func migrate(from taken: Int) throws {
-        for (index, migration) in CatalogueSQL.migrations.enumerated().dropFirst(taken) {
-            try connection.execute(CatalogueSQL.begin)
-            try connection.execute(migration.sql)
-            try connection.execute(CatalogueSQL.setApplicationID())
-            try connection.execute(CatalogueSQL.setUserVersion(index + 1))
-            try connection.execute(CatalogueSQL.commit)
-        }
-    }
-
     private func checkAfterUncleanStop() throws {
         let mark = try connection.rows(CatalogueSQL.readMark, [.text(Self.cleanMark)]).first?[0].integer
-        if mark == 0 {
-            let answer = try connection.rows(CatalogueSQL.quickCheck).first?[0].text
-            if answer != "ok" { throw StoreError.damaged(answer ?? "quick_check gave no answer") }
-        }
+        guard mark == 0 else { return }
+        let answer = try connection.rows(CatalogueSQL.quickCheck).first?[0].text
+        if answer != "ok" { throw StoreError.damaged(answer ?? "quick_check gave no answer") }
+    }
+
+    private func markUnclean() throws(SQLiteFailure) {
         do throws(SQLiteFailure) {
             try connection.run(CatalogueSQL.setMark, [.text(Self.cleanMark), .integer(0)])
         } catch {
@@ -100,13 +94,17 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
                 CatalogueSQL.complete, completion.id, completion.epoch,
                 [
                     .integer(completion.offset), .blob(completion.response.savedBytes),
-                    SQLiteValue(completion.expiresAt), Self.blob(of: []),
+                    SQLiteValue(completion.expiresAt), Self.blob(of: []), .blob(completion.upload.savedBytes),
                 ])
             if refusal == nil, let file = completion.file { try record(file) }
             return refusal
-        case .invalidate(let id, let epoch, let reason, let expiresAt):
+        case .invalidate(let invalidation):
             return try fenced(
-                CatalogueSQL.invalidate, id, epoch, [.text(reason), SQLiteValue(expiresAt), Self.blob(of: [])])
+                CatalogueSQL.invalidate, invalidation.id, invalidation.epoch,
+                [
+                    .text(invalidation.reason), SQLiteValue(invalidation.expiresAt), Self.blob(of: []),
+                    .blob(invalidation.upload.savedBytes),
+                ])
         case .delete(let id, let epoch):
             try connection.run(CatalogueSQL.delete, [.blob(id.bytes), .integer(epoch)])
         case .recordFile(let file):

@@ -48,6 +48,20 @@ final class SQLiteConnection {
         if result != SQLITE_OK { throw failure(result) }
     }
 
+    /// Directories are a setting of the process, not of a connection.
+    private static let temporaryDirectory = Monitor(())
+
+    /// Runs `body` while SQLite makes its temporary files in this directory.
+    static func withTemporaryFiles<Result>(
+        in directory: String, _ body: () throws(SQLiteFailure) -> Result
+    ) throws(SQLiteFailure) -> Result {
+        try temporaryDirectory.withLock { (_) throws(SQLiteFailure) in
+            onward_sqlite3_set_temporary_directory(directory)
+            defer { onward_sqlite3_set_temporary_directory(nil) }
+            return try body()
+        }
+    }
+
     /// Whether no transaction is open. SQLite ends one by itself after some errors.
     var isInAutocommit: Bool { sqlite3_get_autocommit(handle) != 0 }
 

@@ -61,11 +61,14 @@ extension OpenUpload {
 
     /// The same, as the one who set `activity`.
     func invalidate(because reason: String) throws(StoreError) {
-        let epoch = monitor.withLock { $0.epoch }
+        let (epoch, row) = monitor.withLock { ($0.epoch, $0.row) }
         let expiresAt = store.expiryOfFinished
-        if !isTransient {
+        if !isTransient, let row {
             try store.catalogue.commit(
-                .invalidate(id, epoch: epoch, reason: reason, expiresAt: expiresAt), of: id
+                .invalidate(
+                    CatalogueChange.Invalidation(
+                        id: id, epoch: epoch, reason: reason, expiresAt: expiresAt, upload: row.upload.withoutFields)),
+                of: id
             ) { $0?.phase == .invalid(reason: reason) }
         }
         close(as: .invalid(reason: reason), expiresAt: expiresAt, keepsBytes: false)
@@ -73,7 +76,8 @@ extension OpenUpload {
 
     /// Makes the final response durable, as the one who set `activity`.
     func finish(with response: FinalResponse, publishedAs file: FileRecord?) throws(StoreError) {
-        let (epoch, received) = monitor.withLock { ($0.epoch, $0.received) }
+        let (epoch, received, row) = monitor.withLock { ($0.epoch, $0.received, $0.row) }
+        guard let row else { throw .notFound }
         let expiresAt = store.expiryOfFinished
         let replaced: FileRecord?
         if let file { replaced = try store.catalogue.file(file.name) } else { replaced = nil }
@@ -82,7 +86,8 @@ extension OpenUpload {
             try store.catalogue.commit(
                 .complete(
                     CatalogueChange.Completion(
-                        id: id, epoch: epoch, offset: received, response: response, expiresAt: expiresAt, file: file)),
+                        id: id, epoch: epoch, offset: received, response: response, expiresAt: expiresAt, file: file,
+                        upload: row.upload.withoutFields)),
                 of: id
             ) { $0?.phase == .complete(response) }
         } else if let file {
@@ -101,6 +106,7 @@ extension OpenUpload {
             let decided = state.unsettled?.intent.name
             state.row?.phase = phase
             state.row?.expiresAt = expiresAt
+            if let upload = state.row?.upload { state.row?.upload = upload.withoutFields }
             state.row?.intent = nil
             state.dropStaged()
             if case .complete = phase { state.durable = state.received }

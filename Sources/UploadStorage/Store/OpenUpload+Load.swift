@@ -40,10 +40,15 @@ extension OpenUpload {
     private func invalidateLost(_ row: inout CatalogueRow) throws(StoreError) {
         let reason = "acknowledged bytes were lost"
         let expiresAt = store.expiryOfFinished
-        try store.catalogue.commit(.invalidate(id, epoch: row.epoch, reason: reason, expiresAt: expiresAt))
+        let remaining = row.upload.withoutFields
+        try store.catalogue.commit(
+            .invalidate(
+                CatalogueChange.Invalidation(
+                    id: id, epoch: row.epoch, reason: reason, expiresAt: expiresAt, upload: remaining)))
         let reserved = monitor.withLock { max($0.reserved, row.reservedBytes) }
         store.ledger.end(row.upload.principal, releasing: reserved, counts: true)
         row.phase = .invalid(reason: reason)
+        row.upload = remaining
         store.finished.add(row.phase)
         store.finished.addLost()
         store.tellLoss(of: id)

@@ -9,7 +9,7 @@ public struct NewUpload: Sendable, Hashable {
     public var method: Method
     /// The target resource, in words of the caller; nothing here reads them.
     public var target: String
-    /// The saved representation metadata and conditions.
+    /// The request's fields that completing the upload needs. Forgotten when the upload is complete or invalid.
     public var fields: Fields
     public var dialect: Dialect
     public var limits: UploadLimits
@@ -34,5 +34,13 @@ public struct NewUpload: Sendable, Hashable {
         self.length = length
         self.digests = digests
         self.expiresAt = expiresAt
+    }
+
+    /// The part that is kept once the upload is complete or invalid: what authorizes and frames a repeat of the answer.
+    var withoutFields: NewUpload {
+        var remaining = self
+        remaining.fields = [:]
+        remaining.digests = []
+        return remaining
     }
 }

@@ -95,6 +95,7 @@ final class RawConnection {
 
     /// Sends the request's head, and its content where it has one.
     func send(_ request: Request, within limit: Duration = .seconds(60)) throws {
+        SentSecrets.record(request, to: authority)
         try send(request.serialized(authority: authority), within: limit)
     }
 

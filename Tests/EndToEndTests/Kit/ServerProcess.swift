@@ -27,7 +27,17 @@ final class ServerProcess {
         port = try Self.awaitListening(process)
     }
 
-    deinit { process.kill(SIGKILL) }
+    deinit {
+        process.kill(SIGKILL)
+        let secrets = SentSecrets.collect(for: authority)
+        guard !secrets.isEmpty else { return }
+        let stored = StoredBytes(of: root, log: log)
+        for secret in secrets {
+            for place in stored.places(of: secret) {
+                Issue.record("\(place) contains a secret that a request sent: \(secret.prefix(12))…")
+            }
+        }
+    }
 
     // MARK: Its life
 

@@ -1,0 +1,41 @@
+import HTTPSemantics
+
+/// The part of a creating request that is stored with its upload: what its handler declares, and what the server needs
+/// when the representation is complete. Everything else is forgotten with the request.
+struct StoredRequest: Sendable {
+    /// Bytes of names and values, and of the query, that one upload may store.
+    static let maximumSize = 16 << 10
+
+    /// Never stored, whatever a handler declares, in lower case.
+    private static let credentials: Set<String> = [
+        "authorization", "proxy-authorization", "cookie", "cookie2", "set-cookie", "authentication-info",
+        "x-api-key", "api-key", "apikey", "x-auth-token", "x-access-token", "x-amz-security-token", "x-csrf-token",
+        "x-xsrf-token",
+    ]
+
+    let fields: Fields
+    let target: Target
+
+    init(fields request: Fields, target: Target, handler: any TargetHandler) {
+        var stored = Fields()
+        for name in handler.storedFields + RepresentationDigests.requestFields
+        where !Self.credentials.contains(name.lowercased()) && !stored.contains(name) {
+            for value in request.values(name) { stored.append(name, value) }
+        }
+        fields = stored
+        self.target = handler.storesQuery ? target : target.withoutQuery
+    }
+
+    /// Bytes that count against ``maximumSize``.
+    var size: Int {
+        fields.reduce(target.query?.utf8.count ?? 0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
+    }
+}
+
+extension ProblemDetails {
+    static let storedFieldsTooLarge = ProblemDetails(
+        status: 431,
+        detail: "The fields that describe the upload have more than \(StoredRequest.maximumSize) bytes together. "
+            + "Shorten the longest, such as Content-Disposition.",
+        code: "stored-fields-too-large", members: [("limit", .integer(Int64(StoredRequest.maximumSize)))])
+}

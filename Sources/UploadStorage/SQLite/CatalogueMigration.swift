@@ -1,0 +1,145 @@
+import CSQLite
+import HTTPSemantics
+import SystemCalls
+
+/// Brings the schema of a catalogue up to date. A migration that was cut off at any point is repeated by the next start.
+struct CatalogueMigration {
+    /// Bytes that have to be free beside two copies of the catalogue.
+    private static let margin: Int64 = 16 << 20
+
+    /// What an unfinished upload of an older version keeps. Older versions stored all fields but a few, and the store cannot
+    /// know which of the others its handler reads, or which are credentials. Part of the migration: never changed again.
+    private static let keptFields = [
+        "Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition", "If-Match", "If-None-Match",
+        "If-Modified-Since", "If-Unmodified-Since", "Repr-Digest", "Want-Repr-Digest",
+    ]
+
+    let connection: SQLiteConnection
+    /// The directory of the catalogue.
+    let directory: String
+    /// Bytes that are free there.
+    var freeSpace: () throws -> Int64
+    /// Runs after every step that a crash could follow; for tests.
+    var afterStep: () throws -> Void = {}
+
+    init(_ connection: SQLiteConnection, in directory: String) {
+        self.connection = connection
+        self.directory = directory
+        freeSpace = { try FileDescriptor.open(directory, [.readOnly, .directory]).fileSystemSpace().free }
+    }
+
+    /// - Parameter version: `user_version` of the database.
+    func run(from version: Int) throws {
+        for (index, migration) in CatalogueSQL.migrations.enumerated().dropFirst(version) {
+            switch migration {
+            case .script(let sql):
+                try connection.execute(CatalogueSQL.begin)
+                try connection.execute(sql)
+                try finish(index)
+                try connection.execute(CatalogueSQL.commit)
+            case .removeUnneededFields:
+                // A new database has nothing to remove.
+                if version > 0 { try removeUnneededFields() }
+                try finish(index)
+            }
+            try afterStep()
+        }
+    }
+
+    private func finish(_ index: Int) throws(SQLiteFailure) {
+        try connection.execute(CatalogueSQL.setApplicationID())
+        try connection.execute(CatalogueSQL.setUserVersion(index + 1))
+    }
+
+    // MARK: Fields of requests
+
+    /// Rewrites the rows, then the file, so that neither database nor log contains the removed values any more.
+    private func removeUnneededFields() throws {
+        try requireSpace()
+        do throws(SQLiteFailure) {
+            var last: [UInt8] = []
+            while let next = try cleanRows(after: last) {
+                last = next
+                try step()
+            }
+            // Freed pages and gaps in pages still have the old values: only a new copy of everything has not.
+            try SQLiteConnection.withTemporaryFiles(in: directory) { () throws(SQLiteFailure) in
+                try connection.execute(CatalogueSQL.vacuum)
+            }
+            try step()
+        } catch {
+            if error.primaryCode == SQLITE_FULL { throw try Self.shortage(needed: neededSpace(), free: freeSpace()) }
+            throw error
+        }
+        // Old versions of pages are in the log, too, until it is emptied.
+        guard try connection.rows(CatalogueSQL.checkpoint).first?[0].integer == 0 else {
+            throw StoreError.unusableRoot(
+                "another program reads \(DataDirectory.catalogueName), which has to be rewritten; end it and start again"
+            )
+        }
+        try afterStep()
+    }
+
+    private func step() throws(SQLiteFailure) {
+        do { try afterStep() } catch {
+            throw SQLiteFailure(code: SQLITE_ABORT, systemError: .interrupted, message: "\(error)")
+        }
+    }
+
+    /// One transaction. Cleaning rows that are clean changes nothing.
+    ///
+    /// - Returns: the last id; nil once there are no more rows.
+    private func cleanRows(after last: [UInt8]) throws(SQLiteFailure) -> [UInt8]? {
+        let page = try connection.rows(CatalogueSQL.selectCreations, [.blob(last)])
+        try connection.execute(CatalogueSQL.begin)
+        for columns in page {
+            guard let creation = columns[2].blob else { continue }
+            let isFinished = (columns[1].integer ?? 0) >= CatalogueSQL.Phase.complete
+            if let upload = try? NewUpload(savedBytes: creation) {
+                let cleaned = Self.cleaned(upload, isFinished: isFinished).savedBytes
+                if cleaned != creation { try connection.run(CatalogueSQL.setCreation, [columns[0], .blob(cleaned)]) }
+            } else if isFinished {
+                // Nothing can answer from it.
+                try connection.run(CatalogueSQL.deleteUnreadable, [columns[0]])
+            } else {
+                throw SQLiteFailure(
+                    code: SQLITE_CORRUPT, systemError: .inputOutput, message: "the row of an upload cannot be read")
+            }
+        }
+        try connection.execute(CatalogueSQL.commit)
+        return page.last?[0].blob
+    }
+
+    private static func cleaned(_ upload: NewUpload, isFinished: Bool) -> NewUpload {
+        var fields = Fields()
+        for name in keptFields {
+            for value in upload.fields.values(name) { fields.append(name, value) }
+        }
+        var cleaned = isFinished ? upload.withoutFields : upload
+        if !isFinished { cleaned.fields = fields }
+        // The query is part of the target, and often has credentials.
+        cleaned.target = String(upload.target.prefix { $0 != "?" })
+        return cleaned
+    }
+
+    // MARK: Space
+
+    private func requireSpace() throws {
+        let (needed, free) = (try neededSpace(), try freeSpace())
+        if free < needed { throw Self.shortage(needed: needed, free: free) }
+    }
+
+    /// The new copy is written twice: to a temporary file, and to the log.
+    private func neededSpace() throws(SQLiteFailure) -> Int64 {
+        2 * (try connection.rows(CatalogueSQL.readUsedSize).first?[0].integer ?? 0) + Self.margin
+    }
+
+    private static func shortage(needed: Int64, free: Int64) -> StoreError {
+        .unusableRoot(
+            """
+            \(DataDirectory.catalogueName) is of an older version and has to be rewritten once, which needs \(needed) bytes \
+            of free space, and \(free) are free. Free some, or move the data directory to a larger disk, and start again. \
+            Nothing is lost
+            """)
+    }
+}

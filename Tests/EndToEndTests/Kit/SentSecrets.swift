@@ -1,0 +1,22 @@
+import SystemCalls
+
+/// The secrets that tests have sent to each server: it must store and log none of them.
+enum SentSecrets {
+    private static let names: Set<String> = [
+        "authorization", "proxy-authorization", "cookie", "x-api-key", "x-auth-token", "x-access-token",
+    ]
+    private static let sent = Monitor<[String: Set<String>]>([:])
+
+    static func record(_ request: Request, to authority: String) {
+        for (name, value) in request.fields where names.contains(name.lowercased()) {
+            // Without the scheme; short values are words that occur anyway.
+            let secret = value.split(separator: " ").last.map(String.init) ?? value
+            if secret.utf8.count >= 16 { sent.withLock { _ = $0[authority, default: []].insert(secret) } }
+        }
+    }
+
+    /// The secrets for one server, which are forgotten.
+    static func collect(for authority: String) -> Set<String> {
+        sent.withLock { $0.removeValue(forKey: authority) } ?? []
+    }
+}

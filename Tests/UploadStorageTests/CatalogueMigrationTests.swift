@@ -1,0 +1,145 @@
+import Foundation
+import HTTPSemantics
+import ResumableUpload
+import SystemCalls
+import Testing
+
+@testable import UploadStorage
+
+@Suite struct CatalogueMigrationTests {
+    /// A catalogue as the first version of the schema had it, in a real file with a log, as a killed server left it.
+    private struct OldCatalogue {
+        static let secret = "OLD-SECRET-VALUE"
+
+        let directory: String
+        var path: String { directory + "/" + DataDirectory.catalogueName }
+        private(set) var rows: [CatalogueRow] = []
+
+        init(rows count: Int) throws {
+            directory = NSTemporaryDirectory() + "onward-migration-" + UploadID().text
+            let work = directory + "-work"
+            try FileManager.default.createDirectory(atPath: work, withIntermediateDirectories: true)
+            defer { try? FileManager.default.removeItem(atPath: work) }
+            let connection = try SQLiteConnection(path: work + "/" + DataDirectory.catalogueName)
+            guard case .script(let schema) = CatalogueSQL.migrations[0] else { throw StoreError.damaged("no schema") }
+            try connection.execute(schema + CatalogueSQL.setApplicationID() + ";" + CatalogueSQL.setUserVersion(1))
+            try connection.execute("PRAGMA journal_mode = WAL")
+            for number in 0..<count {
+                var row = Self.row(number)
+                try connection.run(CatalogueSQL.insertUpload, row.columns + [.text("anna")])
+                // Pages that were freed without being overwritten.
+                if number % 3 == 0 {
+                    try connection.run(CatalogueSQL.delete, [.blob(row.id.bytes), .integer(9)])
+                    continue
+                }
+                row.upload = Self.cleaned(row)
+                rows.append(row)
+                if number == count / 2 { _ = try connection.rows(CatalogueSQL.checkpoint) }
+            }
+            try FileManager.default.copyItem(atPath: work, toPath: directory)
+        }
+
+        private static func row(_ number: Int) -> CatalogueRow {
+            var upload = NewUpload.testing(length: 9, digests: [.sha256])
+            upload.target = "/files/x?token=" + secret
+            upload.fields = [
+                "Content-Type": "text/plain", "If-None-Match": "*", "X-Api-Key": "\(secret)-\(number)",
+                "X-Long": String(repeating: secret, count: number % 5 == 0 ? 3000 : 3),
+            ]
+            return CatalogueRow(
+                id: UploadID(), blob: UploadID().text, upload: upload, createdAt: 5, expiresAt: 6, epoch: 1, offset: 0,
+                length: nil, phase: number % 2 == 0 ? .complete(FinalResponse(status: 201)) : .receiving, intent: nil,
+                digestStates: [])
+        }
+
+        private static func cleaned(_ row: CatalogueRow) -> NewUpload {
+            var upload = row.isUnfinished ? row.upload : row.upload.withoutFields
+            upload.target = "/files/x"
+            if row.isUnfinished { upload.fields = ["Content-Type": "text/plain", "If-None-Match": "*"] }
+            return upload
+        }
+
+        /// The files that contain a value of the old rows.
+        func filesWithSecrets(_ directory: String? = nil) throws -> [String] {
+            let directory = directory ?? self.directory
+            return try FileManager.default.contentsOfDirectory(atPath: directory).filter { name in
+                let data = try Data(contentsOf: URL(fileURLWithPath: directory + "/" + name))
+                return data.range(of: Data(Self.secret.utf8)) != nil
+            }.sorted()
+        }
+
+        func expectMigrated(_ directory: String? = nil, sourceLocation: SourceLocation = #_sourceLocation) throws {
+            let directory = directory ?? self.directory
+            let catalogue = try SQLiteCatalogue(
+                path: directory + "/" + DataDirectory.catalogueName, durability: .acknowledged)
+            // While it is open, with its log.
+            #expect(try filesWithSecrets(directory) == [], sourceLocation: sourceLocation)
+            for row in rows { #expect(try catalogue.row(row.id) == row, sourceLocation: sourceLocation) }
+            catalogue.close()
+            #expect(try filesWithSecrets(directory) == [], sourceLocation: sourceLocation)
+        }
+
+        func remove() { try? FileManager.default.removeItem(atPath: directory) }
+    }
+
+    @Test("a catalogue of the first version keeps only what uploads need, and no byte of the rest is left in any file")
+    func cleaned() throws {
+        let old = try OldCatalogue(rows: 700)
+        defer { old.remove() }
+        #expect(try old.filesWithSecrets() == ["onward.sqlite", "onward.sqlite-wal"])
+        try old.expectMigrated()
+        // Again, as it is.
+        try old.expectMigrated()
+    }
+
+    @Test("a migration that is cut off behind any step is repeated by the next start")
+    func cutOff() throws {
+        let old = try OldCatalogue(rows: 500)
+        defer { old.remove() }
+        var copies: [String] = []
+        defer { for copy in copies { try? FileManager.default.removeItem(atPath: copy) } }
+        do {
+            let connection = try SQLiteConnection(path: old.path)
+            try connection.execute(CatalogueSQL.configureWriter(.acknowledged))
+            var migration = CatalogueMigration(connection, in: old.directory)
+            migration.afterStep = {
+                let copy = "\(old.directory)-\(copies.count)"
+                try FileManager.default.copyItem(atPath: old.directory, toPath: copy)
+                copies.append(copy)
+            }
+            try migration.run(from: 1)
+        }
+        #expect(copies.count >= 5)
+        for copy in copies { try old.expectMigrated(copy) }
+        #expect(try old.filesWithSecrets() == [])
+    }
+
+    @Test("without the space for it the start fails with the numbers, changes nothing, and succeeds later")
+    func noSpace() throws {
+        let old = try OldCatalogue(rows: 60)
+        defer { old.remove() }
+        do {
+            let connection = try SQLiteConnection(path: old.path)
+            var migration = CatalogueMigration(connection, in: old.directory)
+            migration.freeSpace = { 1000 }
+            let error = #expect(throws: StoreError.self) { try migration.run(from: 1) }
+            #expect("\(error as Any)".contains("needs") && "\(error as Any)".contains("1000 are free"))
+            #expect(try connection.requireOwn() == 1)
+        }
+        #expect(try !old.filesWithSecrets().isEmpty)
+        try old.expectMigrated()
+    }
+
+    @Test("a catalogue that another program reads is not taken for clean")
+    func otherReader() throws {
+        let old = try OldCatalogue(rows: 60)
+        defer { old.remove() }
+        let reader = try SQLiteConnection(path: old.path, readOnly: true)
+        try reader.execute("BEGIN; SELECT count(*) FROM uploads")
+        #expect { try SQLiteCatalogue(path: old.path, durability: .acknowledged) } throws: {
+            "\($0)".contains("another program")
+        }
+        try reader.execute("COMMIT")
+        try old.expectMigrated()
+    }
+}
