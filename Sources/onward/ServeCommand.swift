@@ -78,6 +78,13 @@ enum ServeCommand {
                 "\(upload) lost bytes that had been acknowledged: something else wrote to \(settings.root)/uploads, or the disk"
                     + " failed; 'onward check' looks at the rest")
         }
+        store.onDamage { error in
+            server.note(
+                .error,
+                "the catalog is damaged (\(error)), and the server is not ready: uploads are refused, files are still served."
+                    + " Stop it and bring back a copy of \(settings.root)/onward.sqlite; 'onward check' looks at the rest"
+            )
+        }
         do { try server.start(on: sockets) } catch { return report(error) }
         opening?.end()
         manager.isReady(server.addresses)

@@ -174,12 +174,14 @@ struct CrashHistory {
             expected.uploads += 1
             expected.reservedBytes += row.reservedBytes
         }
-        expected.publishedBytes = try store.catalogue.publishedBytes()["alice"] ?? 0
+        expected.publishedBytes = try store.catalogue.publishedBytes(of: "alice")
         if store.usage(of: "alice") != expected { complain("usage is \(store.usage(of: "alice")), not \(expected)") }
         let onDisk = area.publishedContents.values.reduce(0) { $0 + Int64($1.count) }
         if onDisk != expected.publishedBytes {
             complain("files of \(onDisk) bytes, counted \(expected.publishedBytes)")
         }
+        let first = store.sweep()
+        if !first.failures.isEmpty || first.expired > 0 { complain("the first sweep found \(first)") }
         let sweep = store.sweep()
         if sweep != SweepReport() { complain("the sweep found \(sweep)") }
     }

@@ -164,6 +164,7 @@ import Testing
             let taken = try next.lease(id)
             #expect(taken.received == 4)
             #expect(try taken.readAll() == Array("abcd".utf8))
+            #expect(next.sweep().orphans == 1)
             #expect(try next.area.sizes().values.map { $0 } == [4])
             taken.release()
             next.close()

@@ -47,7 +47,8 @@ import Testing
             #expect(throws: StoreError.superseded) { try catalogue.commit(advance(row, epoch: 4, offset: 9)) }
             #expect(try catalogue.unfinishedRows() == [])
             #expect(try !catalogue.needsBlob(row.blob))
-            try catalogue.commit(.delete(row.id, epoch: 9))
+            let removed = try catalogue.commit(.delete([CatalogueChange.Removal(id: row.id, epoch: 9)]))
+            #expect(removed.invalid == 1 && removed.finished == 1 && removed.unfinished == 0)
             #expect(try catalogue.row(row.id) == nil)
             catalogue.close()
             #expect(throws: StoreError.superseded) { try catalogue.commit(.probe) }
@@ -67,7 +68,9 @@ import Testing
             #expect(throws: StoreError.superseded) { try catalogue.commit(advance(row, epoch: 2, offset: 9)) }
             #expect(throws: StoreError.superseded) { try catalogue.commit(.markProcessing(row.id, epoch: 2)) }
             #expect(try catalogue.row(row.id)?.intent == intent)
-            #expect(try catalogue.processing() == [row.id])
+            #expect(try catalogue.processing(after: nil, limit: 9) == [row.id])
+            #expect(try catalogue.processing(after: row.id, limit: 9) == [])
+            #expect(try catalogue.processingCount() == 1)
             let file = FileRecord(name: "a", principal: "p", size: 3)
             try catalogue.commit(
                 .complete(
@@ -76,7 +79,7 @@ import Testing
                         upload: row.upload.withoutFields)))
             #expect(try catalogue.row(row.id)?.phase == .complete(intent.response))
             #expect(try catalogue.file("a") == file)
-            #expect(try catalogue.publishedBytes() == ["p": 3])
+            #expect(try catalogue.publishedBytes(of: "p") == 3)
         }
     }
 
@@ -130,21 +133,187 @@ import Testing
         }
     }
 
-    @Test("after an unclean stop the database is checked, after a clean one it opens as it is")
+    // MARK: Stops
+
+    private func damage(_ path: String) throws {
+        // As if the process had been killed, and the disk had bitten.
+        try database(path, "UPDATE marks SET value = 0 WHERE name = 'clean-stop'; PRAGMA wal_checkpoint(TRUNCATE)")
+        let file = try FileDescriptor.open(path, .readWrite)
+        let size = try file.status().size
+        let noise = [UInt8](repeating: 0xA5, count: 3000)
+        try noise.withUnsafeBytes { try file.write($0, at: size - 4096 + 100) }
+    }
+
+    @Test("after an unclean stop the database is checked beside other work; damage stops every change")
     func uncleanStop() throws {
         try withDirectory { directory in
             let path = directory + "/c"
             let catalogue = try SQLiteCatalogue(path: path, durability: .acknowledged)
             for _ in 0..<200 { try catalogue.commit(.insert(row())) }
             catalogue.close()
+            let clean = try SQLiteCatalogue(path: path, durability: .acknowledged)
+            #expect(!clean.needsVerification)
+            clean.close()
+            try damage(path)
+            let damaged = try SQLiteCatalogue(path: path, durability: .acknowledged)
+            #expect(damaged.needsVerification)
+            try damaged.commit(.probe)
+            let error = #expect(throws: StoreError.self) { try damaged.verify() }
+            #expect(error?.code == "damaged-catalogue")
+            #expect(throws: try #require(error)) { try damaged.commit(.probe) }
+            damaged.close()
+            // It is not taken for verified.
+            let again = try SQLiteCatalogue(path: path, durability: .acknowledged)
+            #expect(again.needsVerification)
+            again.close()
+        }
+    }
+
+    @Test("a store over a damaged catalogue is not ready and changes nothing, and its files are served")
+    func damagedStore() async throws {
+        let root = NSTemporaryDirectory() + "onward-damaged-" + UploadID().text
+        defer { try? FileManager.default.removeItem(atPath: root) }
+        let store = try UploadStore.open(root: root, configuration: StoreConfiguration(minFree: 0))
+        for number in 0..<300 {
+            let lease = try store.create(.testing())
+            try lease.append("x")
+            if number == 0 { _ = try lease.publish(.testing(name("file"))) }
+            lease.release()
+        }
+        store.close()
+        try damage(root + "/" + DataDirectory.catalogueName)
+        let damaged = try UploadStore.open(root: root, configuration: StoreConfiguration(minFree: 0))
+        let reports = Counter()
+        damaged.onDamage { _ in reports.add() }
+        #expect(try await happens { reports.value == 1 })
+        #expect(damaged.health() == Health(ready: false, reasons: ["damaged-catalogue"]))
+        let error = #expect(throws: StoreError.self) { try damaged.create(.testing()) }
+        #expect(error?.code == "damaged-catalogue")
+        #expect(try damaged.area.openPublished(name("file")).file.readAll() == Array("x".utf8))
+        damaged.close()
+    }
+
+    @Test("totals are those of all rows, whether a clean stop saved them or they are counted")
+    func totals() throws {
+        try withDirectory { directory in
+            let path = directory + "/c"
+            let catalogue = try SQLiteCatalogue(path: path, durability: .acknowledged)
+            var expected = CatalogueTotals()
+            for number in 0..<4500 {
+                var row = row(Int64(number % 7))
+                row.upload.principal = "p\(number % 3)"
+                row.length = number % 2 == 0 ? nil : 11
+                if number % 5 == 0 { row.phase = .complete(FinalResponse(status: 201)) }
+                if number % 11 == 1 { row.phase = .invalid(reason: "r") }
+                switch row.phase {
+                case .complete: expected.complete += 1
+                case .invalid: expected.invalid += 1
+                default:
+                    expected.usage[row.upload.principal, default: Usage()].uploads += 1
+                    expected.usage[row.upload.principal, default: Usage()].reservedBytes += row.reservedBytes
+                }
+                try catalogue.commit(.insert(row))
+                try catalogue.commit(.recordFile(FileRecord(name: "ü\(number)", principal: "p1", size: 3)))
+                expected.usage["p1", default: Usage()].publishedBytes += 3
+            }
+            catalogue.close(saving: nil)
+            let counted = try SQLiteCatalogue(path: path, durability: .acknowledged)
+            #expect(counted.savedTotals == nil)
+            // What changes after the opening is not counted.
+            try counted.commit(.insert(row()))
+            #expect(try counted.countTotals() == expected)
+            counted.close(saving: expected)
+            let saved = try SQLiteCatalogue(path: path, durability: .acknowledged)
+            #expect(saved.savedTotals == expected)
+            saved.close(saving: nil)
+            let after = try SQLiteCatalogue(path: path, durability: .acknowledged)
+            #expect(after.savedTotals == nil)
+            after.close()
+        }
+    }
+
+    // MARK: Changes that fail
+
+    /// Whether the condition comes true within 4 s, before SQLite gives up waiting for a lock.
+    private func wait(_ condition: () -> Bool) -> Bool {
+        let deadline = SystemClock.monotonicNanoseconds() + 4_000_000_000
+        while !condition() {
+            if SystemClock.monotonicNanoseconds() > deadline { return false }
+            SystemClock.pause(nanoseconds: 1_000_000)
+        }
+        return true
+    }
+
+    @Test(
+        "a change whose statement fails in any way fails alone, and leaves nothing behind",
+        arguments: ["ABORT", "FAIL", "ROLLBACK"])
+    func isolation(_ conduct: String) throws {
+        try withDirectory { directory in
+            let path = directory + "/c"
             try SQLiteCatalogue(path: path, durability: .acknowledged).close()
-            // As if the process had been killed, and the disk had bitten.
-            try database(path, "UPDATE marks SET value = 0 WHERE name = 'clean-stop'; PRAGMA wal_checkpoint(TRUNCATE)")
-            let file = try FileDescriptor.open(path, .readWrite)
-            let size = try file.status().size
-            let noise = [UInt8](repeating: 0xA5, count: 3000)
-            try noise.withUnsafeBytes { try file.write($0, at: size - 4096 + 100) }
-            #expect(throws: StoreError.self) { try SQLiteCatalogue(path: path, durability: .acknowledged) }
+            try database(
+                path,
+                """
+                CREATE TRIGGER t BEFORE INSERT ON files WHEN new.name = 'bad'
+                BEGIN SELECT RAISE(\(conduct), 'injected'); END
+                """)
+            let catalogue = try SQLiteCatalogue(path: path, durability: .acknowledged)
+            let rows = (0..<12).map { _ in row(3) }
+            for row in rows { try catalogue.commit(.insert(row)) }
+            // While it holds the lock, the writer waits with the first change, and all others gather in one batch.
+            let blocker = try SQLiteConnection(path: path)
+            try blocker.execute("BEGIN IMMEDIATE")
+            let taken = catalogue.queue.counts.taken
+            let first = try WorkerThread(name: "first") { _ = try? catalogue.commit(.probe) }
+            #expect(wait { catalogue.queue.counts.taken == taken + 1 })
+            let failures = Monitor<[Int: StoreError]>([:])
+            let threads = try rows.enumerated().map { number, row in
+                try WorkerThread(name: "client") {
+                    do throws(StoreError) {
+                        try catalogue.commit(
+                            .complete(
+                                CatalogueChange.Completion(
+                                    id: row.id, epoch: 2, offset: 3, response: FinalResponse(status: 201),
+                                    expiresAt: 9,
+                                    file: FileRecord(name: number == 7 ? "bad" : "\(number)", principal: "p", size: 1),
+                                    upload: row.upload)))
+                    } catch {
+                        failures.withLock { $0[number] = error }
+                    }
+                }
+            }
+            #expect(wait { catalogue.queue.counts.waiting == rows.count })
+            try blocker.execute("COMMIT")
+            for thread in threads + [first] { thread.join() }
+            #expect(failures.withLock { Array($0.keys) } == [7])
+            for (number, row) in rows.enumerated() {
+                let isComplete = try catalogue.row(row.id)?.phase == .complete(FinalResponse(status: 201))
+                #expect(isComplete == (number != 7))
+                #expect(try (catalogue.file("\(number)") != nil) == (number != 7))
+            }
+            catalogue.close()
+        }
+    }
+
+    @Test("a value that SQLite refuses fails its own change", arguments: [1, 2, 3])
+    func refusedValues(_ seed: UInt64) throws {
+        try withDirectory { directory in
+            let catalogue = try SQLiteCatalogue(path: directory + "/c", durability: .acknowledged)
+            var generator = SeededGenerator(seed: seed)
+            let isBad = (0..<60).map { _ in Bool.random(using: &generator) }
+            let failures = Monitor<[Int]>([])
+            let threads = try isBad.enumerated().map { number, isBad in
+                // The schema has a CHECK on the offset.
+                let row = row(isBad ? -1 : 4)
+                return try WorkerThread(name: "client") {
+                    do throws(StoreError) { try catalogue.commit(.insert(row)) } catch {
+                        failures.withLock { $0.append(number) }
+                    }
+                }
+            }
+            for thread in threads { thread.join() }
+            #expect(failures.withLock { $0.sorted() } == isBad.indices.filter { isBad[$0] })
+            catalogue.close()
         }
     }
 }

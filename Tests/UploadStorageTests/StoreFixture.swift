@@ -94,6 +94,21 @@ final class StoreFixture: Sendable {
     func blobCount() throws -> Int { try store.area.sizes().count }
 }
 
+extension UploadCatalogue {
+    /// All of them at once, as only tests need them.
+    func unfinishedRows() throws -> [CatalogueRow] {
+        let ids = try processing(after: nil, limit: .max) + receiving(after: nil, limit: .max).map(\.id)
+        return try ids.compactMap { try row($0) }
+    }
+
+    /// Bytes that the records of a principal's files add up to.
+    func publishedBytes(of principal: String) throws -> Int64 {
+        try files(after: "", limit: .max).filter { $0.principal == principal }.reduce(0) { $0 + $1.size }
+    }
+
+    func close() { close(saving: nil) }
+}
+
 extension NewUpload {
     static func testing(
         principal: String = "alice", length: Int64? = nil, digests: Set<DigestAlgorithm> = [], expiresAt: Int64? = nil

@@ -116,7 +116,7 @@ import Testing
             expected.uploads += 1
             expected.reservedBytes += row.reservedBytes
         }
-        expected.publishedBytes = try fixture.store.catalogue.publishedBytes()["alice"] ?? 0
+        expected.publishedBytes = try fixture.store.catalogue.publishedBytes(of: "alice")
         #expect(fixture.store.usage(of: "alice") == expected)
     }
 }

@@ -193,13 +193,13 @@ public final class Server: Sendable {
         }
     }
 
-    /// Removes what has expired, once a second while the server runs, and once in a quarter of an hour what nobody knows.
+    /// Removes what has expired and looks at what the store holds, part by part, once a second while the server runs.
     private func sweep() {
         var seconds = 0
         var told: [String: Int] = [:]
         while registry.waitUnlessStopped(nanoseconds: 1_000_000_000) {
             seconds += 1
-            let report = seconds % 900 == 0 ? store.sweep() : store.sweepPart()
+            let report = store.sweepPart()
             service.metrics.count(expired: report.unfinished)
             if let jump = report.clockJump {
                 log.warning(

@@ -1,5 +1,7 @@
 import SystemCalls
 
+package typealias BlobNames = () throws(Errno) -> String?
+
 /// Where the bytes are: those of unfinished uploads under names of the store's choice, and the published files.
 package protocol BlobArea: Sendable {
     /// New and empty.
@@ -7,8 +9,13 @@ package protocol BlobArea: Sendable {
     func open(_ name: String) throws(Errno) -> any Blob
     /// Does nothing where there is none.
     func remove(_ name: String) throws(Errno)
-    /// All names of bytes of unfinished uploads, each with its size.
+    /// All names of bytes of unfinished uploads, each with its size: as much memory as there are names.
     func sizes() throws(Errno) -> [String: Int64]
+    /// The names of bytes of unfinished uploads, one with each call, in no order; nil after the last one. Those that come
+    /// or go meanwhile may be among them.
+    func names() throws(Errno) -> BlobNames
+    /// Bytes of unfinished upload under this name; nil if there are none.
+    func size(of name: String) throws(Errno) -> Int64?
     func space() throws(Errno) -> FileSystemSpace
     /// Writes something, makes it durable and removes it.
     func probe() throws(Errno)

@@ -12,8 +12,10 @@ package enum CatalogueChange: Sendable {
     case intend(UploadID, epoch: Int64, PublicationIntent)
     case complete(Completion)
     case invalidate(Invalidation)
-    /// Finished uploads, too. Does nothing where the row is gone.
-    case delete(UploadID, epoch: Int64)
+    /// Finished uploads, too. Does nothing for rows that are gone or have a higher epoch.
+    case delete([Removal])
+    /// Removes finished uploads that have expired, the oldest first, at most `limit`.
+    case removeFinished(expiredBy: Int64, limit: Int)
     case recordFile(FileRecord)
     case removeFiles([String])
     case recordTime(LifetimeClock.Mark)
@@ -21,6 +23,11 @@ package enum CatalogueChange: Sendable {
     case limitExpiry(to: Int64)
     /// Proves that a change can be made durable.
     case probe
+
+    package struct Removal: Sendable {
+        package var id: UploadID
+        package var epoch: Int64
+    }
 
     /// Bytes up to `offset` are durable. Brings the upload back to receiving; the offset never goes down.
     package struct Advance: Sendable {

@@ -1,25 +1,36 @@
 /// The durable rows of a store. Safe to use from any thread.
 package protocol UploadCatalogue: Sendable {
-    /// Makes a change and returns once it is durable. Changes of one caller keep their order.
-    func commit(_ change: CatalogueChange) throws(StoreError)
+    /// Makes a change and returns once it is durable. Changes of one caller keep their order. A change that fails does not
+    /// affect others.
+    ///
+    /// - Returns: the uploads that the change removed.
+    @discardableResult
+    func commit(_ change: CatalogueChange) throws(StoreError) -> RemovedUploads
 
     func row(_ id: UploadID) throws(StoreError) -> CatalogueRow?
-    /// All rows in phase receiving or processing.
-    func unfinishedRows() throws(StoreError) -> [CatalogueRow]
-    /// Uploads in phase processing.
-    func processing() throws(StoreError) -> [UploadID]
-    /// Uploads of any phase whose time has passed, at most `limit`, the oldest first.
+    /// Uploads in phase processing, in the order of their ids from behind `id` on, at most `limit`.
+    func processing(after id: UploadID?, limit: Int) throws(StoreError) -> [UploadID]
+    func processingCount() throws(StoreError) -> Int
+    /// Uploads in phase receiving with durable bytes, in the order of their ids from behind `id` on, at most `limit`.
+    func receiving(after id: UploadID?, limit: Int) throws(StoreError) -> [DurableBytes]
+    /// Unfinished uploads whose time has passed, at most `limit`, the oldest first.
     func expired(at now: Int64, limit: Int) throws(StoreError) -> [UploadID]
-    /// Uploads in phase complete and in phase invalid. May look at each of them.
-    func finishedCounts() throws(StoreError) -> (complete: Int, invalid: Int)
     /// Whether an unfinished upload has its bytes under this name.
     func needsBlob(_ name: String) throws(StoreError) -> Bool
 
     func file(_ name: String) throws(StoreError) -> FileRecord?
     /// Records in the order of their names, from behind `name` on, at most `limit`.
     func files(after name: String, limit: Int) throws(StoreError) -> [FileRecord]
-    /// Bytes of the published files of each principal.
-    func publishedBytes() throws(StoreError) -> [String: Int64]
+
+    /// What the rows added up to when the catalogue was opened; nil if ``countTotals()`` has to find out.
+    var savedTotals: CatalogueTotals? { get }
+    /// Counts what was there when the catalogue was opened. Reads everything, in constant memory.
+    func countTotals() throws(StoreError) -> CatalogueTotals
+    /// Whether the catalogue was not closed properly, so that ``verify()`` is needed.
+    var needsVerification: Bool { get }
+    /// Looks for damage in what was there when the catalogue was opened. Throws ``StoreError/damaged(_:)``, after which no
+    /// change is made any more.
+    func verify() throws(StoreError)
 
     /// The last mark of the clock that was recorded; nil: none was.
     func timeMark() throws(StoreError) -> LifetimeClock.Mark?
@@ -28,6 +39,16 @@ package protocol UploadCatalogue: Sendable {
     func sizeInBytes() throws(StoreError) -> Int64
 
     var statistics: CatalogueStatistics { get }
-    /// Ends what was begun and takes nothing more: later changes fail with ``StoreError/superseded``.
-    func close()
+    /// Ends what was begun and accepts nothing more: later changes fail with ``StoreError/superseded``. A count or a
+    /// verification that runs is cut off.
+    ///
+    /// - Parameter totals: of all rows, for the next start; nil if they are not known exactly.
+    func close(saving totals: CatalogueTotals?)
+}
+
+/// The bytes that an unfinished upload must have.
+package struct DurableBytes: Sendable, Hashable {
+    package var id: UploadID
+    package var blob: String
+    package var offset: Int64
 }

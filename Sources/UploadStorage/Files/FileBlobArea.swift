@@ -49,15 +49,29 @@ final class FileBlobArea: BlobArea {
 
     func sizes() throws(Errno) -> [String: Int64] {
         var result: [String: Int64] = [:]
-        for name in try directory.uploads.entryNames() where name != Self.probeName {
-            do throws(Errno) {
-                let status = try directory.uploads.status(at: name)
-                if status.isRegular { result[name] = status.size }
-            } catch {
-                if error != .noSuchFile { throw error }
-            }
-        }
+        let names = try names()
+        while let name = try names() { if let size = try size(of: name) { result[name] = size } }
         return result
+    }
+
+    func names() throws(Errno) -> BlobNames {
+        let stream = try DirectoryStream(directory.uploads)
+        return { () throws(Errno) -> String? in
+            while let name = try stream.next({ name, _ in String(validating: name, as: UTF8.self) }) {
+                if let name, name != Self.probeName { return name }
+            }
+            return nil
+        }
+    }
+
+    func size(of name: String) throws(Errno) -> Int64? {
+        do throws(Errno) {
+            let status = try directory.uploads.status(at: name)
+            return status.isRegular ? status.size : nil
+        } catch {
+            if error == .noSuchFile { return nil }
+            throw error
+        }
     }
 
     func space() throws(Errno) -> FileSystemSpace { try directory.root.fileSystemSpace() }

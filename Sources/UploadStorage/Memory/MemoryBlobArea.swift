@@ -103,6 +103,19 @@ package final class MemoryBlobArea: BlobArea {
         }
     }
 
+    package func names() throws(Errno) -> BlobNames {
+        let names = Monitor(Array(try sizes().keys))
+        return { () throws(Errno) -> String? in names.withLock { $0.popLast() } }
+    }
+
+    package func size(of name: String) throws(Errno) -> Int64? {
+        try plan.step(.read)
+        return state.withLock { state in
+            guard case .file(let inode) = state.namespace.nodes[Self.path(name)] else { return nil }
+            return Int64(state.inodes[inode]?.content.count ?? 0)
+        }
+    }
+
     package func space() throws(Errno) -> FileSystemSpace {
         try plan.step(.read)
         return state.withLock { FileSystemSpace(free: max(0, $0.capacity - $0.used), total: $0.capacity) }

@@ -31,20 +31,51 @@ package final class MemoryCatalogue: UploadCatalogue {
 
     package var statistics: CatalogueStatistics { state.withLock { $0.statistics } }
 
-    package func close() { state.withLock { $0.isClosed = true } }
+    package func close(saving totals: CatalogueTotals?) { state.withLock { $0.isClosed = true } }
 
-    package func commit(_ change: CatalogueChange) throws(StoreError) {
+    /// Counted when it is asked for, which is when a store opens.
+    package var savedTotals: CatalogueTotals? {
+        state.withLock { state in
+            var totals = CatalogueTotals()
+            for row in state.rows.values {
+                switch row.phase {
+                case .complete: totals.complete += 1
+                case .invalid: totals.invalid += 1
+                case .receiving, .processing:
+                    totals.usage[row.upload.principal, default: Usage()].uploads += 1
+                    totals.usage[row.upload.principal, default: Usage()].reservedBytes += row.reservedBytes
+                }
+            }
+            for file in state.files.values {
+                totals.usage[file.principal, default: Usage()].publishedBytes += file.size
+            }
+            return totals
+        }
+    }
+
+    package func countTotals() throws(StoreError) -> CatalogueTotals { savedTotals ?? CatalogueTotals() }
+
+    package var needsVerification: Bool { false }
+
+    package func verify() throws(StoreError) {}
+
+    @discardableResult
+    package func commit(_ change: CatalogueChange) throws(StoreError) -> RemovedUploads {
         try state.withLock { (state) throws(StoreError) in
             if state.isClosed { throw .superseded }
             try translating("write the catalogue") { () throws(Errno) in try plan.step(.commit) }
             state.statistics.commits += 1
             state.statistics.transactions += 1
-            try Self.apply(change, to: &state)
+            let removed = try Self.apply(change, to: &state)
             try translating("write the catalogue") { () throws(Errno) in try plan.step(.committed) }
+            return removed
         }
     }
 
-    private static func apply(_ change: CatalogueChange, to state: inout State) throws(StoreError) {
+    private static func apply(
+        _ change: CatalogueChange, to state: inout State
+    ) throws(StoreError) -> RemovedUploads {
+        var removed = RemovedUploads()
         switch change {
         case .insert(let row):
             guard state.rows[row.id] == nil else { throw .invalidState("an upload of this name exists") }
@@ -85,8 +116,18 @@ package final class MemoryCatalogue: UploadCatalogue {
                 row.intent = nil
                 row.digestStates = []
             }
-        case .delete(let id, let epoch):
-            if let row = state.rows[id], row.epoch <= epoch { state.rows[id] = nil }
+        case .delete(let removals):
+            for removal in removals {
+                guard let row = state.rows[removal.id], row.epoch <= removal.epoch else { continue }
+                state.rows[removal.id] = nil
+                removed.add(row.phase)
+            }
+        case .removeFinished(let now, let limit):
+            let expired = state.rows.values.filter { !$0.isUnfinished && $0.expiresAt.map { $0 <= now } ?? false }
+            for row in expired.sorted(by: { ($0.expiresAt ?? 0) < ($1.expiresAt ?? 0) }).prefix(limit) {
+                state.rows[row.id] = nil
+                removed.add(row.phase)
+            }
         case .recordFile(let file): state.files[file.name] = file
         case .removeFiles(let names): for name in names { state.files[name] = nil }
         case .recordTime(let mark): state.mark = mark
@@ -94,6 +135,7 @@ package final class MemoryCatalogue: UploadCatalogue {
             for (id, row) in state.rows { state.rows[id]?.expiresAt = row.expiresAt.map { min($0, limit) } }
         case .probe: break
         }
+        return removed
     }
 
     private static func update(
@@ -108,30 +150,30 @@ package final class MemoryCatalogue: UploadCatalogue {
 
     package func row(_ id: UploadID) throws(StoreError) -> CatalogueRow? { state.withLock { $0.rows[id] } }
 
-    package func unfinishedRows() throws(StoreError) -> [CatalogueRow] {
-        state.withLock { $0.rows.values.filter(\.isUnfinished) }
+    package func processing(after id: UploadID?, limit: Int) throws(StoreError) -> [UploadID] {
+        rows(in: .processing, after: id, limit: limit).map(\.id)
     }
 
-    package func processing() throws(StoreError) -> [UploadID] {
-        state.withLock { $0.rows.values.filter { $0.phase == .processing }.map(\.id) }
+    package func processingCount() throws(StoreError) -> Int { rows(in: .processing, after: nil, limit: .max).count }
+
+    package func receiving(after id: UploadID?, limit: Int) throws(StoreError) -> [DurableBytes] {
+        rows(in: .receiving, after: id, limit: limit).map { DurableBytes(id: $0.id, blob: $0.blob, offset: $0.offset) }
+    }
+
+    private func rows(in phase: UploadRecord.Phase, after id: UploadID?, limit: Int) -> [CatalogueRow] {
+        state.withLock { state in
+            let rows = state.rows.values.filter { row in
+                row.phase == phase && (id.map { $0.bytes.lexicographicallyPrecedes(row.id.bytes) } ?? true)
+            }
+            return Array(rows.sorted { $0.id.bytes.lexicographicallyPrecedes($1.id.bytes) }.prefix(limit))
+        }
     }
 
     package func expired(at now: Int64, limit: Int) throws(StoreError) -> [UploadID] {
         state.withLock { state in
-            let due = state.rows.values.compactMap { row in row.expiresAt.map { (row.id, $0) } }.filter { $0.1 <= now }
+            let due = state.rows.values.filter(\.isUnfinished)
+                .compactMap { row in row.expiresAt.map { (row.id, $0) } }.filter { $0.1 <= now }
             return due.sorted { $0.1 < $1.1 }.prefix(limit).map(\.0)
-        }
-    }
-
-    package func finishedCounts() throws(StoreError) -> (complete: Int, invalid: Int) {
-        state.withLock { state in
-            state.rows.values.reduce(into: (complete: 0, invalid: 0)) { counts, row in
-                switch row.phase {
-                case .complete: counts.complete += 1
-                case .invalid: counts.invalid += 1
-                case .receiving, .processing: break
-                }
-            }
         }
     }
 
@@ -148,12 +190,6 @@ package final class MemoryCatalogue: UploadCatalogue {
     package func files(after name: String, limit: Int) throws(StoreError) -> [FileRecord] {
         state.withLock { state in
             Array(state.files.values.filter { $0.name > name }.sorted { $0.name < $1.name }.prefix(limit))
-        }
-    }
-
-    package func publishedBytes() throws(StoreError) -> [String: Int64] {
-        state.withLock { state in
-            state.files.values.reduce(into: [:]) { $0[$1.principal, default: 0] += $1.size }
         }
     }
 }

@@ -52,6 +52,19 @@ enum CatalogueSQL {
             CREATE TABLE marks (name TEXT NOT NULL PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
             """),
         .removeUnneededFields,
+        // Finished and unfinished uploads expire on their own, and a clean stop saves the totals.
+        .script(
+            """
+            DROP INDEX uploads_by_expiry;
+            CREATE INDEX unfinished_by_expiry ON uploads (expires_at) WHERE phase < 2 AND expires_at IS NOT NULL;
+            CREATE INDEX finished_by_expiry ON uploads (expires_at) WHERE phase >= 2;
+            CREATE TABLE usage (
+                principal TEXT NOT NULL PRIMARY KEY,
+                uploads INTEGER NOT NULL,
+                reserved INTEGER NOT NULL,
+                published INTEGER NOT NULL
+            ) STRICT, WITHOUT ROWID;
+            """),
     ]
 
     static let readApplicationID = "PRAGMA application_id"
@@ -63,6 +76,11 @@ enum CatalogueSQL {
         """
     static let countTables = "SELECT count(*) FROM sqlite_schema"
     static let quickCheck = "PRAGMA quick_check(1)"
+    /// Each reads from the root of a table or an index to a leaf, which takes no longer the more there is.
+    static let spotChecks = [
+        "SELECT 1 FROM uploads LIMIT 1", "SELECT 1 FROM uploads WHERE id = x'80'",
+        "SELECT 1 FROM uploads WHERE blob = '8'", "SELECT 1 FROM files LIMIT 1", "SELECT 1 FROM files WHERE name = 'n'",
+    ]
     static let integrityCheck = "PRAGMA integrity_check(100)"
     static func setApplicationID() -> String { "PRAGMA application_id = \(applicationID)" }
     static func setUserVersion(_ version: Int) -> String { "PRAGMA user_version = \(version)" }
@@ -82,6 +100,7 @@ enum CatalogueSQL {
     static let vacuum = "VACUUM"
 
     static let begin = "BEGIN IMMEDIATE"
+    static let beginReading = "BEGIN"
     static let commit = "COMMIT"
     static let rollback = "ROLLBACK"
 
@@ -97,10 +116,32 @@ enum CatalogueSQL {
         """
     static let selectUpload = "SELECT \(columns) FROM uploads WHERE id = ?"
     static let selectUploads = "SELECT \(columns) FROM uploads WHERE id > ? ORDER BY id LIMIT 500"
-    static let selectUnfinished = "SELECT \(columns) FROM uploads WHERE phase < 2"
-    static let selectProcessing = "SELECT id FROM uploads WHERE phase = 1 AND phase < 2"
-    static let countFinished = "SELECT phase, count(*) FROM uploads WHERE phase >= 2 GROUP BY phase"
-    static let selectExpired = "SELECT id FROM uploads WHERE expires_at <= ? ORDER BY expires_at LIMIT ?"
+    // "phase < 2" names the index.
+    static let selectProcessing = """
+        SELECT id FROM uploads WHERE phase = 1 AND phase < 2 AND id > ? ORDER BY id LIMIT ?
+        """
+    static let countProcessing = "SELECT count(*) FROM uploads WHERE phase = 1 AND phase < 2"
+    static let selectReceiving = """
+        SELECT id, blob, "offset" FROM uploads WHERE phase = 0 AND phase < 2 AND id > ? ORDER BY id LIMIT ?
+        """
+    static let selectExpired = """
+        SELECT id FROM uploads WHERE phase < 2 AND expires_at <= ? ORDER BY expires_at LIMIT ?
+        """
+
+    // Pages, as the sorter of one large statement needs memory or temporary files for all of it.
+    static let sumUploads = """
+        SELECT principal, phase, count(*), sum(min(coalesce(length, "offset"), 1 << 50)), max(id)
+        FROM (SELECT id, principal, phase, length, "offset" FROM uploads WHERE id > ? ORDER BY id LIMIT 2000)
+        GROUP BY principal, phase
+        """
+    static let sumFiles = """
+        SELECT principal, sum(size), max(name)
+        FROM (SELECT name, principal, size FROM files WHERE name > ? ORDER BY name LIMIT 2000)
+        GROUP BY principal
+        """
+    static let selectUsage = "SELECT principal, uploads, reserved, published FROM usage"
+    static let removeUsage = "DELETE FROM usage"
+    static let insertUsage = "INSERT INTO usage (principal, uploads, reserved, published) VALUES (?, ?, ?, ?)"
     static let selectBlob = "SELECT 1 FROM uploads WHERE blob = ? AND phase < 2"
 
     static let selectCreations = "SELECT id, phase, creation FROM uploads WHERE id > ? ORDER BY id LIMIT 200"
@@ -126,7 +167,12 @@ enum CatalogueSQL {
         \(fence)
         """
     static let limitExpiry = "UPDATE uploads SET expires_at = ?1 WHERE expires_at > ?1"
-    static let delete = "DELETE FROM uploads WHERE id = ?1 AND epoch <= ?2"
+    static let delete = "DELETE FROM uploads WHERE id = ?1 AND epoch <= ?2 RETURNING phase"
+    static let removeFinished = """
+        DELETE FROM uploads WHERE id IN (
+            SELECT id FROM uploads WHERE phase >= 2 AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2)
+        RETURNING phase
+        """
 
     private static let fileColumns = "name, principal, size, identity, modified, fields"
     static let recordFile = """
@@ -136,5 +182,4 @@ enum CatalogueSQL {
     static let removeFile = "DELETE FROM files WHERE name = ?"
     static let selectFile = "SELECT \(fileColumns) FROM files WHERE name = ?"
     static let selectFiles = "SELECT \(fileColumns) FROM files WHERE name > ? ORDER BY name LIMIT ?"
-    static let sumFiles = "SELECT principal, sum(size) FROM files GROUP BY principal"
 }

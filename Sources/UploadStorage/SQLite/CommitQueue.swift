@@ -5,46 +5,60 @@ final class CommitQueue: Sendable {
     /// One change and, later, what became of it.
     final class Pending: Sendable {
         let change: CatalogueChange
-        private let result = Monitor<Result<Void, StoreError>?>(nil)
+        private let result = Monitor<Outcome?>(nil)
 
         init(_ change: CatalogueChange) { self.change = change }
 
-        func finish(_ outcome: Result<Void, StoreError>) {
+        func finish(_ outcome: Outcome) {
             result.withLock { $0 = outcome }
             result.notifyAll()
         }
 
-        fileprivate func wait() throws(StoreError) {
-            try result.waitForever { (outcome: inout Result<Void, StoreError>?) in outcome }.get()
+        fileprivate func wait() throws(StoreError) -> RemovedUploads {
+            try result.waitForever { (outcome: inout Outcome?) in outcome }.get()
         }
     }
 
+    /// What became of a change.
+    typealias Outcome = Result<RemovedUploads, StoreError>
+
     private struct State {
         var pending: [Pending] = []
+        /// Changes that were handed to the writer.
+        var taken = 0
         var isClosed = false
+        /// Why no change is made any more, though the catalogue is open.
+        var failure: StoreError?
+        var finalTotals: CatalogueTotals?
+        var isVerified = true
         var statistics = CatalogueStatistics()
     }
 
     private let state = Monitor(State())
 
     /// Hands a change over and waits until it is durable.
-    func commit(_ change: CatalogueChange) throws(StoreError) {
+    func commit(_ change: CatalogueChange) throws(StoreError) -> RemovedUploads {
         let pending = Pending(change)
-        let accepted = state.withLock { state in
-            if state.isClosed { return false }
+        let refusal = state.withLock { state -> StoreError? in
+            if state.isClosed { return .superseded }
+            if let failure = state.failure { return failure }
             state.pending.append(pending)
-            return true
+            return nil
         }
-        guard accepted else { throw .superseded }
+        if let refusal { throw refusal }
         state.notifyAll()
-        try pending.wait()
+        return try pending.wait()
     }
+
+    /// Makes every later change fail.
+    func fail(with error: StoreError) { state.withLock { $0.failure = error } }
 
     /// Everything that waits, in its order; nil once the queue is closed and empty.
     func next() -> [Pending]? {
         state.waitForever { state -> [Pending]?? in
             if state.pending.isEmpty { return state.isClosed ? .some(nil) : nil }
             defer { state.pending = [] }
+            state.taken += state.pending.count
             return state.pending
         }
     }
@@ -56,10 +70,26 @@ final class CommitQueue: Sendable {
         }
     }
 
+    /// How many changes the writer has been given, and how many wait.
+    var counts: (taken: Int, waiting: Int) { state.withLock { ($0.taken, $0.pending.count) } }
+
     var statistics: CatalogueStatistics { state.withLock { $0.statistics } }
 
-    func close() {
-        state.withLock { $0.isClosed = true }
+    /// - Parameter totals: see ``UploadCatalogue/close(saving:)``.
+    func close(saving totals: CatalogueTotals?) {
+        state.withLock { state in
+            if !state.isClosed { state.finalTotals = totals }
+            state.isClosed = true
+        }
         state.notifyAll()
     }
+
+    /// Whether the database is known to be intact. Set before the queue is closed.
+    var isVerified: Bool {
+        get { state.withLock { $0.isVerified } }
+        set { state.withLock { $0.isVerified = newValue } }
+    }
+
+    /// What ``close(saving:)`` was given.
+    var finalTotals: CatalogueTotals? { state.withLock { $0.failure == nil ? $0.finalTotals : nil } }
 }

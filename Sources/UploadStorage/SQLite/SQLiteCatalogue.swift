@@ -3,18 +3,28 @@ import SystemCalls
 
 /// The catalogue in an SQLite database: one thread writes, and puts all changes that wait into one transaction.
 final class SQLiteCatalogue: UploadCatalogue {
-    private let queue = CommitQueue()
+    let queue = CommitQueue()
     private let thread: WorkerThread
     /// Nil once the catalogue is closed.
     private let reader: Monitor<SQLiteConnection?>
+    /// As the database was when it was opened, if it has to be counted or verified.
+    private let snapshot: SQLiteSnapshot?
+    let savedTotals: CatalogueTotals?
+    let needsVerification: Bool
 
-    /// Opens or creates the database, brings its schema up to date, and after an unclean stop checks it.
+    /// Opens or creates the database and brings its schema up to date. After an unclean stop ``verify()`` checks it: the
+    /// time for that grows with the database, and meanwhile every statement fails that meets a damaged page.
     init(path: String, durability: Durability) throws(StoreError) {
         do {
             let writer = try SQLiteCatalogueWriter(path: path, durability: durability, queue: queue)
             let reader = try SQLiteConnection(path: path, readOnly: true)
             try reader.execute(CatalogueSQL.configureReader)
             self.reader = Monitor(reader)
+            savedTotals = writer.savedTotals
+            needsVerification = writer.needsVerification
+            let isComplete = savedTotals != nil && !needsVerification
+            snapshot = isComplete ? nil : try SQLiteSnapshot(path: path)
+            queue.isVerified = !needsVerification
             thread = try WorkerThread(name: "catalogue") { writer.run() }
         } catch let failure as SQLiteFailure {
             throw failure.storeError(during: "open the catalogue")
@@ -27,14 +37,34 @@ final class SQLiteCatalogue: UploadCatalogue {
         }
     }
 
-    deinit { close() }
+    deinit { close(saving: nil) }
 
     var statistics: CatalogueStatistics { queue.statistics }
 
-    func commit(_ change: CatalogueChange) throws(StoreError) { try queue.commit(change) }
+    @discardableResult
+    func commit(_ change: CatalogueChange) throws(StoreError) -> RemovedUploads { try queue.commit(change) }
 
-    func close() {
-        queue.close()
+    func countTotals() throws(StoreError) -> CatalogueTotals {
+        guard let snapshot else { return savedTotals ?? CatalogueTotals() }
+        defer { if !needsVerification { snapshot.end() } }
+        return try translating { () throws(SQLiteFailure) in try snapshot.totals() }
+    }
+
+    func verify() throws(StoreError) {
+        guard let snapshot, needsVerification else { return }
+        defer { snapshot.end() }
+        guard let damage = try translating({ () throws(SQLiteFailure) in try snapshot.damage() }) else {
+            queue.isVerified = true
+            return
+        }
+        // What is written to a damaged database may make it worse.
+        queue.fail(with: .damaged(damage))
+        throw .damaged(damage)
+    }
+
+    func close(saving totals: CatalogueTotals?) {
+        snapshot?.end()
+        queue.close(saving: totals)
         thread.join()
         // After the writer: who only reads leaves the log's files where they are, so that the next start needs no room for them.
         reader.withLock { $0 = nil }
@@ -44,15 +74,23 @@ final class SQLiteCatalogue: UploadCatalogue {
         try read(CatalogueSQL.selectUpload, [.blob(id.bytes)]).first.map(CatalogueRow.init(columns:))
     }
 
-    func unfinishedRows() throws(StoreError) -> [CatalogueRow] {
-        var rows: [CatalogueRow] = []
-        for columns in try read(CatalogueSQL.selectUnfinished) { rows.append(try CatalogueRow(columns: columns)) }
-        return rows
+    func processing(after id: UploadID?, limit: Int) throws(StoreError) -> [UploadID] {
+        try read(CatalogueSQL.selectProcessing, [.blob(id?.bytes ?? []), .integer(Int64(limit))]).compactMap {
+            columns in
+            columns[0].blob.flatMap(UploadID.init(bytes:))
+        }
     }
 
-    func processing() throws(StoreError) -> [UploadID] {
-        try read(CatalogueSQL.selectProcessing).compactMap { columns in
-            columns[0].blob.flatMap(UploadID.init(bytes:))
+    func processingCount() throws(StoreError) -> Int {
+        Int(try read(CatalogueSQL.countProcessing).first?[0].integer ?? 0)
+    }
+
+    func receiving(after id: UploadID?, limit: Int) throws(StoreError) -> [DurableBytes] {
+        try read(CatalogueSQL.selectReceiving, [.blob(id?.bytes ?? []), .integer(Int64(limit))]).compactMap { columns in
+            guard let id = columns[0].blob.flatMap(UploadID.init(bytes:)), let blob = columns[1].text,
+                let offset = columns[2].integer
+            else { return nil }
+            return DurableBytes(id: id, blob: blob, offset: offset)
         }
     }
 
@@ -60,16 +98,6 @@ final class SQLiteCatalogue: UploadCatalogue {
         try read(CatalogueSQL.selectExpired, [.integer(now), .integer(Int64(limit))]).compactMap { columns in
             columns[0].blob.flatMap(UploadID.init(bytes:))
         }
-    }
-
-    func finishedCounts() throws(StoreError) -> (complete: Int, invalid: Int) {
-        var counts: [Int64: Int64] = [:]
-        for columns in try read(CatalogueSQL.countFinished) {
-            if let phase = columns[0].integer, let count = columns[1].integer { counts[phase] = count }
-        }
-        return (
-            Int(counts[CatalogueSQL.Phase.complete] ?? 0), Int(counts[CatalogueSQL.Phase.invalid] ?? 0)
-        )
     }
 
     func timeMark() throws(StoreError) -> LifetimeClock.Mark? {
@@ -93,22 +121,18 @@ final class SQLiteCatalogue: UploadCatalogue {
         try read(CatalogueSQL.selectFiles, [.text(name), .integer(Int64(limit))]).map(FileRecord.init(columns:))
     }
 
-    func publishedBytes() throws(StoreError) -> [String: Int64] {
-        var result: [String: Int64] = [:]
-        for columns in try read(CatalogueSQL.sumFiles) {
-            if let principal = columns[0].text, let sum = columns[1].integer { result[principal] = sum }
-        }
-        return result
-    }
-
     private func read(_ sql: String, _ parameters: [SQLiteValue] = []) throws(StoreError) -> [[SQLiteValue]] {
         try reader.withLock { (reader) throws(StoreError) in
             guard let reader else { throw .superseded }
-            do throws(SQLiteFailure) {
-                return try reader.rows(sql, parameters)
-            } catch {
-                throw error.storeError(during: "read the catalogue")
-            }
+            return try translating { () throws(SQLiteFailure) in try reader.rows(sql, parameters) }
+        }
+    }
+
+    private func translating<Result>(_ body: () throws(SQLiteFailure) -> Result) throws(StoreError) -> Result {
+        do throws(SQLiteFailure) {
+            return try body()
+        } catch {
+            throw error.storeError(during: "read the catalogue")
         }
     }
 }

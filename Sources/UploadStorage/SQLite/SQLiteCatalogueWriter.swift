@@ -4,13 +4,29 @@ import SystemCalls
 /// The connection that writes. After `init` it belongs to the thread that calls ``run()``, and to nobody else.
 final class SQLiteCatalogueWriter: @unchecked Sendable {
     private static let cleanMark = "clean-stop"
+    private static let totalsMark = "totals-saved"
     private static let probeMark = "probe"
     /// Nanoseconds of ``LifetimeClock/Mark``.
     static let timeMark = "lifetime-clock"
     static let wallMark = "wall-clock"
 
+    /// A failure of one change, or of all that share its transaction.
+    private struct Failure: Error {
+        var error: SQLiteFailure
+        /// Whether other changes of the transaction may succeed on their own.
+        var concernsOneChange: Bool
+    }
+
     private let connection: SQLiteConnection
     private let queue: CommitQueue
+    /// Whether a transaction has failed, so that the totals in memory may not be those of the rows.
+    private var hasFailed = false
+    /// Whether a start after a crash would find out that there was one. Until then nothing is changed.
+    private var isMarkedUnclean = false
+    /// Whether the last stop was unclean, and the database has not been checked since.
+    let needsVerification: Bool
+    /// What the last clean stop saved.
+    let savedTotals: CatalogueTotals?
 
     init(path: String, durability: Durability, queue: CommitQueue) throws {
         connection = try SQLiteConnection(path: path)
@@ -18,108 +34,207 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
         // Before anything is written to it.
         let version = try connection.requireOwn()
         try connection.execute(CatalogueSQL.configureWriter(durability))
-        if version > 0 { try checkAfterUncleanStop() }
+        let isClean = version == 0 ? true : try Self.mark(Self.cleanMark, connection) != 0
+        let isCurrent = version == CatalogueSQL.migrations.count
+        if !isClean && !isCurrent {
+            // What is rewritten has to be intact.
+            let answer = try connection.rows(CatalogueSQL.quickCheck).first?[0].text
+            if answer != "ok" { throw StoreError.damaged(answer ?? "quick_check gave no answer") }
+        }
         let directory = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
         try CatalogueMigration(connection, in: directory.isEmpty ? "." : directory).run(from: version)
+        // A database that cannot be used at all is refused now, whatever the last stop was like.
+        for statement in CatalogueSQL.spotChecks { _ = try connection.rows(statement) }
+        needsVerification = !isClean && isCurrent
+        if version == 0 {
+            savedTotals = CatalogueTotals()
+        } else if isClean, try Self.mark(Self.totalsMark, connection) == 1 {
+            savedTotals = try Self.readTotals(connection)
+        } else {
+            savedTotals = nil
+        }
         try markUnclean()
     }
 
     /// Serves the queue until it is closed.
     func run() {
         while let batch = queue.next() { commit(batch) }
-        // Both are courtesies to the next start: a failure makes it check the database and replay the log.
-        _ = try? connection.run(CatalogueSQL.setMark, [.text(Self.cleanMark), .integer(1)])
-        _ = try? connection.rows(CatalogueSQL.checkpoint)
+        stop()
     }
 
-    // MARK: Opening
+    // MARK: Beginning and end
 
-    private func checkAfterUncleanStop() throws {
-        let mark = try connection.rows(CatalogueSQL.readMark, [.text(Self.cleanMark)]).first?[0].integer
-        guard mark == 0 else { return }
-        let answer = try connection.rows(CatalogueSQL.quickCheck).first?[0].text
-        if answer != "ok" { throw StoreError.damaged(answer ?? "quick_check gave no answer") }
+    private static func mark(_ name: String, _ connection: SQLiteConnection) throws(SQLiteFailure) -> Int64? {
+        try connection.rows(CatalogueSQL.readMark, [.text(name)]).first?[0].integer
+    }
+
+    private static func readTotals(_ connection: SQLiteConnection) throws(SQLiteFailure) -> CatalogueTotals {
+        var totals = CatalogueTotals()
+        for columns in try connection.rows(CatalogueSQL.selectUsage) {
+            guard let principal = columns[0].text, let uploads = columns[1].integer, let reserved = columns[2].integer,
+                let published = columns[3].integer
+            else { continue }
+            totals.usage[principal] = Usage(uploads: Int(uploads), reservedBytes: reserved, publishedBytes: published)
+        }
+        totals.complete = Int(try mark("complete", connection) ?? 0)
+        totals.invalid = Int(try mark("invalid", connection) ?? 0)
+        return totals
     }
 
     private func markUnclean() throws(SQLiteFailure) {
         do throws(SQLiteFailure) {
-            try connection.run(CatalogueSQL.setMark, [.text(Self.cleanMark), .integer(0)])
+            try connection.run(CatalogueSQL.begin)
+            try setUncleanMarks()
+            try connection.run(CatalogueSQL.commit)
+            isMarkedUnclean = true
         } catch {
-            // On a full disk files can still be served, and removed.
+            if !connection.isInAutocommit { _ = try? connection.run(CatalogueSQL.rollback) }
+            // On a full disk files can still be served, and removed. The first change sets the marks then.
             guard error.primaryCode == SQLITE_FULL else { throw error }
         }
+    }
+
+    private func setUncleanMarks() throws(SQLiteFailure) {
+        for name in [Self.cleanMark, Self.totalsMark] { try setMark(name, 0) }
+    }
+
+    /// A courtesy to the next start: if this fails, it counts, checks the database and replays the log.
+    private func stop() {
+        do throws(SQLiteFailure) {
+            try connection.run(CatalogueSQL.begin)
+            let totals = hasFailed ? nil : queue.finalTotals
+            try setMark(Self.cleanMark, queue.isVerified ? 1 : 0)
+            try setMark(Self.totalsMark, totals == nil ? 0 : 1)
+            try connection.run(CatalogueSQL.removeUsage)
+            if let totals {
+                try setMark("complete", Int64(totals.complete))
+                try setMark("invalid", Int64(totals.invalid))
+                for (principal, usage) in totals.usage {
+                    try connection.run(
+                        CatalogueSQL.insertUsage,
+                        [
+                            .text(principal), .integer(Int64(usage.uploads)), .integer(usage.reservedBytes),
+                            .integer(usage.publishedBytes),
+                        ])
+                }
+            }
+            try connection.run(CatalogueSQL.commit)
+        } catch {
+            if !connection.isInAutocommit { _ = try? connection.run(CatalogueSQL.rollback) }
+        }
+        _ = try? connection.rows(CatalogueSQL.checkpoint)
+    }
+
+    private func setMark(_ name: String, _ value: Int64) throws(SQLiteFailure) {
+        try connection.run(CatalogueSQL.setMark, [.text(name), .integer(value)])
     }
 
     // MARK: Committing
 
     private func commit(_ batch: [CommitQueue.Pending]) {
-        let outcomes: [Result<Void, StoreError>]
-        do throws(SQLiteFailure) {
+        var outcomes: [CommitQueue.Outcome]
+        do throws(Failure) {
             outcomes = try transact(batch)
         } catch {
-            if !connection.isInAutocommit { _ = try? connection.run(CatalogueSQL.rollback) }
-            let failure = error.storeError(during: "write the catalogue")
-            outcomes = Array(repeating: .failure(failure), count: batch.count)
+            if error.concernsOneChange && batch.count > 1 {
+                // Which one it was shows when each has a transaction of its own.
+                outcomes = batch.map(commitAlone)
+            } else {
+                outcomes = batch.map { _ in .failure(error.error.storeError(during: "write the catalogue")) }
+            }
         }
-        queue.count(commits: batch.count)
         for (pending, outcome) in zip(batch, outcomes) { pending.finish(outcome) }
     }
 
-    private func transact(_ batch: [CommitQueue.Pending]) throws(SQLiteFailure) -> [Result<Void, StoreError>] {
-        try connection.run(CatalogueSQL.begin)
-        var outcomes: [Result<Void, StoreError>] = []
-        for pending in batch {
-            let refusal = try apply(pending.change)
-            outcomes.append(refusal.map { .failure($0) } ?? .success(()))
+    private func commitAlone(_ pending: CommitQueue.Pending) -> CommitQueue.Outcome {
+        do throws(Failure) {
+            return try transact([pending])[0]
+        } catch {
+            return .failure(error.error.storeError(during: "write the catalogue"))
         }
-        try connection.run(CatalogueSQL.commit)
-        return outcomes
+    }
+
+    private func transact(_ batch: [CommitQueue.Pending]) throws(Failure) -> [CommitQueue.Outcome] {
+        var concernsOneChange = false
+        do throws(SQLiteFailure) {
+            try connection.run(CatalogueSQL.begin)
+            if !isMarkedUnclean { try setUncleanMarks() }
+            var outcomes: [CommitQueue.Outcome] = []
+            concernsOneChange = true
+            for pending in batch { outcomes.append(try apply(pending.change)) }
+            concernsOneChange = false
+            try connection.run(CatalogueSQL.commit)
+            isMarkedUnclean = true
+            queue.count(commits: batch.count)
+            return outcomes
+        } catch {
+            if !connection.isInAutocommit { _ = try? connection.run(CatalogueSQL.rollback) }
+            hasFailed = true
+            // Fewer pages may fit. After any other error of a commit, such as a failed synchronization, nothing is retried.
+            throw Failure(error: error, concernsOneChange: concernsOneChange || error.primaryCode == SQLITE_FULL)
+        }
     }
 
     /// Gives an error where this change alone fails and has done nothing; throws where the transaction cannot go on.
-    private func apply(_ change: CatalogueChange) throws(SQLiteFailure) -> StoreError? {
+    private func apply(_ change: CatalogueChange) throws(SQLiteFailure) -> CommitQueue.Outcome {
+        let refusal: StoreError?
         switch change {
         case .insert(let row):
-            return try insert(row)
+            refusal = try insert(row)
         case .advance(let advance):
-            return try fenced(
+            refusal = try fenced(
                 CatalogueSQL.advance, advance.id, advance.epoch,
                 [.integer(advance.offset), SQLiteValue(advance.length), Self.blob(of: advance.digestStates)])
         case .markProcessing(let id, let epoch):
-            return try fenced(CatalogueSQL.markProcessing, id, epoch)
+            refusal = try fenced(CatalogueSQL.markProcessing, id, epoch)
         case .intend(let id, let epoch, let intent):
-            return try fenced(CatalogueSQL.intend, id, epoch, [.blob(intent.savedBytes)])
+            refusal = try fenced(CatalogueSQL.intend, id, epoch, [.blob(intent.savedBytes)])
         case .complete(let completion):
-            let refusal = try fenced(
+            refusal = try fenced(
                 CatalogueSQL.complete, completion.id, completion.epoch,
                 [
                     .integer(completion.offset), .blob(completion.response.savedBytes),
                     SQLiteValue(completion.expiresAt), Self.blob(of: []), .blob(completion.upload.savedBytes),
                 ])
             if refusal == nil, let file = completion.file { try record(file) }
-            return refusal
         case .invalidate(let invalidation):
-            return try fenced(
+            refusal = try fenced(
                 CatalogueSQL.invalidate, invalidation.id, invalidation.epoch,
                 [
                     .text(invalidation.reason), SQLiteValue(invalidation.expiresAt), Self.blob(of: []),
                     .blob(invalidation.upload.savedBytes),
                 ])
-        case .delete(let id, let epoch):
-            try connection.run(CatalogueSQL.delete, [.blob(id.bytes), .integer(epoch)])
+        case .delete(let removals):
+            var removed = RemovedUploads()
+            for removal in removals {
+                let rows = try connection.rows(
+                    CatalogueSQL.delete, [.blob(removal.id.bytes), .integer(removal.epoch)])
+                removed.add(rows)
+            }
+            return .success(removed)
+        case .removeFinished(let now, let limit):
+            var removed = RemovedUploads()
+            removed.add(
+                try connection.rows(CatalogueSQL.removeFinished, [.integer(now), .integer(Int64(limit))]))
+            return .success(removed)
         case .recordFile(let file):
             try record(file)
+            refusal = nil
         case .removeFiles(let names):
             for name in names { try connection.run(CatalogueSQL.removeFile, [.text(name)]) }
+            refusal = nil
         case .limitExpiry(let limit):
             try connection.run(CatalogueSQL.limitExpiry, [.integer(limit)])
+            refusal = nil
         case .recordTime(let mark):
             try connection.run(CatalogueSQL.setMark, [.text(Self.timeMark), .integer(mark.time)])
             try connection.run(CatalogueSQL.setMark, [.text(Self.wallMark), .integer(mark.wall)])
+            refusal = nil
         case .probe:
             try connection.run(CatalogueSQL.countUp, [.text(Self.probeMark)])
+            refusal = nil
         }
-        return nil
+        return refusal.map { .failure($0) } ?? .success(RemovedUploads())
     }
 
     private static func blob(of states: [[UInt8]]) -> SQLiteValue { .blob(DigestStates(states).savedBytes) }
@@ -148,5 +263,18 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
                 .text(file.name), .text(file.principal), .integer(file.size), .text(file.identity),
                 .integer(file.modifiedSeconds), .blob(file.fields.savedBytes),
             ])
+    }
+}
+
+extension RemovedUploads {
+    /// Counts rows of which only the phase is given.
+    fileprivate mutating func add(_ rows: [[SQLiteValue]]) {
+        for columns in rows {
+            switch columns[0].integer {
+            case CatalogueSQL.Phase.complete: complete += 1
+            case CatalogueSQL.Phase.invalid: invalid += 1
+            default: unfinished += 1
+            }
+        }
     }
 }

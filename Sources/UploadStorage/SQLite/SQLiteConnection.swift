@@ -42,6 +42,9 @@ final class SQLiteConnection {
         return result
     }
 
+    /// Cuts off what runs; any thread may call this while the connection is open.
+    func interrupt() { sqlite3_interrupt(handle) }
+
     /// Runs a script of statements without parameters.
     func execute(_ sql: String) throws(SQLiteFailure) {
         let result = sqlite3_exec(handle, sql, nil, nil, nil)

@@ -12,6 +12,8 @@ struct SQLiteFailure: Error, Sendable {
     func storeError(during operation: String) -> StoreError {
         switch primaryCode {
         case SQLITE_FULL: .insufficientSpace(nil)
+        // Only ever by ``UploadCatalogue/close(saving:)``.
+        case SQLITE_INTERRUPT: .superseded
         case SQLITE_CORRUPT: .damaged(message)
         case SQLITE_NOTADB: .foreignData("the catalogue's file is no database")
         default:

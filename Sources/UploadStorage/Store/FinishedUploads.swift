@@ -20,15 +20,22 @@ final class FinishedUploads: Sendable {
 
     func addLost() { lostCount.add(1, ordering: .relaxed) }
 
-    func add(_ phase: UploadRecord.Phase) { count(phase, 1) }
-
-    func remove(_ phase: UploadRecord.Phase) { count(phase, -1) }
-
-    private func count(_ phase: UploadRecord.Phase, _ change: Int) {
+    func add(_ phase: UploadRecord.Phase) {
         switch phase {
-        case .complete: completeCount.add(change, ordering: .relaxed)
-        case .invalid: invalidCount.add(change, ordering: .relaxed)
+        case .complete: completeCount.add(1, ordering: .relaxed)
+        case .invalid: invalidCount.add(1, ordering: .relaxed)
         case .receiving, .processing: break
         }
+    }
+
+    func remove(_ removed: RemovedUploads) {
+        completeCount.subtract(removed.complete, ordering: .relaxed)
+        invalidCount.subtract(removed.invalid, ordering: .relaxed)
+    }
+
+    /// Adds those that the store held when it was opened.
+    func addCounted(complete: Int, invalid: Int) {
+        completeCount.add(complete, ordering: .relaxed)
+        invalidCount.add(invalid, ordering: .relaxed)
     }
 }

@@ -104,7 +104,9 @@ extension OpenUpload {
                 let advance = CatalogueChange.Advance(
                     id: id, epoch: snapshot.epoch, offset: snapshot.offset, length: snapshot.length,
                     digestStates: snapshot.digestStates)
-                try store.observing(.offset) { () throws(StoreError) in try store.catalogue.commit(.advance(advance)) }
+                try store.observing(.offset) { () throws(StoreError) in
+                    _ = try store.catalogue.commit(.advance(advance))
+                }
             }
         } catch {
             // The bytes are safe, only the row may or may not know. Asking again is harmless, as its offset never

@@ -11,14 +11,6 @@ private enum ClaimStep<Taken> {
     case failed(StoreError)
 }
 
-/// An upload on its way out.
-private struct Removal {
-    var row: CatalogueRow
-    var epoch: Int64
-    var reserved: Int64
-    var revoked: (@Sendable () -> Void)?
-}
-
 extension OpenUpload {
     /// Waits until nobody else decides about the upload, loads what is needed, brings to its end what was begun, and then runs
     /// `take` with the lock held. Nil if the target resource is at work when the deadline passes.
@@ -69,50 +61,5 @@ extension OpenUpload {
                 nextLook = SystemClock.monotonicNanoseconds() + 1_000_000_000
             }
         }
-    }
-
-    /// Takes the upload away from everybody, makes `change` durable and forgets row and bytes. Nil if the target resource is at
-    /// work beyond the deadline, or `isWanted` says no.
-    func remove(
-        principal: String?, until deadline: Int64, if isWanted: (UploadRecord) -> Bool = { _ in true }
-    ) throws(StoreError) -> Bool? {
-        let taken: Removal?? = try claim(principal: principal, until: deadline) {
-            (state) throws(StoreError) -> Removal? in
-            guard let row = state.row, let record = record(state), isWanted(record) else { return nil }
-            state.activity = .settling
-            state.dropStaged()
-            let revoked = state.revoke()
-            return Removal(row: row, epoch: state.epoch, reserved: state.reserved, revoked: revoked)
-        }
-        guard let taken else { return nil }
-        guard let taken else { return false }
-        taken.revoked?()
-        monitor.waitForever { state -> Void? in
-            if state.acknowledgement == .running { return nil }
-            state.acknowledgement = .idle
-            return ()
-        }
-        do throws(StoreError) {
-            try store.catalogue.commit(.delete(id, epoch: taken.epoch), of: id) { $0 == nil }
-        } catch {
-            update { $0.activity = .idle }
-            throw error
-        }
-        update { state in
-            state.row = nil
-            state.blob = nil
-            state.received = 0
-            state.written = 0
-            state.durable = 0
-            state.reserved = 0
-            state.activity = .idle
-        }
-        if taken.row.isUnfinished {
-            store.ledger.end(taken.row.upload.principal, releasing: taken.reserved, counts: true)
-            store.discard(taken.row.blob)
-        } else {
-            store.finished.remove(taken.row.phase)
-        }
-        return true
     }
 }

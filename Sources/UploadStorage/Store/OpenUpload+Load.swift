@@ -79,7 +79,7 @@ extension OpenUpload {
 }
 
 extension OpenUpload.State {
-    fileprivate mutating func take(_ row: CatalogueRow, blob: (any Blob)?) {
+    mutating func take(_ row: CatalogueRow, blob: (any Blob)?) {
         self.row = row
         self.blob = blob
         epoch = max(epoch, row.epoch) + 1

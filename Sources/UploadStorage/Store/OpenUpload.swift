@@ -114,6 +114,9 @@ final class OpenUpload: Sendable {
         monitor = Monitor(State())
     }
 
+    /// Whether nothing is under way that changes the row.
+    var isIdle: Bool { monitor.withLock { $0.activity == .idle && $0.acknowledgement != .running } }
+
     /// Changes the state, publishes the mirrors and wakes those who wait.
     func change<Result>(_ body: (inout State) throws(StoreError) -> Result) throws(StoreError) -> Result {
         defer { monitor.notifyAll() }

@@ -19,6 +19,9 @@ final class PathLocks: Sendable {
         return try body()
     }
 
+    /// Whether no name is locked.
+    var isEmpty: Bool { state.withLock { $0.held.isEmpty } }
+
     /// The upload whose publication under this name has been decided.
     func unsettled(_ name: PublishedName) -> UploadID? { state.withLock { $0.unsettled[name] } }
 

@@ -66,11 +66,11 @@ final class UploadRegistry: Sendable {
 
     func isNewBlob(_ name: String) -> Bool { state.withLock { $0.newBlobs.contains(name) } }
 
-    /// Refuses further use and tells what is in use.
-    func close() -> [OpenUpload] {
+    /// Refuses further use and gives what is in use, and whether that is all: no upload is just being created.
+    func close() -> (uploads: [OpenUpload], isComplete: Bool) {
         state.withLock { state in
             state.isClosed = true
-            return state.entries.values.map(\.upload)
+            return (state.entries.values.map(\.upload), state.newBlobs.isEmpty)
         }
     }
 

@@ -58,7 +58,9 @@ extension UploadStore {
             return UploadLease(upload, epoch: epoch, record: row.record)
         } catch {
             // The row may exist if it could not be told whether its commit was successful.
-            if !isTransient { _ = try? catalogue.commit(.delete(row.id, epoch: row.epoch)) }
+            if !isTransient {
+                _ = try? catalogue.commit(.delete([CatalogueChange.Removal(id: row.id, epoch: row.epoch)]))
+            }
             discard(row.blob)
             registry.removeNewBlob(row.blob)
             throw error

@@ -27,7 +27,7 @@ extension UploadStore {
     public func statistics() throws(StoreError) -> StoreStatistics {
         var statistics = StoreStatistics()
         let total = ledger.total
-        statistics.processing = try catalogue.processing().count
+        statistics.processing = try catalogue.processingCount()
         statistics.receiving = max(0, total.uploads - statistics.processing)
         statistics.complete = finished.complete
         statistics.invalid = finished.invalid

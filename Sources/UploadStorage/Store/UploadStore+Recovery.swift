@@ -1,24 +1,27 @@
 import SystemCalls
 
 extension UploadStore {
-    /// Brings catalogue and bytes into agreement after whatever ended the last process.
-    func recover(_ rows: [CatalogueRow]) throws(StoreError) {
-        let sizes = try translating("list bytes") { () throws(Errno) in try area.sizes() }
-        for row in rows {
-            // Loading is what finds lost bytes, settling what ends begun work. An upload that merely waits is loaded
-            // when somebody asks for it.
-            let isWhole = row.offset == 0 || (sizes[row.blob] ?? 0) >= row.offset
-            if row.phase == .receiving && isWhole { continue }
-            let upload = try registry.retain(row.id) { OpenUpload(row.id, store: self) }
-            defer { registry.drop(upload) }
-            do throws(StoreError) {
-                _ = try upload.claim(principal: nil, until: deadline(in: .seconds(60))) { _ in () }
-            } catch {
-                // One upload that cannot be brought to its end is no reason to serve nobody: the sweep goes on trying.
-                if let intent = row.intent { pathLocks.setUnsettled(intent.name, row.id) }
-            }
+    private static let recoveryPage = 200
+
+    /// Ends what was begun when the last process ended. Nothing else has to be done before the store is used.
+    func recover() throws(StoreError) {
+        var last: UploadID?
+        while true {
+            let page = try catalogue.processing(after: last, limit: Self.recoveryPage)
+            guard let next = page.last else { return }
+            for id in page { try recover(id) }
+            last = next
         }
-        let needed = Set(rows.map(\.blob))
-        for name in sizes.keys where !needed.contains(name) { discard(name) }
+    }
+
+    private func recover(_ id: UploadID) throws(StoreError) {
+        let upload = try registry.retain(id) { OpenUpload(id, store: self) }
+        defer { registry.drop(upload) }
+        do throws(StoreError) {
+            _ = try upload.claim(principal: nil, until: deadline(in: .seconds(60))) { _ in () }
+        } catch {
+            // One upload that cannot be brought to its end is no reason to serve nobody: the sweep goes on trying.
+            if let intent = (try? catalogue.row(id))?.intent { pathLocks.setUnsettled(intent.name, id) }
+        }
     }
 }

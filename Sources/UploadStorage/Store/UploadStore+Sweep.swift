@@ -1,146 +1,182 @@
 import SystemCalls
 
 extension UploadStore {
-    private static let pageSize = 200
+    /// Rows that one transaction removes: few enough that others that share it hardly wait.
+    static let removalBatch = 64
+    /// How many times as long as a batch takes the next one waits, and at most, in nanoseconds.
+    private static let removalPause: Int64 = 4
+    private static let longestPause: Int64 = 100_000_000
+    private static let processingPage = 200
+    /// How long one ``sweepPart()`` looks at what the store holds, in nanoseconds.
+    private static let inspectionTime: Int64 = 200_000_000
 
-    /// Removes what has expired, ends what was interrupted and looks at some of the published files, others each time:
-    /// takes no longer the more there are. Other work goes on meanwhile.
+    /// Removes what has expired, ends what was interrupted, and goes on to look at what the store holds: for lost bytes,
+    /// bytes of no upload and files that were removed by hand. Comes to its end in a bounded time, but for what has
+    /// expired; call it about once a second. Other work goes on meanwhile.
     public func sweepPart() -> SweepReport {
-        var report = SweepReport()
-        report.clockJump = observeClock()
-        settleInterrupted(&report)
-        sweepExpired(&report)
-        let last = sweptFile.withLock { $0 }
-        let next = sweepFiles(after: last, &report) ?? ""
-        sweptFile.withLock { $0 = next }
-        return report
+        inspection.withLock { inspection in
+            var report = SweepReport()
+            report.clockJump = observeClock()
+            if registry.isClosed { return report }
+            settleInterrupted(&report)
+            sweepExpired(&report)
+            let end = SystemClock.monotonicNanoseconds() + Self.inspectionTime
+            while inspect(&inspection, &report), SystemClock.monotonicNanoseconds() < end {}
+            return report
+        }
     }
 
-    /// Does all of that, and looks for bytes that nobody knows.
+    /// Does all of that, and looks at everything once.
     public func sweep() -> SweepReport {
-        var report = SweepReport()
-        report.clockJump = observeClock()
-        settleInterrupted(&report)
-        sweepExpired(&report)
-        sweepOrphans(&report)
-        var last = Optional("")
-        while let name = last { last = sweepFiles(after: name, &report) }
-        return report
+        inspection.withLock { inspection in
+            var report = SweepReport()
+            report.clockJump = observeClock()
+            if registry.isClosed { return report }
+            settleInterrupted(&report)
+            sweepExpired(&report)
+            inspection = StoreInspection()
+            while inspect(&inspection, &report) {}
+            return report
+        }
     }
 
     /// Publications that an error stopped after the decision, where no client has come back.
     private func settleInterrupted(_ report: inout SweepReport) {
         do throws(StoreError) {
-            for id in try catalogue.processing() where registry.current(id) == nil {
+            var last: UploadID?
+            while true {
+                let page = try catalogue.processing(after: last, limit: Self.processingPage)
+                guard let next = page.last else { return }
+                for id in page where registry.current(id) == nil { settleInterrupted(id, &report) }
+                last = next
+            }
+        } catch {
+            report.failures.append(error)
+        }
+    }
+
+    private func settleInterrupted(_ id: UploadID, _ report: inout SweepReport) {
+        do throws(StoreError) {
+            let upload = try registry.retain(id) { OpenUpload(id, store: self) }
+            defer { registry.drop(upload) }
+            let phase = try upload.claim(principal: nil, until: deadline(in: .zero)) { state in state.phase }
+            if case .complete = phase { report.settled += 1 }
+        } catch {
+            if error != .notFound { report.failures.append(error) }
+        }
+    }
+
+    // MARK: Expiry
+
+    private func sweepExpired(_ report: inout SweepReport) {
+        guard let now = expiryTime else { return }
+        do throws(StoreError) {
+            try removeFinished(expiredBy: now, &report)
+            try removeUnfinished(expiredBy: now, &report)
+        } catch {
+            report.failures.append(error)
+        }
+    }
+
+    /// An upload that somebody is reading goes on to be read from memory.
+    private func removeFinished(expiredBy now: Int64, _ report: inout SweepReport) throws(StoreError) {
+        var limit = Self.removalBatch
+        while true {
+            let changes = catalogue.statistics.commits
+            let begun = SystemClock.monotonicNanoseconds()
+            let removed = try catalogue.commit(.removeFinished(expiredBy: now, limit: limit))
+            finished.remove(removed)
+            report.expired += removed.finished
+            if removed.finished < limit || registry.isClosed { return }
+            pauseAfterRemoval(begunAt: begun)
+            // Every upload is at least one change, so that more is removed than was added meanwhile, whatever the rate.
+            limit = max(Self.removalBatch, catalogue.statistics.commits - changes)
+        }
+    }
+
+    /// Leaves most transactions to those who wait for them.
+    private func pauseAfterRemoval(begunAt begun: Int64) {
+        let taken = SystemClock.monotonicNanoseconds() - begun
+        SystemClock.pause(nanoseconds: min(Self.removalPause * taken, Self.longestPause))
+    }
+
+    private func removeUnfinished(expiredBy now: Int64, _ report: inout SweepReport) throws(StoreError) {
+        var failed: Set<UploadID> = []
+        while true {
+            let ids = try catalogue.expired(at: now, limit: Self.removalBatch + failed.count)
+            let due = ids.filter { !failed.contains($0) }
+            if due.isEmpty || registry.isClosed { return }
+            var batch: [OpenUpload.Removal] = []
+            var others: [UploadID] = []
+            for id in due {
                 do throws(StoreError) {
-                    let upload = try registry.retain(id) { OpenUpload(id, store: self) }
-                    defer { registry.drop(upload) }
-                    let phase = try upload.claim(principal: nil, until: deadline(in: .zero)) { state in state.phase }
-                    if case .complete = phase { report.settled += 1 }
+                    if let removal = try beginRemoval(id, ifExpiredBy: now) {
+                        batch.append(removal)
+                    } else {
+                        others.append(id)
+                    }
                 } catch {
+                    failed.insert(id)
                     if error != .notFound { report.failures.append(error) }
                 }
             }
-        } catch {
-            report.failures.append(error)
+            let begun = SystemClock.monotonicNanoseconds()
+            let removed = removeTogether(batch, &report)
+            pauseAfterRemoval(begunAt: begun)
+            if !removed { failed.formUnion(batch.map(\.upload.id)) }
+            for id in others where !removeAlone(id, expiredBy: now, &report) { failed.insert(id) }
         }
     }
 
-    private func sweepExpired(_ report: inout SweepReport) {
-        do throws(StoreError) {
-            guard let now = expiryTime else { return }
-            var failed: Set<UploadID> = []
-            while true {
-                let ids = try catalogue.expired(at: now, limit: Self.pageSize + failed.count)
-                let due = ids.filter { !failed.contains($0) }
-                if due.isEmpty { return }
-                for id in due {
-                    do throws(StoreError) {
-                        if let wasUnfinished = try remove(id, expiredAt: now) {
-                            report.expired += 1
-                            report.unfinished += wasUnfinished ? 1 : 0
-                        } else {
-                            failed.insert(id)
-                        }
-                    } catch {
-                        failed.insert(id)
-                        if error != .notFound { report.failures.append(error) }
-                    }
-                }
-            }
-        } catch {
-            report.failures.append(error)
-        }
-    }
-
-    /// - Returns: whether nobody had finished it; nil where a target is at work, or it has just got a later time.
-    private func remove(_ id: UploadID, expiredAt now: Int64) throws(StoreError) -> Bool? {
+    /// The upload is retained if it is being removed.
+    private func beginRemoval(
+        _ id: UploadID, ifExpiredBy now: Int64
+    ) throws(StoreError) -> OpenUpload.Removal? {
         let upload = try registry.retain(id) { OpenUpload(id, store: self) }
-        defer { registry.drop(upload) }
-        var wasUnfinished = false
-        let removed = try upload.remove(principal: nil, until: deadline(in: .zero)) { record in
-            wasUnfinished = record.phase == .receiving || record.phase == .processing
-            return record.expiresAt.map { $0 <= now } ?? false
-        }
-        return removed == true ? wasUnfinished : nil
+        var isRetained = false
+        defer { if !isRetained { registry.drop(upload) } }
+        let removal = try upload.beginRemoval(ifExpiredBy: now)
+        isRetained = removal != nil
+        return removal
     }
 
-    func sweepOrphans(_ report: inout SweepReport) {
+    /// One transaction for all of them.
+    private func removeTogether(_ batch: [OpenUpload.Removal], _ report: inout SweepReport) -> Bool {
+        guard !batch.isEmpty else { return true }
+        defer { for removal in batch { registry.drop(removal.upload) } }
+        for removal in batch { removal.revoked?() }
         do throws(StoreError) {
-            // Names first: a row that appears later has its bytes under a name that is not in this list, or is "new".
-            let names = try translating("list bytes") { () throws(Errno) in try area.sizes() }.keys
-            for name in names where !registry.isNewBlob(name) {
-                if try catalogue.needsBlob(name) { continue }
-                try translating("remove bytes") { () throws(Errno) in try area.remove(name) }
-                report.orphans += 1
-            }
+            try catalogue.commit(
+                .delete(batch.map { CatalogueChange.Removal(id: $0.upload.id, epoch: $0.epoch) }))
         } catch {
+            for removal in batch { removal.upload.cancelRemoval() }
             report.failures.append(error)
+            return false
         }
-    }
-
-    /// Files that somebody removed by hand are nobody's to pay for any more.
-    ///
-    /// - Returns: the name of the last file looked at; nil after the last one of all.
-    private func sweepFiles(after last: String, _ report: inout SweepReport) -> String? {
-        let page: [FileRecord]
-        do throws(StoreError) {
-            page = try catalogue.files(after: last, limit: Self.pageSize)
-        } catch {
-            report.failures.append(error)
-            return nil
-        }
-        for record in page {
-            guard let name = PublishedName(segments: record.name.split(separator: "/").map(String.init)) else {
-                continue
-            }
-            do throws(StoreError) {
-                if try forgetIfVanished(name) { report.vanishedFiles += 1 }
-            } catch {
-                report.failures.append(error)
-            }
-        }
-        return page.last?.name
-    }
-
-    private func forgetIfVanished(_ name: PublishedName) throws(StoreError) -> Bool {
-        try pathLocks.withLock(name) { () throws(StoreError) in
-            do throws(StoreError) {
-                _ = try area.openPublished(name)
-                return false
-            } catch {
-                let isAbsent = [.notFound, .parentIsFile, .targetIsDirectory, .targetIsSpecial].contains(error)
-                guard isAbsent else { throw error }
-            }
-            return try forgetFile(name)
-        }
-    }
-
-    /// Takes a file that is gone out of its owner's account. The path lock is held.
-    func forgetFile(_ name: PublishedName) throws(StoreError) -> Bool {
-        guard let record = try catalogue.file(name.path) else { return false }
-        try catalogue.commit(.removeFiles([record.name]))
-        ledger.addPublished(-record.size, for: record.principal)
+        for removal in batch { removal.upload.endRemoval(removal) }
+        report.expired += batch.count
+        report.unfinished += batch.count
         return true
+    }
+
+    /// For an upload that has to be waited for: its target was at work, or somebody just uses it.
+    private func removeAlone(_ id: UploadID, expiredBy now: Int64, _ report: inout SweepReport) -> Bool {
+        do throws(StoreError) {
+            let upload = try registry.retain(id) { OpenUpload(id, store: self) }
+            defer { registry.drop(upload) }
+            var wasUnfinished = false
+            let isRemoved = try upload.remove(principal: nil, until: deadline(in: .zero)) { record in
+                wasUnfinished = record.phase == .receiving || record.phase == .processing
+                return record.expiresAt.map { $0 <= now } ?? false
+            }
+            // Nil where a target is at work; false where it has just got a later time.
+            guard isRemoved == true else { return false }
+            report.expired += 1
+            report.unfinished += wasUnfinished ? 1 : 0
+            return true
+        } catch {
+            if error != .notFound { report.failures.append(error) }
+            return false
+        }
     }
 }

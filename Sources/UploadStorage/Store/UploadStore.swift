@@ -20,16 +20,20 @@ public final class UploadStore: Sendable {
     let writeBack: WorkQueue
     let healthCheck: WorkQueue
     let lastModification = Monitor<Int64>(0)
-    /// The name of the published file that the sweep looked at last.
-    let sweptFile = Monitor("")
+    /// How far the sweep has come. Held while it runs.
+    let inspection = Monitor(StoreInspection())
+    /// Why the catalogue cannot be used any more, and who is informed.
+    let damage = Monitor(CatalogueDamage())
+    private let verification = Monitor<WorkerThread?>(nil)
     let observer = Monitor<(any StoreObserver)?>(nil)
     let losses = Monitor(Losses())
     let clockObservation: Monitor<ClockObservation>
     let healthProbe = Monitor(HealthProbe())
 
-    /// Starts over a catalogue and a blob area, and brings both into agreement: publications that were decided are carried
-    /// out, targets that were at work get the interrupted response, bytes without an upload are removed, uploads without
-    /// their bytes become invalid.
+    /// Starts over a catalogue and a blob area: publications that were decided are carried out, and targets that were at work
+    /// get the interrupted response. The time and the memory for that do not depend on what else the store holds: that
+    /// acknowledged bytes are missing is found when their upload is used, at the latest by the first sweeps, which also
+    /// remove bytes without an upload.
     package init(
         catalogue: any UploadCatalogue, area: any BlobArea, location: String = "the store",
         configuration: StoreConfiguration
@@ -42,30 +46,44 @@ public final class UploadStore: Sendable {
         let clock = LifetimeClock(
             after: try catalogue.timeMark(), at: reading, lifetime: configuration.lifetime)
         clockObservation = Monitor(ClockObservation(clock: clock, last: reading, nextMark: reading.boot))
-        let rows = try catalogue.unfinishedRows()
-        ledger = UsageLedger(
-            Self.usage(of: rows, publishedBytes: try catalogue.publishedBytes()), configuration: configuration)
-        let (complete, invalid) = try catalogue.finishedCounts()
-        finished = FinishedUploads(complete: complete, invalid: invalid)
+        let totals = catalogue.savedTotals
+        ledger = UsageLedger(totals?.usage, configuration: configuration)
+        finished = FinishedUploads(complete: totals?.complete ?? 0, invalid: totals?.invalid ?? 0)
         (acknowledging, digesting, writeBack, healthCheck) = try startingThreads { () throws(Errno) in
             (
                 try WorkQueue(name: "acknowledge", threads: 4), try WorkQueue(name: "digest", threads: 2),
                 try WorkQueue(name: "write-back", threads: 1), try WorkQueue(name: "health", threads: 1)
             )
         }
-        try recover(rows)
+        try recover()
         _ = observeClock()
+        try startVerification(counts: totals == nil)
     }
 
     deinit { close() }
 
-    private static func usage(of rows: [CatalogueRow], publishedBytes: [String: Int64]) -> [String: Usage] {
-        var usage = publishedBytes.mapValues { Usage(publishedBytes: $0) }
-        for row in rows {
-            usage[row.upload.principal, default: Usage()].uploads += 1
-            usage[row.upload.principal, default: Usage()].reservedBytes += row.reservedBytes
+    /// Counts and checks what the last process left, beside all other work, if it did not stop properly.
+    private func startVerification(counts: Bool) throws(StoreError) {
+        guard counts || catalogue.needsVerification else { return }
+        let thread = try startingThreads { () throws(Errno) in
+            try WorkerThread(name: "verify", yieldsToOthers: true) { [self] in verify(counts: counts) }
         }
-        return usage
+        verification.withLock { $0 = thread }
+    }
+
+    private func verify(counts: Bool) {
+        do throws(StoreError) {
+            if counts {
+                let totals = try catalogue.countTotals()
+                finished.addCounted(complete: totals.complete, invalid: totals.invalid)
+                ledger.addCounted(totals.usage)
+            }
+            try catalogue.verify()
+        } catch {
+            if counts && !ledger.isExact { ledger.fail(error) }
+            // The store has been closed meanwhile.
+            if error != .superseded { reportDamage(error) }
+        }
     }
 
     /// Whether bytes are moved to stable storage at all.
@@ -83,6 +101,8 @@ public final class UploadStore: Sendable {
     /// The state of an upload, without disturbing anybody who writes to it. The offset is durable.
     public func record(_ id: UploadID) throws(StoreError) -> UploadRecord {
         if let upload = registry.current(id), let record = upload.monitor.withLock({ upload.record($0) }) {
+            // Its row may have been removed already.
+            if let expiryTime, record.isForgotten(at: expiryTime) { throw .notFound }
             return record
         }
         guard let row = try catalogue.row(id) else { throw .notFound }
@@ -95,13 +115,28 @@ public final class UploadStore: Sendable {
     public func close() {
         let deadline =
             SystemClock.monotonicNanoseconds() + Int64(configuration.processingWait / .nanoseconds(1))
-        for upload in registry.close() { upload.supersede(until: deadline) }
+        let (uploads, isComplete) = registry.close()
+        for upload in uploads { upload.supersede(until: deadline) }
         acknowledging.close()
         digesting.close()
         writeBack.close()
         healthCheck.close()
+        // A sweep that runs comes to its end first.
+        let totals = inspection.withLock { _ in isComplete ? self.totals(with: uploads) : nil }
         saveMark(at: configuration.clock())
-        catalogue.close()
+        catalogue.close(saving: totals)
+        verification.withLock { $0 }?.join()
         area.close()
+    }
+
+    /// What all rows add up to; nil if something is under way that may still change them.
+    private func totals(with uploads: [OpenUpload]) -> CatalogueTotals? {
+        guard ledger.isExact, pathLocks.isEmpty, uploads.allSatisfy(\.isIdle) else { return nil }
+        for upload in uploads { upload.returnSurplus() }
+        var totals = CatalogueTotals()
+        totals.usage = ledger.entries
+        totals.complete = finished.complete
+        totals.invalid = finished.invalid
+        return totals
     }
 }

@@ -4,20 +4,63 @@ import SystemCalls
 final class UsageLedger: Sendable {
     private let maxUploads: Int?
     private let quota: Int64?
-    private let usage: Monitor<[String: Usage]>
+    private let state: Monitor<State>
 
-    init(_ usage: [String: Usage], configuration: StoreConfiguration) {
-        maxUploads = configuration.maxUploadsPerPrincipal
-        quota = configuration.quotaPerPrincipal
-        self.usage = Monitor(usage)
+    private struct State {
+        /// Without what the store held when it was opened, until that is counted.
+        var usage: [String: Usage]
+        var isCounted: Bool
+        var failure: StoreError?
     }
 
-    func usage(of principal: String) -> Usage { usage.withLock { $0[principal] ?? Usage() } }
+    /// - Parameter usage: what the store holds; nil if ``addCounted(_:)`` or ``fail(_:)`` follows. Whoever needs the numbers
+    ///   waits for that.
+    init(_ usage: [String: Usage]?, configuration: StoreConfiguration) {
+        maxUploads = configuration.maxUploadsPerPrincipal
+        quota = configuration.quotaPerPrincipal
+        state = Monitor(State(usage: usage ?? [:], isCounted: usage != nil))
+    }
+
+    /// Adds what the store held when it was opened. What has changed since is counted already.
+    func addCounted(_ counted: [String: Usage]) {
+        state.withLock { state in
+            for (principal, usage) in counted {
+                var entry = state.usage[principal] ?? Usage()
+                entry.uploads += usage.uploads
+                entry.reservedBytes = entry.reservedBytes.addingReportingOverflow(usage.reservedBytes).partialValue
+                entry.publishedBytes += usage.publishedBytes
+                state.usage[principal] = entry
+            }
+            state.isCounted = true
+        }
+        state.notifyAll()
+    }
+
+    /// The count has failed: nothing can be admitted against a limit any more.
+    func fail(_ error: StoreError) {
+        state.withLock { state in
+            state.failure = error
+            state.isCounted = true
+        }
+        state.notifyAll()
+    }
+
+    /// Whether the numbers are those of everything that the store holds.
+    var isExact: Bool { state.withLock { $0.isCounted && $0.failure == nil } }
+
+    /// Every entry, by principal.
+    var entries: [String: Usage] { withCounted { $0.usage } }
+
+    private func withCounted<Result>(_ body: (inout State) -> Result) -> Result {
+        state.waitForever { state -> Result? in state.isCounted ? body(&state) : nil }
+    }
+
+    func usage(of principal: String) -> Usage { withCounted { $0.usage[principal] ?? Usage() } }
 
     /// What all of them use together.
     var total: Usage {
-        usage.withLock { usage in
-            usage.values.reduce(into: Usage()) { total, entry in
+        withCounted { state in
+            state.usage.values.reduce(into: Usage()) { total, entry in
                 total.uploads += entry.uploads
                 total.reservedBytes = total.reservedBytes.addingReportingOverflow(entry.reservedBytes).partialValue
                 total.publishedBytes = total.publishedBytes.addingReportingOverflow(entry.publishedBytes).partialValue
@@ -27,22 +70,29 @@ final class UsageLedger: Sendable {
 
     /// Admits one more upload, or, where `counts` is false, bytes alone.
     func begin(_ principal: String, reserving bytes: Int64, counts: Bool) throws(StoreError) {
-        try usage.withLock { (usage) throws(StoreError) in
-            var entry = usage[principal] ?? Usage()
+        try admit(principal) { (entry) throws(StoreError) in
             if counts {
                 if let maxUploads, entry.uploads >= maxUploads { throw .tooManyUploads(limit: maxUploads) }
                 entry.uploads += 1
             }
             try add(bytes, to: &entry)
-            usage[principal] = entry
         }
     }
 
     func reserve(_ bytes: Int64, for principal: String) throws(StoreError) {
-        try usage.withLock { (usage) throws(StoreError) in
-            var entry = usage[principal] ?? Usage()
-            try add(bytes, to: &entry)
-            usage[principal] = entry
+        try admit(principal) { (entry) throws(StoreError) in try add(bytes, to: &entry) }
+    }
+
+    private func admit(
+        _ principal: String, _ body: (inout Usage) throws(StoreError) -> Void
+    ) throws(StoreError) {
+        // Without limits nobody has to wait for the count.
+        if maxUploads != nil || quota != nil { withCounted { _ in () } }
+        try state.withLock { (state) throws(StoreError) in
+            if let failure = state.failure { throw failure }
+            var entry = state.usage[principal] ?? Usage()
+            try body(&entry)
+            state.usage[principal] = entry
         }
     }
 
@@ -67,10 +117,10 @@ final class UsageLedger: Sendable {
     }
 
     private func change(_ principal: String, _ body: (inout Usage) -> Void) {
-        usage.withLock { usage in
-            var entry = usage[principal] ?? Usage()
+        state.withLock { state in
+            var entry = state.usage[principal] ?? Usage()
             body(&entry)
-            usage[principal] = entry == Usage() ? nil : entry
+            state.usage[principal] = entry == Usage() ? nil : entry
         }
     }
 }

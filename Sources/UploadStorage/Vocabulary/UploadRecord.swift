@@ -38,4 +38,12 @@ public struct UploadRecord: Sendable, Hashable {
         self.createdAt = createdAt
         self.expiresAt = expiresAt
     }
+
+    /// Whether its answer need not be remembered any more.
+    func isForgotten(at now: Int64) -> Bool {
+        switch phase {
+        case .receiving, .processing: false
+        case .complete, .invalid: expiresAt.map { $0 <= now } ?? false
+        }
+    }
 }

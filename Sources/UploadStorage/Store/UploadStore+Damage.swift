@@ -1,0 +1,25 @@
+/// Damage of the catalogue that was found while the store is in use.
+struct CatalogueDamage {
+    var error: StoreError?
+    var report: (@Sendable (StoreError) -> Void)?
+}
+
+extension UploadStore {
+    /// Calls `report` once if the catalogue turns out to be damaged; at once if it has. From then on the store is not ready
+    /// and changes nothing; published files can still be read.
+    public func onDamage(_ report: @escaping @Sendable (StoreError) -> Void) {
+        let error = damage.withLock { damage in
+            damage.report = report
+            return damage.error
+        }
+        if let error { report(error) }
+    }
+
+    func reportDamage(_ error: StoreError) {
+        let report = damage.withLock { damage in
+            damage.error = error
+            return damage.report
+        }
+        report?(error)
+    }
+}

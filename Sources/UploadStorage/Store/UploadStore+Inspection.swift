@@ -1,0 +1,110 @@
+import SystemCalls
+
+extension UploadStore {
+    private static let pageSize = 200
+    private static let inspectionInterval: Int64 = 900_000_000_000
+
+    /// Looks at one page of what the store holds.
+    ///
+    /// - Returns: false if there is nothing to look at now.
+    func inspect(_ inspection: inout StoreInspection, _ report: inout SweepReport) -> Bool {
+        if registry.isClosed { return false }
+        do throws(StoreError) {
+            switch inspection.stage {
+            case .uploads(let last): inspection.stage = try inspectUploads(after: last, &report)
+            case .bytes(let names): inspection.stage = try inspectBytes(names, &report)
+            case .files(let last): inspection.stage = try inspectFiles(after: last, &report)
+            case .done(let time):
+                if SystemClock.monotonicNanoseconds() < time { return false }
+                inspection.stage = .uploads(after: nil)
+            }
+        } catch {
+            report.failures.append(error)
+            inspection.stage = Self.done
+            return false
+        }
+        return true
+    }
+
+    private static var done: StoreInspection.Stage {
+        .done(until: SystemClock.monotonicNanoseconds() + inspectionInterval)
+    }
+
+    /// Uploads in use were verified when they were loaded, and those that are used later will be.
+    private func inspectUploads(
+        after last: UploadID?, _ report: inout SweepReport
+    ) throws(StoreError) -> StoreInspection.Stage {
+        let page = try catalogue.receiving(after: last, limit: Self.pageSize)
+        guard let next = page.last else {
+            return .bytes(try translating("list bytes") { () throws(Errno) in try area.names() })
+        }
+        for entry in page where entry.offset > 0 && registry.current(entry.id) == nil {
+            let size = try translating("look for bytes") { () throws(Errno) in try area.size(of: entry.blob) }
+            if let size, size >= entry.offset { continue }
+            do throws(StoreError) {
+                let upload = try registry.retain(entry.id) { OpenUpload(entry.id, store: self) }
+                defer { registry.drop(upload) }
+                // Loading finds the loss and makes the upload invalid.
+                _ = try upload.claim(principal: nil, until: deadline(in: .zero)) { _ in () }
+            } catch {
+                if error != .notFound { report.failures.append(error) }
+            }
+        }
+        return .uploads(after: next.id)
+    }
+
+    private func inspectBytes(
+        _ names: @escaping BlobNames, _ report: inout SweepReport
+    ) throws(StoreError) -> StoreInspection.Stage {
+        for _ in 0..<Self.pageSize {
+            guard let name = try translating("list bytes", { () throws(Errno) in try names() }) else {
+                return .files(after: "")
+            }
+            // In this order: bytes are no longer new once their row can be found.
+            if registry.isNewBlob(name) { continue }
+            if try catalogue.needsBlob(name) { continue }
+            try translating("remove bytes") { () throws(Errno) in try area.remove(name) }
+            report.orphans += 1
+        }
+        return .bytes(names)
+    }
+
+    /// Files that somebody removed by hand are nobody's to pay for any more.
+    private func inspectFiles(
+        after last: String, _ report: inout SweepReport
+    ) throws(StoreError) -> StoreInspection.Stage {
+        let page = try catalogue.files(after: last, limit: Self.pageSize)
+        for record in page {
+            guard let name = PublishedName(segments: record.name.split(separator: "/").map(String.init)) else {
+                continue
+            }
+            do throws(StoreError) {
+                if try forgetIfVanished(name) { report.vanishedFiles += 1 }
+            } catch {
+                report.failures.append(error)
+            }
+        }
+        return page.last.map { .files(after: $0.name) } ?? Self.done
+    }
+
+    private func forgetIfVanished(_ name: PublishedName) throws(StoreError) -> Bool {
+        try pathLocks.withLock(name) { () throws(StoreError) in
+            do throws(StoreError) {
+                _ = try area.openPublished(name)
+                return false
+            } catch {
+                let isAbsent = [.notFound, .parentIsFile, .targetIsDirectory, .targetIsSpecial].contains(error)
+                guard isAbsent else { throw error }
+            }
+            return try forgetFile(name)
+        }
+    }
+
+    /// Takes a file that is gone out of its owner's account. The path lock is held.
+    func forgetFile(_ name: PublishedName) throws(StoreError) -> Bool {
+        guard let record = try catalogue.file(name.path) else { return false }
+        try catalogue.commit(.removeFiles([record.name]))
+        ledger.addPublished(-record.size, for: record.principal)
+        return true
+    }
+}

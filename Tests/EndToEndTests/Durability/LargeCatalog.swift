@@ -1,0 +1,85 @@
+import FoundationEssentials
+import Glibc
+import ResumableUpload
+import Testing
+
+@testable import UploadStorage
+
+/// A data directory that holds much, as a server leaves it. A value: the same numbers make the same kind of directory.
+struct LargeCatalog {
+    var finished = 0
+    /// Unfinished uploads with one byte each.
+    var unfinished = 0
+    /// Published files with their records.
+    var files = 0
+    /// Files in uploads/ that belong to no upload.
+    var orphans = 0
+    var principals = 5
+    /// Otherwise as a crash leaves it.
+    var hasCleanStop = true
+
+    /// A directory in memory if the system has one: what synchronization costs does not matter here.
+    static func makePlace() throws -> String {
+        let base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"
+        var template = Array((base + "/onward-large-XXXXXX").utf8CString)
+        guard mkdtemp(&template) != nil else { throw WireFailure.system(.current) }
+        return template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
+    }
+
+    func make(at root: String) throws {
+        try UploadStore.open(root: root, configuration: StoreConfiguration(minFree: 0)).close()
+        do {
+            let connection = try SQLiteConnection(path: root + "/onward.sqlite")
+            try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; BEGIN")
+            try insert(finished, .complete(FinalResponse(status: 201, fields: ["Location": "/files/x"])), connection)
+            try insert(unfinished, .receiving, connection)
+            try connection.execute(
+                """
+                WITH RECURSIVE n (i) AS (SELECT 1 WHERE \(files) > 0 UNION ALL SELECT i + 1 FROM n WHERE i < \(files))
+                INSERT INTO files SELECT 'd/f' || i, 'p' || (i % \(principals)), 1, 'x', 5, x'010000000000000000' FROM n;
+                UPDATE marks SET value = 0 WHERE name = 'totals-saved';
+                COMMIT; PRAGMA wal_checkpoint(TRUNCATE)
+                """)
+            for columns in try connection.rows("SELECT blob FROM uploads WHERE phase < 2") {
+                try makeFile(root + "/uploads/" + (columns[0].text ?? ""))
+            }
+        }
+        for number in 0..<orphans { try makeFile(root + "/uploads/orphan\(number)") }
+        mkdir(root + "/files/d", 0o700)
+        for number in 0..<files { try makeFile(root + "/files/d/f\(number + 1)") }
+        // Counts, and saves that.
+        let store = try UploadStore.open(root: root, configuration: StoreConfiguration(minFree: 0))
+        #expect(store.usage(of: "p0").uploads == (unfinished + principals - 1) / principals)
+        store.close()
+        if !hasCleanStop {
+            try SQLiteConnection(path: root + "/onward.sqlite").execute("UPDATE marks SET value = 0")
+        }
+    }
+
+    /// Multiplies one row.
+    private func insert(_ count: Int, _ phase: UploadRecord.Phase, _ connection: SQLiteConnection) throws {
+        guard count > 0 else { return }
+        let upload = NewUpload(
+            principal: "p0", method: .put, target: "/files/x", fields: ["Content-Type": "text/plain"], length: 9,
+            expiresAt: 4_000_000_000)
+        let row = CatalogueRow(
+            id: UploadID(), blob: UploadID().text, upload: upload, createdAt: 5, expiresAt: 4_000_000_000, epoch: 1,
+            offset: 1, length: 9, phase: phase, intent: nil, digestStates: [])
+        try connection.run(CatalogueSQL.insertUpload, row.columns + [.text("p0")])
+        try connection.run(
+            """
+            WITH RECURSIVE n (i) AS (SELECT 1 WHERE ?2 > 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?2 - 1)
+            INSERT INTO uploads (\(CatalogueSQL.columns), principal)
+            SELECT randomblob(16), lower(hex(randomblob(16))), creation, created_at, expires_at, epoch, "offset", length,
+                phase, response, reason, intent, digests, 'p' || (i % ?3)
+            FROM n, uploads WHERE id = ?1
+            """, [.blob(row.id.bytes), .integer(Int64(count)), .integer(Int64(principals))])
+    }
+
+    /// Of one byte, without a block of its own.
+    private func makeFile(_ path: String) throws {
+        let number = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+        guard number >= 0, ftruncate(number, 1) == 0 else { throw WireFailure.system(.current) }
+        close(number)
+    }
+}

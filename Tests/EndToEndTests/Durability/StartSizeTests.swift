@@ -1,0 +1,77 @@
+import FoundationEssentials
+import Glibc
+import SystemCalls
+import Testing
+
+/// What a start costs must not depend on what the server holds. `ONWARD_ROWS` (20,000) of each kind.
+@Suite("A start over much data", .serialized, .blocking, .timeLimit(.minutes(15)))
+struct StartSizeTests {
+    private static let rows = ProcessInfo.processInfo.environment["ONWARD_ROWS"].flatMap { Int($0) } ?? 20_000
+
+    /// What one start cost.
+    private struct Cost {
+        var milliseconds = 0
+        var processorMilliseconds = 0
+        var residentKiB = 0
+        /// At most, once everything has been looked at.
+        var finalResidentKiB = 0
+    }
+
+    private func processorMilliseconds(_ process: pid_t) throws -> Int {
+        let data = try #require(FileManager.default.contents(atPath: "/proc/\(process)/stat"))
+        let text = String(decoding: data, as: UTF8.self)
+        let fields = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ")
+        let ticks = (Int(fields[12]) ?? 0) + (Int(fields[13]) ?? 0)
+        return ticks * 1000 / sysconf(Int32(_SC_CLK_TCK))
+    }
+
+    private func start(_ catalog: LargeCatalog) throws -> Cost {
+        let place = try LargeCatalog.makePlace()
+        defer { try? FileManager.default.removeItem(atPath: place) }
+        let root = place + "/data"
+        try catalog.make(at: root)
+        var cost = Cost()
+        let port = try FixedPort.next()
+        let begun = SystemClock.monotonicNanoseconds()
+        let process = try ServerProcess.run(["--root", root, "--listen", "127.0.0.1:\(port)", "--min-free", "0"])
+        defer { process.kill(SIGKILL) }
+        let isReady: Bool? = Deadline.poll(within: .seconds(120)) {
+            (try? RawConnection(port: port).exchange(.get("/readyz")))?.status == 200 ? true : nil
+        }
+        #expect(isReady == true, "\(process.errorOutput)")
+        cost.milliseconds = Int((SystemClock.monotonicNanoseconds() - begun) / 1_000_000)
+        cost.processorMilliseconds = try processorMilliseconds(process.identifier)
+        cost.residentKiB = (process.peakResidentBytes() ?? 0) >> 10
+        // It comes last to be looked at, in any order.
+        let isSwept: Bool? = Deadline.poll(within: .seconds(300)) {
+            let names = (try? FileManager.default.contentsOfDirectory(atPath: root + "/uploads")) ?? []
+            return names.contains { $0.hasPrefix("orphan") } ? nil : true
+        }
+        #expect(isSwept == true)
+        let metrics = try RawConnection(port: port).exchange(.get("/metrics")).text
+        #expect(metrics.contains("onward_uploads{state=\"receiving\"} \(catalog.unfinished)"), "\(metrics)")
+        #expect(metrics.contains("onward_uploads{state=\"complete\"} \(catalog.finished)"))
+        cost.finalResidentKiB = (process.peakResidentBytes() ?? 0) >> 10
+        process.kill(SIGTERM)
+        #expect(try process.awaitEnding() == .exited(0))
+        return cost
+    }
+
+    @Test(
+        "memory and work of a start are the same for few and for many rows and files, after a clean stop and a crash",
+        arguments: [true, false])
+    func size(_ hasCleanStop: Bool) throws {
+        let few = LargeCatalog(
+            finished: 2000, unfinished: 2000, files: 2000, orphans: 2000, hasCleanStop: hasCleanStop)
+        let many = LargeCatalog(
+            finished: Self.rows, unfinished: Self.rows, files: Self.rows, orphans: Self.rows,
+            hasCleanStop: hasCleanStop)
+        let small = try start(few)
+        let large = try start(many)
+        print("start over 2,000 of each kind: \(small)\nstart over \(Self.rows): \(large)")
+        #expect(large.residentKiB < small.residentKiB + (5 << 10))
+        #expect(large.finalResidentKiB < small.finalResidentKiB + (8 << 10))
+        // After a crash the count and the check go on beside serving, on another processor or this one.
+        if hasCleanStop { #expect(large.processorMilliseconds < small.processorMilliseconds + 300) }
+    }
+}
