@@ -9,8 +9,8 @@ PROGRAMS ?= onward onward-conformance
 
 .PHONY: run test demo conformance conformance-client build build-packages test-packages watch-packages package-packages \
         image-packages format lint requirements test-thread test-address soak test-framing test-power-loss fuzz test-proxies \
-        test-systemd test-browser test-attacks test-deployment bench-upload bench-takeover bench-commits bench-client \
-        bench-memory doc \
+        test-systemd test-browser test-attacks test-clients test-deployment bench-upload bench-takeover bench-commits \
+        bench-client bench-memory doc \
         help clean build-static install uninstall test-manual deb test-deb test-image
 
 run: build-packages ## build in release mode and serve on 127.0.0.1:8080, data in ./onward-data
@@ -93,6 +93,11 @@ test-attacks: ## slowhttptest with 1,200 connections, and testssl.sh (installs D
 	@scripts/system-packages attacks
 	$(SWIFT) build --build-tests
 	ONWARD_ATTACKS=1 SWIFT=$(SWIFT) scripts/run-tests --filter 'SlowAttackTests|TLSAuditTests'
+
+test-clients: ## other people's clients through cuts (installs Debian's); ONWARD_TUS_JS=/path/to/tus-js-client for that
+	@scripts/system-packages clients
+	$(SWIFT) build --build-tests
+	ONWARD_CLIENTS=1 SWIFT=$(SWIFT) scripts/run-tests --filter RealClientTests
 
 soak: test-packages ## ten minutes of everything at once with 200 clients
 	$(SWIFT) build --build-tests

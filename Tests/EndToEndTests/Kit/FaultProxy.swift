@@ -11,6 +11,8 @@ final class FaultProxy: Sendable {
         enum Kind: Sendable {
             /// RST to both sides.
             case reset
+            /// Nothing more comes, and the connection ends in order, as some proxies end it.
+            case end
             /// Nothing more goes in this direction; the connection stays.
             case stall
         }
@@ -108,6 +110,9 @@ final class FaultProxy: Sendable {
             guard rest <= 0, let fault else { continue }
             state.withLock { $0.faults += 1 }
             switch isAwaited ? fault.kind : .reset {
+            case .end:
+                shutdown(destination.rawValue, Int32(SHUT_WR))
+                LoopbackListener.reset(source)
             case .reset:
                 LoopbackListener.reset(source)
                 LoopbackListener.reset(destination)

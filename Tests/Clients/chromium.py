@@ -1,0 +1,73 @@
+"""Downloads one URL with headless Chromium, by its debugging pipe, and waits for the end.
+
+    chromium.py URL DIRECTORY     writes DIRECTORY/download
+"""
+
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+
+
+def main(url, directory):
+    to_browser, from_us = os.pipe()
+    to_us, from_browser = os.pipe()
+
+    def descriptors():
+        # The browser reads commands from descriptor 3 and writes events to 4. Both could be one of the ends already.
+        commands, events = os.dup2(to_browser, 103), os.dup2(from_browser, 104)
+        os.dup2(commands, 3)
+        os.dup2(events, 4)
+
+    with tempfile.TemporaryDirectory() as profile:
+        browser = subprocess.Popen(
+            [
+                "/usr/bin/chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+                "--disable-extensions", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1",
+                f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank",
+            ],
+            preexec_fn=descriptors, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env={**os.environ, "HOME": profile})
+        os.close(to_browser)
+        os.close(from_browser)
+        try:
+            download(url, directory, from_us, to_us)
+        finally:
+            browser.kill()
+            browser.wait()
+
+
+def download(url, directory, commands, events):
+    def send(number, method, parameters):
+        message = {"id": number, "method": method, "params": parameters}
+        os.write(commands, json.dumps(message).encode() + b"\0")
+
+    send(1, "Browser.setDownloadBehavior",
+         {"behavior": "allowAndName", "downloadPath": directory, "eventsEnabled": True})
+    send(2, "Target.createTarget", {"url": url})
+    rest = b""
+    limit = time.monotonic() + 120
+    while select.select([events], [], [], max(0, limit - time.monotonic()))[0]:
+        piece = os.read(events, 65536)
+        if not piece:
+            sys.exit("the browser ended")
+        *messages, rest = (rest + piece).split(b"\0")
+        for message in map(json.loads, messages):
+            if message.get("method") != "Browser.downloadProgress":
+                continue
+            progress = message["params"]
+            print(progress, file=sys.stderr)
+            if progress["state"] == "completed":
+                os.rename(os.path.join(directory, progress["guid"]), os.path.join(directory, "download"))
+                return
+            if progress["state"] == "canceled":
+                sys.exit("the browser gave the download up")
+    sys.exit("the download did not end")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
