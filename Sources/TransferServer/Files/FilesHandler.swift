@@ -28,7 +28,8 @@ public struct FilesHandler: TargetHandler {
     /// What names and describes the file, and the conditions, which are evaluated once more at publication.
     public var storedFields: [String] {
         FileFields.representation + [
-            "Content-Disposition", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since",
+            "Content-Disposition", "Upload-Metadata", "If-Match", "If-None-Match", "If-Modified-Since",
+            "If-Unmodified-Since",
         ]
     }
 
