@@ -82,7 +82,12 @@
         }
 
         func record(_ summary: RequestSummary) {}
-        func refusedConnection(from peer: String?) {}
+        func contentFailed(_ error: any Error, request: RequestID) {}
+        func client(ofPeer peer: String?) -> ConnectionClient { ConnectionClient(peer, isExempt: true) }
+        func client(of fields: Fields, origin: RequestOrigin) -> ConnectionClient? { nil }
+        func reachedConnectionLimit(
+            closed: Int, isRefused: Bool, largest: (client: ConnectionClient, count: Int)?
+        ) {}
 
         private final class RecordedExchange: Exchange {
             private let head: RequestHead

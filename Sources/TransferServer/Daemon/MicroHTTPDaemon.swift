@@ -258,9 +258,9 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         let service = service
         let id = state.id
         var isEndedByClosing = false
-        if case .stream = reply.content { isEndedByClosing = state.head?.version == .http10 }
+        if case .stream = reply.content { isEndedByClosing = state.head.version == .http10 }
         let response = OutgoingResponse(
-            reply, isSecure: entry.credentials != nil, isHead: state.head?.method == .head,
+            reply, isSecure: entry.credentials != nil, isHead: state.head.method == .head,
             events: .init(
                 streamed: { state.countStreamed($0) },
                 failed: { [isEndedByClosing] error in

@@ -70,7 +70,12 @@ enum ReceiveFilterCheck {
         }
 
         func record(_ summary: RequestSummary) {}
-        func refusedConnection(from peer: String?) {}
+        func contentFailed(_ error: any Error, request: RequestID) {}
+        func client(ofPeer peer: String?) -> ConnectionClient { ConnectionClient(peer, isExempt: true) }
+        func client(of fields: Fields, origin: RequestOrigin) -> ConnectionClient? { nil }
+        func reachedConnectionLimit(
+            closed: Int, isRefused: Bool, largest: (client: ConnectionClient, count: Int)?
+        ) {}
     }
 
     private final class RecordedExchange: Exchange {

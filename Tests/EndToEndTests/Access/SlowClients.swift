@@ -52,7 +52,11 @@ final class SlowClients: Sendable {
         switch kind {
         case .silent: break
         case .heads: try connection.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Filler: ")
-        case .content: try connection.send(Request("PUT", "/files/slow", fields, .declared(100_000)))
+        case .content:
+            // The next one is opened when the server knows whose request this is.
+            let fields = fields + [("Expect", "100-continue")]
+            try connection.send(Request("PUT", "/files/slow", fields, .declared(100_000)))
+            _ = try connection.readInterim(within: .seconds(10))
         case .readers: try connection.send(Request("GET", "/files/big", fields))
         }
         return connection
