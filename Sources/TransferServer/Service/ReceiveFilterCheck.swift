@@ -17,19 +17,27 @@ enum ReceiveFilterCheck {
 
     /// - Parameter credentials: those of the server; with them a connection with TLS is tried out, too.
     /// - Returns: how it was seen that the filter is not effective; `nil`: it is.
-    static func failure(credentials: CurrentCredentials?) -> String? {
-        failureOfConnection(nil) ?? credentials.flatMap { failureOfConnection($0) }
+    /// - Throws: `Errno` if the system has no thread for the daemon.
+    static func failure(credentials: CurrentCredentials?) throws(Errno) -> String? {
+        if let reason = try failureOfConnection(nil) { return reason }
+        guard let credentials else { return nil }
+        return try failureOfConnection(credentials)
     }
 
-    private static func failureOfConnection(_ credentials: CurrentCredentials?) -> String? {
+    /// A connection for which libmicrohttpd gets no thread ends as one that it misreads, so the second try decides.
+    private static func failureOfConnection(_ credentials: CurrentCredentials?) throws(Errno) -> String? {
+        try failureOnce(credentials) == nil ? nil : failureOnce(credentials)
+    }
+
+    private static func failureOnce(_ credentials: CurrentCredentials?) throws(Errno) -> String? {
         let service = Recorder()
         let registry = ConnectionRegistry(
             timeouts: ConnectionTimeouts(header: nanoseconds, idle: nanoseconds), capacity: 1)
         let daemon = MicroHTTPDaemon(service: service, registry: registry, credentials: credentials)
+        try daemon.start(on: nil, options: MicroHTTPDaemon.Options(maximumConnections: 1))
+        defer { daemon.stop() }
         do {
             let deadline = SystemClock.monotonicNanoseconds() + nanoseconds
-            try daemon.start(on: nil, options: MicroHTTPDaemon.Options(maximumConnections: 1))
-            defer { daemon.stop() }
             let (client, server) = try ConnectedSocket.pair()
             try daemon.add(server)
             try converse(client, isSecure: credentials != nil, until: deadline)

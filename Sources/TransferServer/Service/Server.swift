@@ -116,9 +116,11 @@ public final class Server: Sendable {
                 throw .anonymousBeyondLoopback(socket.address)
             }
         }
-        if let reason = ReceiveFilterCheck.failure(credentials: credentials) {
-            throw .receiveFilterIneffective(reason)
+        let reason: String?
+        do throws(Errno) { reason = try ReceiveFilterCheck.failure(credentials: credentials) } catch {
+            throw .cannotStartThread("the check of the receive filter", error)
         }
+        if let reason { throw .receiveFilterIneffective(reason) }
         for socket in sockets {
             let isUnix = if case .unix = socket.address { true } else { false }
             let daemon = MicroHTTPDaemon(
