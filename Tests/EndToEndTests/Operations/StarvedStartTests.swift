@@ -25,7 +25,7 @@ struct StarvedStartTests {
         }
         """
 
-    @Test("If a thread cannot be started, the server starts completely or not at all: status 71, the reason, nothing listens")
+    @Test("Without a thread the server starts completely or not at all: status 71, the reason, nothing listens")
     func everyThread() throws {
         let directory = try TemporaryDirectory()
         let library = try PreloadedLibrary(Self.source, in: directory)
