@@ -76,10 +76,10 @@ struct CrossOrigin: Sendable {
     }
 
     /// Whether a page may ever set the field. Browsers do not let it set the first ones (Fetch standard, forbidden
-    /// request-header); forwarding fields are those of proxies alone.
+    /// request-header); forwarding fields are those of proxies alone. To browsers the name `*` means all names.
     private static func isAllowed(_ name: String) -> Bool {
         let name = name.lowercased()
-        return !forbidden.contains(name) && !name.hasPrefix("proxy-") && !name.hasPrefix("sec-")
+        return name != "*" && !forbidden.contains(name) && !name.hasPrefix("proxy-") && !name.hasPrefix("sec-")
             && !TrustedProxies.isForwardingField(name)
     }
 

@@ -22,7 +22,8 @@ public final class TokenAuthorizer: Authorizer {
     ) throws(AuthorizationRefusal) -> Identity {
         let lines = head.fields.values("Authorization")
         if lines.isEmpty {
-            guard allowsPublicReading && head.method.isSafe else { throw Self.missing }
+            // OPTIONS reads nothing; a preflight is answered as one without credentials.
+            guard allowsPublicReading, head.method == .get || head.method == .head else { throw Self.missing }
             return .anonymous
         }
         guard lines.count == 1, let token = Self.bearerToken(lines[0]) else { throw Self.invalid }

@@ -8,7 +8,9 @@ final class TokenFixture {
 
     var path: String { directory.path + "/tokens" }
 
-    init(_ tokens: String, _ options: String...) throws {
+    convenience init(_ tokens: String, _ options: String...) throws { try self.init(tokens, options) }
+
+    init(_ tokens: String, _ options: [String]) throws {
         directory = try TemporaryDirectory()
         try Self.write(tokens, to: directory.path + "/tokens")
         server = try ServerProcess(["--token-file", directory.path + "/tokens"] + options)

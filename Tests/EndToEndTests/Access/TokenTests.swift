@@ -52,9 +52,12 @@ struct TokenTests {
         #expect(server.published("there") == [1])
     }
 
-    @Test("are not asked for by those who watch the server, nor by a browser's preflight, which learns nothing")
-    func exceptions() throws {
-        let fixture = try TokenFixture(Self.tokens, "--cors-origin", "https://app.example", "--max-size", "1000")
+    @Test(
+        "are not asked for by those who watch the server, nor by a browser's preflight, which learns nothing",
+        arguments: [[], ["--public-read"]])
+    func exceptions(access: [String]) throws {
+        let options = ["--cors-origin", "https://app.example", "--max-size", "1000"] + access
+        let fixture = try TokenFixture(Self.tokens, options)
         let server = fixture.server
         let location = try upload(fixture, "token-of-anna-0001")
         #expect(try server.exchange(.get("/healthz")).status == 200)
