@@ -5,8 +5,9 @@ import Foundation
 /// The bytes lie in a partial file, which takes its final name in one step once it is whole and its digest, if the
 /// server told one (`Repr-Digest`, RFC 9530), is right. A file that was there before is replaced by it.
 public final class Download: Transfer {
-    public let progress: Progress
+    public var progress: Progress { transferProgress }
 
+    private let transferProgress: TransferProgress
     private let core: ClientCore
     private let plan: DownloadPlan
     private let control: TransferControl<DownloadResult>
@@ -16,7 +17,7 @@ public final class Download: Transfer {
         self.plan = plan
         let control = TransferControl<DownloadResult>(checkpoint: plan.checkpoint)
         self.control = control
-        progress = TransferProgress(total: plan.resumed?.total) { control.requestStop(.pause) }
+        transferProgress = TransferProgress(total: plan.resumed?.total) { control.requestStop(.pause) }
     }
 
     public func start() {
@@ -24,7 +25,7 @@ public final class Download: Transfer {
         let core = core
         let plan = plan
         let control = control
-        let progress = progress
+        let progress = transferProgress
         let identifier = ObjectIdentifier(self)
         // Noted before the work begins, which may be over at once.
         let isAdmitted = core.enter(self)

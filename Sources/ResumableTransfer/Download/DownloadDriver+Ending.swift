@@ -22,6 +22,7 @@ extension DownloadDriver {
             }
         }.get()
         tellProgress()
+        progress.finish()
         return DownloadResult(
             status: head.status, fields: head.fields, path: path, size: size, received: received, requests: requests)
     }
@@ -39,8 +40,8 @@ extension DownloadDriver {
 
     /// An earlier run has done everything but tell.
     func finish(published path: String, size: Int64) -> DownloadResult {
-        progress.totalUnitCount = size
-        progress.completedUnitCount = size
+        progress.update(completed: size, total: size)
+        progress.finish()
         control.events.send(.received(size, total: size))
         return DownloadResult(status: .ok, fields: Fields(), path: path, size: size, received: 0, requests: 0)
     }

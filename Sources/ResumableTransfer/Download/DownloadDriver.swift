@@ -13,7 +13,7 @@ final class DownloadDriver {
     let core: ClientCore
     let plan: DownloadPlan
     let control: Control
-    let progress: Progress
+    let progress: TransferProgress
 
     var machine: DownloadMachine
     /// Where the bytes go; there from before the first request on.
@@ -34,7 +34,7 @@ final class DownloadDriver {
     var received: Int64 = 0
     var requests = 0
 
-    init(core: ClientCore, plan: DownloadPlan, control: Control, progress: Progress) {
+    init(core: ClientCore, plan: DownloadPlan, control: Control, progress: TransferProgress) {
         self.core = core
         self.plan = plan
         self.control = control
@@ -161,8 +161,7 @@ final class DownloadDriver {
         guard let partial else { return }
         let position = partial.position
         let total = representation?.total
-        if progress.totalUnitCount != total ?? -1 { progress.totalUnitCount = total ?? -1 }
-        if progress.completedUnitCount != position { progress.completedUnitCount = position }
+        progress.update(completed: position, total: total)
         control.events.send(.received(position, total: total))
     }
 

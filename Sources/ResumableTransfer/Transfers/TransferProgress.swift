@@ -1,44 +1,61 @@
 import Foundation
 import SystemCalls
 
-/// Progress that any thread may read while the transfer goes on.
+/// The progress of a transfer in bytes, which any thread may read while the transfer runs.
 ///
-/// Foundation's own class guards nothing; here the counts that callers read are kept behind a lock. The fraction cannot be
-/// overridden: it is an unguarded reading.
-final class TransferProgress: Progress, @unchecked Sendable {
-    private struct Counts {
-        var total: Int64
-        var completed: Int64 = 0
-    }
-
+/// Foundation's class is not thread-safe, and it traps where a total becomes 0 while units are completed. So the counts that
+/// callers read are kept here behind a lock, and the superclass gets only a share of a constant total, from which it
+/// computes the fraction for callers and for parents.
+package final class TransferProgress: Progress, @unchecked Sendable {
     // Everything of this class is behind the monitor's lock; what the superclass keeps for parents is written by the
     // transfer's task alone.
-    private let counts: Monitor<Counts>
+    private let counts: Monitor<ByteCounts>
 
-    /// - Parameter pause: called when somebody pauses or cancels the progress.
-    init(total: Int64?, pause: @escaping @Sendable () -> Void) {
-        counts = Monitor(Counts(total: total ?? -1))
+    /// - Parameter total: bytes; `nil`: not known yet.
+    package init(total: Int64? = nil) {
+        counts = Monitor(ByteCounts(total: total))
         super.init(parent: nil, userInfo: nil)
-        super.totalUnitCount = total ?? -1
+        super.totalUnitCount = ByteCounts.units
         isCancellable = true
         isPausable = true
+    }
+
+    /// - Parameter pause: called when the progress is paused or cancelled.
+    convenience init(total: Int64?, pause: @escaping @Sendable () -> Void) {
+        self.init(total: total)
         cancellationHandler = pause
         pausingHandler = pause
     }
 
-    override var totalUnitCount: Int64 {
-        get { counts.withLock { $0.total } }
-        set {
-            counts.withLock { $0.total = newValue }
-            super.totalUnitCount = newValue
-        }
+    /// Sets both counts in one step.
+    /// - Parameter total: bytes; `nil`: not known.
+    package func update(completed: Int64, total: Int64?) {
+        change { $0.update(completed: completed, total: total) }
     }
 
-    override var completedUnitCount: Int64 {
-        get { counts.withLock { $0.completed } }
-        set {
-            counts.withLock { $0.completed = newValue }
-            super.completedUnitCount = newValue
+    /// The transfer has succeeded.
+    package func finish() { change { $0.finish() } }
+
+    private func change(_ body: (inout ByteCounts) -> Void) {
+        let units = counts.withLock { counts in
+            body(&counts)
+            return counts.completedUnits
         }
+        if super.completedUnitCount != units { super.completedUnitCount = units }
     }
+
+    /// Bytes; -1 while they are not known.
+    package override var totalUnitCount: Int64 {
+        get { counts.withLock { $0.total ?? -1 } }
+        set { change { $0.update(completed: $0.completed, total: newValue < 0 ? nil : newValue) } }
+    }
+
+    package override var completedUnitCount: Int64 {
+        get { counts.withLock { $0.completed } }
+        set { change { $0.update(completed: newValue, total: $0.total) } }
+    }
+
+    package override var isIndeterminate: Bool { counts.withLock { $0.total == nil && !$0.isFinished } }
+
+    package override var isFinished: Bool { counts.withLock { $0.isFinished } }
 }

@@ -2,8 +2,9 @@ import Foundation
 
 /// An upload that goes on where it was interrupted.
 public final class Upload: Transfer {
-    public let progress: Progress
+    public var progress: Progress { transferProgress }
 
+    private let transferProgress: TransferProgress
     private let core: ClientCore
     private let plan: UploadPlan
     private let control: TransferControl<UploadResult>
@@ -13,7 +14,7 @@ public final class Upload: Transfer {
         self.plan = plan
         let control = TransferControl<UploadResult>(checkpoint: plan.checkpoint)
         self.control = control
-        progress = TransferProgress(total: plan.length) { control.requestStop(.pause) }
+        transferProgress = TransferProgress(total: plan.length) { control.requestStop(.pause) }
     }
 
     public func start() {
@@ -21,7 +22,7 @@ public final class Upload: Transfer {
         let core = core
         let plan = plan
         let control = control
-        let progress = progress
+        let progress = transferProgress
         let identifier = ObjectIdentifier(self)
         // Noted before the work begins, which may be over at once.
         let isAdmitted = core.enter(self)

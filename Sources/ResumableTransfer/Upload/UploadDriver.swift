@@ -13,7 +13,7 @@ final class UploadDriver {
     let core: ClientCore
     let plan: UploadPlan
     let control: Control
-    let progress: Progress
+    let progress: TransferProgress
 
     var machine: ClientUpload
     /// By what the source is known; read before the first request.
@@ -33,7 +33,7 @@ final class UploadDriver {
     var position: Int64 = 0
     var requests = 0
 
-    init(core: ClientCore, plan: UploadPlan, control: Control, progress: Progress) {
+    init(core: ClientCore, plan: UploadPlan, control: Control, progress: TransferProgress) {
         self.core = core
         self.plan = plan
         self.control = control
@@ -151,8 +151,8 @@ final class UploadDriver {
         let isWhole = outcome.isResponseLost || head?.status.isSuccessful == true
         let total = plan.length ?? max(position, machine.acknowledged)
         if isWhole {
-            progress.totalUnitCount = total
-            progress.completedUnitCount = total
+            progress.update(completed: total, total: total)
+            progress.finish()
             tellProgress(sent: total, acknowledged: total)
         }
         return UploadResult(
@@ -169,8 +169,7 @@ final class UploadDriver {
     func tellProgress(sent: Int64, acknowledged: Int64) {
         // What the kernel still holds may never arrive; what it does not hold any more has arrived somewhere.
         let done = max(progress.completedUnitCount, acknowledged, sent - (4 << 20))
-        if let total = plan.length, progress.totalUnitCount != total { progress.totalUnitCount = total }
-        if done > progress.completedUnitCount { progress.completedUnitCount = done }
+        progress.update(completed: done, total: plan.length)
         control.events.send(.progress(sent: sent, acknowledged: acknowledged, total: plan.length))
     }
 

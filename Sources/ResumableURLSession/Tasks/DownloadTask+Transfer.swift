@@ -49,7 +49,7 @@ extension DownloadTask {
             }
             return (state.total, isResumed && state.awaitsResumption || offset < state.position)
         }
-        core.progress.completedUnitCount = offset
+        core.progress.update(completed: offset, total: expected < 0 ? nil : expected)
         guard isNews, let delegate = downloadDelegate else { return }
         let session = core.session
         core.deliverEvent {
@@ -99,7 +99,7 @@ extension DownloadTask {
     func conclude(_ ending: Result<TaskCompletion, URLError>, response: HTTPURLResponse?) {
         switch ending {
         case .success(let completion):
-            core.progress.complete()
+            core.progress.finish()
             tellSuccess(completion)
         case .failure(let error): tellEnd(nil, response, error)
         }

@@ -35,7 +35,7 @@ final class TaskCore: Sendable {
 
     let identifier: Int
     let session: URLSession
-    let progress = TaskProgress()
+    let progress = TransferProgress()
     let originalRequest: URLRequest?
     /// Why the task cannot run at all.
     let refusal: TransferError?

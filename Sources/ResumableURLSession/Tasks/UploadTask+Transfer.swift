@@ -42,7 +42,7 @@ extension UploadTask {
         switch event {
         case .started(let total):
             core.withLock { $0.total = total ?? NSURLSessionTransferSizeUnknown }
-            core.progress.totalUnitCount = total ?? -1
+            core.progress.update(completed: core.progress.completedUnitCount, total: total)
         case .informational(let status, let fields): tell(status, fields, hasHandler: recipient.isHandler)
         case .resumed(let offset):
             core.withLock { state in
@@ -65,7 +65,7 @@ extension UploadTask {
             return (count, state.total)
         }
         // What is on its way may be lost; what was acknowledged is not.
-        core.progress.update(completed: max(acknowledged, sent - (4 << 20)), total: total)
+        core.progress.advance(to: max(acknowledged, sent - (4 << 20)), total: total)
         guard count > 0, let listener = listener(hasHandler: recipient.isHandler) else { return }
         let session = core.session
         core.deliverEvent {
@@ -95,7 +95,7 @@ extension UploadTask {
         switch ending {
         case .success(let completion):
             core.withLock { $0.answered = Int64(completion.content.count) }
-            core.progress.complete()
+            core.progress.finish()
             tellSuccess(completion)
         case .failure(let error):
             tellEnd(nil, response, error)
