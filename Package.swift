@@ -99,6 +99,10 @@ let package = Package(
             name: "PowerLoss", dependencies: ["UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls"],
             path: "Tests/PowerLoss", swiftSettings: strict + [.unsafeFlags(["-O"])],
             linkerSettings: [.unsafeFlags(["-Xlinker", "--export-dynamic"])]),
+        // A program of its own, as it is killed in the middle of its work.
+        .executableTarget(
+            name: "TransferRecipes", dependencies: ["ResumableTransfer", "SystemCalls"], path: "Tests/TransferRecipes",
+            swiftSettings: strict),
         // A program of its own, so that it can run on systems without a toolchain, with another libmicrohttpd.
         .executableTarget(
             name: "FramingDifferential", dependencies: ["TransferServer", "HTTPSemantics", "SystemCalls"],
@@ -132,7 +136,8 @@ let package = Package(
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "onward", "ResumableURLSession", "ResumableTransfer", "TransferServer", "UploadStorage",
+                "onward", "TransferRecipes", "ResumableURLSession", "ResumableTransfer", "TransferServer",
+                "UploadStorage",
                 "ResumableUpload", "HTTPSemantics",
                 "SystemCalls",
                 "Digests",

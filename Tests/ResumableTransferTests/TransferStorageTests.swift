@@ -28,48 +28,101 @@ import Testing
         #expect(try storage.open().status().inode == opened.status().inode)
     }
 
-    @Test("a ticket is good for one use, and again after what it was used for failed")
-    func singleUse() throws {
-        let data = try ticketed()
-        try storage.redeem(data)
-        #expect(throws: TransferError.self) { try storage.redeem(data) }
-        storage.restore(data)
-        try storage.redeem(data)
+    private func claim(_ data: ResumeData) throws(TransferError) -> TicketClaim? {
+        try storage.claim(
+            ResumeTicket(id: data.record.id, generation: data.record.generation), hasTicket: data.record.hasTicket)
+    }
+
+    private func expectUsed(_ data: ResumeData, sourceLocation: SourceLocation = #_sourceLocation) {
         do throws(TransferError) {
-            try storage.redeem(data)
-            Issue.record("used twice")
+            _ = try claim(data)
+            Issue.record("claimed", sourceLocation: sourceLocation)
         } catch {
-            #expect(error.code == .resumeDataUsed)
+            #expect(error.code == .resumeDataUsed, sourceLocation: sourceLocation)
         }
     }
 
-    @Test("of many that use a ticket at once one wins")
+    /// The data of a later pause.
+    private func next(_ data: ResumeData) throws -> ResumeData {
+        var record = data.record
+        let ticket = try #require(storage.issueTicket(for: record.id, generation: record.generation + 1))
+        record.generation = ticket.generation
+        record.hasTicket = true
+        return try ResumeData(record)
+    }
+
+    @Test("data is good for one transfer at a time, and again after that transfer was interrupted")
+    func oneAtATime() throws {
+        let data = try ticketed()
+        var first = try claim(data)
+        #expect(first != nil)
+        expectUsed(data)
+        // Looking at it uses nothing up.
+        try storage.examine(data)
+        first = nil
+        #expect(try claim(data) != nil)
+    }
+
+    @Test("data stays good until later data of the same transfer is used")
+    func succession() throws {
+        let first = try ticketed()
+        let second = try next(first)
+        #expect(first != second)
+        #expect(try claim(first) != nil)
+        #expect(try claim(second) != nil)
+        expectUsed(first)
+        #expect(throws: TransferError.self) { try storage.examine(first) }
+        // What an old process issues after that is not born useless.
+        let third = try next(first)
+        #expect(third.record.generation >= second.record.generation)
+        #expect(try claim(third) != nil)
+    }
+
+    @Test("no data is good any more once the transfer has ended")
+    func end() throws {
+        let first = try ticketed()
+        let second = try next(first)
+        try #require(try claim(second)).remove()
+        expectUsed(first)
+        expectUsed(second)
+        #expect(throws: TransferError.self) { try storage.examine(second) }
+    }
+
+    @Test("of many that claim a transfer at once one wins")
     func race() throws {
         for _ in 0..<20 {
             let data = try ticketed()
-            let wins = Monitor(0)
+            let claims = Monitor<[TicketClaim]>([])
             let threads = try (0..<8).map { number in
                 try WorkerThread(name: "ticket-\(number)") { [storage] in
-                    if (try? storage.redeem(data)) != nil { wins.withLock { $0 += 1 } }
+                    let ticket = ResumeTicket(id: data.record.id, generation: data.record.generation)
+                    if let claim = try? storage.claim(ticket, hasTicket: true) { claims.withLock { $0.append(claim) } }
                 }
             }
             for thread in threads { thread.join() }
-            #expect(wins.withLock { $0 } == 1)
+            #expect(claims.withLock { $0.count } == 1)
         }
     }
 
-    @Test("a generation that is taken is passed over")
-    func takenGeneration() throws {
-        let id = UUID()
-        #expect(storage.issueTicket(for: id, generation: 4)?.generation == 4)
-        #expect(storage.issueTicket(for: id, generation: 4)?.generation == 5)
-    }
-
-    @Test("data without a ticket may be used as often as its keeper allows")
+    @Test("data without a ticket may be used as often as its keeper allows, but not beside data with one")
     func withoutTicket() throws {
         let data = try ResumeData(.uploadSample())
-        try storage.redeem(data)
-        try storage.redeem(data)
+        #expect(try claim(data) == nil)
+        #expect(try claim(data) == nil)
+        let later = try next(data)
+        let claimed = try claim(later)
+        expectUsed(data)
+        withExtendedLifetime(claimed) {}
+        claimed?.remove()
+        #expect(try claim(data) == nil)
+    }
+
+    @Test("a ticket file that holds no number refuses nothing", arguments: ["", "x", "99999999999999999999999"])
+    func damagedTicket(text: String) throws {
+        let data = try ticketed()
+        let path = storage.path + "/" + (try #require(data.record.ticket)).fileName
+        try Data(text.utf8).write(to: URL(filePath: path))
+        #expect(try claim(data) != nil)
     }
 
     @Test("a directory that others may write in, a link and a file are refused")

@@ -1,3 +1,4 @@
+import Foundation
 import SystemCalls
 
 /// What the transfers of one client share.
@@ -31,6 +32,21 @@ final class ClientCore: Sendable {
 
     func leave(_ transfer: ObjectIdentifier) {
         _ = state.withLock { $0.running.removeValue(forKey: transfer) }
+    }
+
+    /// Claims a transfer that is resumed, before anything else is done for it.
+    func claim(_ id: UUID, generation: Int, hasTicket: Bool) async throws(TransferError) -> TicketClaim? {
+        let storage = storage
+        return try await BlockingWork.run {
+            Result { () throws(TransferError) in
+                try storage.claim(ResumeTicket(id: id, generation: generation), hasTicket: hasTicket)
+            }
+        }.get()
+    }
+
+    /// The ticket of data that is about to be issued; `nil` for data without one.
+    func issueTicket(for id: UUID, generation: Int) -> ResumeTicket? {
+        configuration.issuesTickets ? storage.issueTicket(for: id, generation: generation) : nil
     }
 
     func shutDown() async {

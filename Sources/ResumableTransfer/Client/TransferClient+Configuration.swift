@@ -39,14 +39,18 @@ extension TransferClient {
         /// An absolute path: the directory for tickets and for partial files without a destination, made with mode 0700
         /// when it is needed first. It must belong to the user and be writable by nobody else.
         public var storageDirectory: String = Self.defaultStorageDirectory
-        /// Called with what a later process needs to go on with an upload, whenever that has changed. Content whose loss it
-        /// would prevent is not sent before it returns: save it here to survive a crash at any moment. Called for a download
-        /// to a file, too, once it is whole and before it has its name; what is saved then tells a later process that there
-        /// is nothing left to do.
+        /// Called with what a later process needs to resume the transfer, whenever that has changed: first when there is
+        /// something to resume, and at the beginning of a transfer that is resumed; for a download also while bytes arrive,
+        /// at most twice a second, and once more when it is complete and does not have its name yet. The transfer waits until
+        /// it returns. Save the data here to survive a crash at any moment.
         public var checkpointed: (@Sendable (ResumeData) async -> Void)?
         /// Told the head of every message sent and received, interim responses included, on some thread, in order for
         /// each transfer.
         public var observer: (@Sendable (TransferRecord) -> Void)?
+
+        /// Whether the resume data of pauses and errors has a ticket. Without, its keeper sees to it that one transfer at a
+        /// time is made of it.
+        package var issuesTickets = true
 
         public init() {}
 

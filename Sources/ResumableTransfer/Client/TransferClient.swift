@@ -25,21 +25,21 @@ public final class TransferClient: Sendable {
         Upload(core: core, plan: UploadPlan(request: request, source: source))
     }
 
-    /// Prepares the rest of an upload. The data is used up by it.
+    /// Prepares an upload that sends what is missing. Nothing is used up by it: the data stays good until data of a later
+    /// pause, error or checkpoint of the same upload has been used, or until the upload has ended.
     /// - Parameters:
     ///   - data: of an upload.
     ///   - source: with the same bytes as before; `nil` takes the file that the data names, if it belongs to the user or
     ///     to root.
     ///   - request: in place of the request that the data names; its fields go with every request to come.
     /// - Throws: `resumeDataInvalid`, `resumeDataUsed`, `noSuchSource`, `sourceChanged`. But for `resumeDataUsed` the
-    ///   data can still be used.
+    ///   data can still be used. An upload that starts while another one runs with the same data, in any process, ends
+    ///   with `resumeDataUsed`.
     public func resumeUpload(
         _ data: ResumeData, from source: (any UploadSource)? = nil, request: TransferRequest? = nil
     ) throws(TransferError) -> Upload {
         try core.storage.examine(data)
-        let plan = try UploadPlan(resuming: data, source: source, request: request)
-        try core.storage.redeem(data)
-        return Upload(core: core, plan: plan)
+        return Upload(core: core, plan: try UploadPlan(resuming: data, source: source, request: request))
     }
 
     /// Forgets what `data` stands for: deletes the upload resource from the server, or the partial file of a download
@@ -51,18 +51,15 @@ public final class TransferClient: Sendable {
     /// - Throws: where it could not be done; the data can be used then as before.
     @discardableResult
     public func discard(_ data: ResumeData, request: TransferRequest? = nil) async throws(TransferError) -> Bool {
-        try core.storage.redeem(data)
-        do throws(TransferError) {
-            switch data.record.content {
-            case .upload:
-                return try await Upload(core: core, plan: UploadPlan(discarding: data, request: request)).discard()
-            case .download(let record):
-                try core.storage.discard(record)
-                return true
-            }
-        } catch {
-            core.storage.restore(data)
-            throw error
+        switch data.record.content {
+        case .upload:
+            return try await Upload(core: core, plan: UploadPlan(discarding: data, request: request)).discard()
+        case .download(let record):
+            let claim = try await core.claim(
+                data.record.id, generation: data.record.generation, hasTicket: data.record.hasTicket)
+            try core.storage.discard(record)
+            claim?.remove()
+            return true
         }
     }
 }

@@ -33,9 +33,7 @@ extension DownloadDriver {
         if let failure = await BlockingWork.run({ partial.synchronize() }) {
             throw DownloadDriver.destinationError(failure)
         }
-        keepCheckpoint()
-        guard case .file = plan.destination, let data = control.checkpoint else { return }
-        await core.configuration.checkpointed?(data)
+        await keepCheckpoint(isDue: true)
     }
 
     /// An earlier run has done everything but tell.
@@ -77,10 +75,12 @@ extension DownloadDriver {
         }
         guard isWanted, let record = downloadRecord() else {
             partial.remove()
+            claim?.remove()
             control.keep(nil, isNews: false)
             return error
         }
         if error.code == .cancelled {
+            claim?.remove()
             control.keep(nil, isNews: false)
         } else {
             error.resumeData = issue(record)
@@ -93,12 +93,13 @@ extension DownloadDriver {
         var error = error
         let isForgotten = error.code == .cancelled || error.code == .resumeDataUsed
         if isForgotten { control.keep(nil, isNews: false) }
+        if error.code == .cancelled { claim?.remove() }
         if !isForgotten, let resumed = plan.resumed { error.resumeData = issue(resumed) }
         return error
     }
 
     private func issue(_ record: DownloadRecord) -> ResumeData? {
-        let ticket = core.storage.issueTicket(for: plan.id, generation: plan.generation + 1)
+        let ticket = core.issueTicket(for: plan.id, generation: plan.generation + 1)
         return try? ResumeData(
             plan.record(
                 of: record, generation: ticket?.generation ?? plan.generation, hasTicket: ticket != nil))

@@ -34,7 +34,7 @@ extension DownloadDriver {
         representation = machine.representation
         // What went wrong with the file is decided here: to the machine it is a cut.
         if let failure = partial.failure { throw DownloadDriver.destinationError(failure) }
-        keepCheckpoint()
+        await keepCheckpoint()
         tellProgress()
     }
 
@@ -85,7 +85,7 @@ extension DownloadDriver {
                 control.events.send(.informational(head.status, head.fields))
             case .head(let head):
                 observe(head, from: base)
-                begin(machine.reception(of: DownloadDriver.responseHead(head, base)), of: request)
+                await begin(machine.reception(of: DownloadDriver.responseHead(head, base)), of: request)
             case .sent: break
             case .received:
                 guard representation != nil else { break }
@@ -95,13 +95,13 @@ extension DownloadDriver {
                 }
                 if partial.needsSpan() { await BlockingWork.run { partial.span() } }
                 if partial.failure != nil { exchange.cancel() }
-                keepCheckpoint()
+                await keepCheckpoint()
             }
         }
     }
 
     /// Content of the representation begins to come.
-    private func begin(_ reception: DownloadReception, of request: DownloadRequest) {
+    private func begin(_ reception: DownloadReception, of request: DownloadRequest) async {
         let start: Int64
         switch reception {
         case .resume(let known, _), .complete(let known):
@@ -114,7 +114,7 @@ extension DownloadDriver {
         }
         if isResuming { control.events.send(.resumed(at: start)) }
         isResuming = false
-        keepCheckpoint()
+        await keepCheckpoint()
         tellProgress()
     }
 

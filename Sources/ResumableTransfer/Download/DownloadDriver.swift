@@ -12,6 +12,8 @@ final class DownloadDriver {
 
     let core: ClientCore
     let plan: DownloadPlan
+    /// Held while a resumed download runs.
+    var claim: TicketClaim?
     let control: Control
     let progress: TransferProgress
 
@@ -20,8 +22,9 @@ final class DownloadDriver {
     var partial: PartialFile?
     /// Of which bytes are in the partial file, also while more of them come.
     var representation: DownloadRepresentation?
-    /// What the last checkpoint said.
+    /// What the last checkpoint that was handed out holds, and what the last one that was kept holds.
     var told: DownloadRecord?
+    private var kept: DownloadRecord?
     /// Whether the next content is one after an interruption.
     var isResuming: Bool
     /// The last final response that was none of the representation, with what was kept of its content.
@@ -52,9 +55,15 @@ final class DownloadDriver {
     }
 
     func run(isAdmitted: Bool) async -> Result<DownloadResult, TransferError> {
-        // Whoever learns of the end may go on with the file at once.
-        defer { partial?.close() }
+        // A later transfer may use both as soon as the end is known.
+        defer {
+            partial?.close()
+            claim = nil
+        }
         do throws(TransferError) {
+            if plan.resumed != nil {
+                claim = try await core.claim(plan.id, generation: plan.generation, hasTicket: plan.hasTicket)
+            }
             guard isAdmitted else { throw TransferError(.shutDown, "The client was shut down.") }
             if control.stop == nil { control.events.send(.started(total: plan.resumed?.total)) }
             try checkRequest()
@@ -62,10 +71,13 @@ final class DownloadDriver {
             switch try await openPartial() {
             case .published(let path, let size):
                 if let stop = control.stop, stop != .pause { throw error(of: stop) }
+                claim?.remove()
                 return .success(finish(published: path, size: size))
-            case .partial(let partial, let isOld): prepare(partial, isOld: isOld)
+            case .partial(let partial, let isOld): await prepare(partial, isOld: isOld)
             }
-            return .success(try await transfer())
+            let result = try await transfer()
+            claim?.remove()
+            return .success(result)
         } catch {
             return .failure(await concluding(error))
         }
@@ -101,13 +113,13 @@ final class DownloadDriver {
         }.get()
     }
 
-    private func prepare(_ partial: PartialFile, isOld: Bool) {
+    private func prepare(_ partial: PartialFile, isOld: Bool) async {
         self.partial = partial
         guard isOld, let resumed = plan.resumed else { return }
         let known = DownloadRepresentation(resumed)
         machine = DownloadDriver.machine(core.configuration, known, position: partial.position)
         representation = machine.representation
-        keepCheckpoint()
+        await keepCheckpoint()
         tellProgress()
     }
 
@@ -165,18 +177,23 @@ final class DownloadDriver {
         control.events.send(.received(position, total: total))
     }
 
-    /// Keeps what could be resumed, and tells it if a later process needs to know more than before.
-    func keepCheckpoint() {
+    /// Keeps what could be resumed, and hands it out if a later process needs to know more than before.
+    /// - Parameter isDue: whether it is handed out in any case.
+    func keepCheckpoint(isDue: Bool = false) async {
         guard let record = downloadRecord() else {
             told = nil
+            kept = nil
             return control.keep(nil, isNews: false)
         }
-        guard record != told else { return }
         // That bytes are known again which are not on stable storage is no news: there is more of it all the time.
-        let isNews = told.map { record.atMark != $0.atMark } ?? true
+        let isNews = isDue || (told.map { record.atMark != $0.atMark } ?? true)
+        guard isNews || record != kept else { return }
+        kept = record
+        let data = try? ResumeData(plan.record(of: record, generation: plan.generation, hasTicket: false))
+        control.keep(data, isNews: isNews)
+        guard isNews else { return }
         told = record
-        let data = plan.record(of: record, generation: plan.generation, hasTicket: false)
-        control.keep(try? ResumeData(data), isNews: isNews)
+        if let data { await core.configuration.checkpointed?(data) }
     }
 
     /// What has to be known to resume the download; `nil` where nothing can be resumed.

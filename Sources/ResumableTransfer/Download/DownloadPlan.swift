@@ -14,6 +14,8 @@ struct DownloadPlan: Sendable {
     let generation: Int
     /// Seconds since 1970.
     let createdAt: Int64
+    /// Whether the data that is resumed has a ticket.
+    let hasTicket: Bool
     /// What is known of the bytes at hand; `nil` for a new download.
     let resumed: DownloadRecord?
 
@@ -28,6 +30,7 @@ struct DownloadPlan: Sendable {
         id = UUID()
         generation = 0
         createdAt = SystemClock.realtimeSeconds()
+        hasTicket = false
         resumed = nil
     }
 
@@ -41,7 +44,13 @@ struct DownloadPlan: Sendable {
         id = data.record.id
         generation = data.record.generation
         createdAt = data.record.createdAt
+        hasTicket = data.record.hasTicket
         resumed = record
+    }
+
+    /// The data that is resumed; `nil` for a new transfer.
+    var data: ResumeData? {
+        resumed.flatMap { try? ResumeData(record(of: $0, generation: generation, hasTicket: hasTicket)) }
     }
 
     /// What could be resumed before anything was sent.

@@ -10,17 +10,19 @@ extension TransferClient {
         Download(core: core, plan: DownloadPlan(request: request, destination: destination))
     }
 
-    /// Prepares the rest of a download. The data is used up by it. Where the bytes at hand cannot be used any more,
-    /// everything is received anew.
+    /// Prepares a download that receives what is missing. Nothing is used up by it: the data stays good until data of a
+    /// later pause, error or checkpoint of the same download has been used, or until the download has ended. If the bytes
+    /// at hand cannot be used any more, everything is received again.
     /// - Parameters:
     ///   - data: of a download.
     ///   - request: in place of the request that the data names, for the same representation at another URI, say.
-    /// - Throws: `resumeDataInvalid`, `resumeDataUsed`.
+    /// - Throws: `resumeDataInvalid`, `resumeDataUsed`. A download that starts while another one runs with the same data,
+    ///   in any process, ends with `resumeDataUsed`.
     public func resumeDownload(
         _ data: ResumeData, request: TransferRequest? = nil
     ) throws(TransferError) -> Download {
         let plan = try DownloadPlan(resuming: data, request: request)
-        try core.storage.redeem(data)
+        try core.storage.examine(data)
         return Download(core: core, plan: plan)
     }
 }

@@ -4,8 +4,8 @@ import HTTPSemantics
 /// What an interrupted transfer can be resumed with, in another process and after a restart of the machine too.
 ///
 /// The bytes are `RSMD`, a version in two bytes and a JSON text, 64 KiB at most. They hold no credentials, but whoever
-/// has them can change an upload: keep them as a secret. Data of ``Transfer/pause()`` and of errors can be used once;
-/// so it is a value of one run of one transfer, not a bookmark.
+/// has them can change an upload: keep them as a secret. Data of ``Transfer/pause()`` and of errors is good until later data
+/// of the same transfer has been used or the transfer has ended, and never for two transfers at the same time.
 public struct ResumeData: Sendable, Hashable {
     public enum Kind: String, Sendable, Hashable {
         case upload

@@ -51,46 +51,63 @@ struct TransferStorage: Sendable {
 
     // MARK: Tickets
 
-    /// Makes the file that lets resume data be used once, under the first generation from `generation` on that is
-    /// free; `nil` where that cannot be done.
+    /// Makes the ticket file of a transfer where it is missing.
     ///
     /// Resume data without a ticket is worth more than none, so that a full disk does not lose a transfer.
+    /// - Parameter generation: of the data that is to be issued.
+    /// - Returns: the ticket of that data, of a later generation where that one was superseded; `nil` where no file can be
+    ///   made.
     func issueTicket(for id: UUID, generation: Int) -> ResumeTicket? {
         guard let directory = try? open() else { return nil }
-        // One may be taken: data without a ticket can be used several times, one after the other.
-        for generation in generation..<generation + 1000 {
-            let ticket = ResumeTicket(id: id, generation: generation)
-            do throws(Errno) {
-                _ = try directory.open(at: ticket.fileName, [.writeOnly, .create, .exclusive, .noFollow])
-                return ticket
-            } catch {
-                if error != .fileExists { return nil }
-            }
+        var ticket = ResumeTicket(id: id, generation: generation)
+        do throws(Errno) {
+            let file = try directory.open(at: ticket.fileName, [.writeOnly, .create, .exclusive, .noFollow])
+            try? TicketClaim.write(generation, to: file)
+        } catch {
+            guard error == .fileExists, let file = try? directory.open(at: ticket.fileName, [.readOnly, .noFollow])
+            else { return nil }
+            ticket.generation = max(generation, TicketClaim.generation(in: file))
         }
-        return nil
+        return ticket
     }
 
-    /// Finds out whether `data` has been used, without using it.
+    /// Finds out whether `data` has been used up.
     /// - Throws: `resumeDataUsed`, or `storageUnusable`.
     func examine(_ data: ResumeData) throws(TransferError) {
         guard let ticket = data.record.ticket else { return }
         let directory = try open()
         do throws(Errno) {
-            _ = try directory.status(at: ticket.fileName)
+            let file = try directory.open(at: ticket.fileName, [.readOnly, .noFollow, .nonBlocking])
+            guard ticket.generation >= TicketClaim.generation(in: file) else { throw .noSuchFile }
         } catch {
             throw refusal(error)
         }
     }
 
-    /// Uses up the ticket of `data`. Of all who try, in whatever process, one succeeds.
+    /// Claims the transfer that resume data is of. Of all who try at the same time, in whatever process, one succeeds.
+    /// - Parameter hasTicket: whether the data has one. Data without is good as often as its keeper likes, but not while
+    ///   a transfer is running that has claimed the same ticket.
+    /// - Returns: `nil`: there is nothing to claim, for the data has no ticket.
     /// - Throws: `resumeDataUsed`, or `storageUnusable`.
-    func redeem(_ data: ResumeData) throws(TransferError) {
-        guard let ticket = data.record.ticket else { return }
-        let directory = try open()
-        do throws(Errno) {
-            try directory.unlink(at: ticket.fileName)
+    func claim(_ ticket: ResumeTicket, hasTicket: Bool) throws(TransferError) -> TicketClaim? {
+        let outcome: TicketClaim.Outcome
+        do throws(TransferError) {
+            let directory = try open()
+            do throws(Errno) {
+                outcome = try TicketClaim.claim(ticket, countsGeneration: hasTicket, in: directory)
+            } catch {
+                throw refusal(error)
+            }
         } catch {
-            throw refusal(error)
+            if hasTicket { throw error }
+            return nil
+        }
+        switch outcome {
+        case .claimed(let claim): return claim
+        case .busy: throw TransferError(.resumeDataUsed, "Another transfer is running with this resume data.")
+        case .missing, .superseded:
+            if hasTicket { throw refusal(.noSuchFile) }
+            return nil
         }
     }
 
@@ -99,11 +116,5 @@ struct TransferStorage: Sendable {
             ? TransferError(.resumeDataUsed, "This resume data has been used already.")
             : TransferError(
                 .storageUnusable, "The directory \(path) for transfers cannot be used.", underlying: "\(error)")
-    }
-
-    /// Makes the ticket of `data` valid again, after what it was used for did not happen.
-    func restore(_ data: ResumeData) {
-        guard let ticket = data.record.ticket else { return }
-        _ = issueTicket(for: ticket.id, generation: ticket.generation)
     }
 }

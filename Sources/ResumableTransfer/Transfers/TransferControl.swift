@@ -102,6 +102,15 @@ final class TransferControl<Success: Sendable>: Sendable {
         if isNews, let checkpoint { events.send(.checkpoint(checkpoint)) }
     }
 
+    /// The error of a transfer that could not claim the data that it was to resume. Unless that is used up or in use, it is
+    /// as good as before.
+    func unclaimed(_ error: TransferError, _ data: ResumeData?) -> TransferError {
+        keep(nil, isNews: false)
+        var error = error
+        if error.code != .resumeDataUsed { error.resumeData = data }
+        return error
+    }
+
     /// Waits for `operation`; a wish to stop calls `interrupt`, at once where it was there before.
     func interruptible<Result>(
         by interrupt: @escaping @Sendable () -> Void, while operation: () async throws -> Result

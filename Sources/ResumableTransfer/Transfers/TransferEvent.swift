@@ -15,8 +15,8 @@ public enum TransferEvent: Sendable {
     case interrupted(TransferError, retryIn: Duration)
     /// The transfer goes on at this position, in bytes.
     case resumed(at: Int64)
-    /// What a later process needs has changed. The data carries no ticket: whoever keeps it sees to it that at most one
-    /// transfer at a time is made of it.
+    /// What a later process needs has changed. Sent after ``TransferClient/Configuration/checkpointed`` has returned. The data
+    /// carries no ticket: whoever keeps it sees to it that at most one transfer at a time is made of it.
     case checkpoint(ResumeData)
     case completed
     case failed(TransferError)

@@ -12,6 +12,8 @@ final class UploadDriver {
 
     let core: ClientCore
     let plan: UploadPlan
+    /// Held while a resumed upload runs.
+    private var claim: TicketClaim?
     let control: Control
     let progress: TransferProgress
 
@@ -43,11 +45,24 @@ final class UploadDriver {
     }
 
     func run(isAdmitted: Bool) async -> Result<UploadResult, TransferError> {
+        // A later upload may claim it as soon as the end is known.
+        defer { claim = nil }
+        do throws(TransferError) {
+            if plan.resumed != nil {
+                claim = try await core.claim(plan.id, generation: plan.generation, hasTicket: plan.hasTicket)
+            }
+        } catch {
+            return .failure(control.unclaimed(error, plan.data))
+        }
         guard isAdmitted else { return .failure(withResumeData(TransferError(.shutDown, "The client was shut down."))) }
         if control.stop == nil { control.events.send(.started(total: plan.length)) }
         do throws(TransferError) {
             try await prepare()
-            return .success(try await transfer())
+            // Handed out before the server is asked: what is saved of it supersedes the data that was resumed.
+            if plan.isResumable { await keepCheckpoint() }
+            let result = try await transfer()
+            claim?.remove()
+            return .success(result)
         } catch {
             return .failure(withResumeData(error))
         }
@@ -60,7 +75,6 @@ final class UploadDriver {
         }
         if let resumed = plan.resumed {
             sourceRecord = resumed.source
-            told = resumed.resumption
             return
         }
         let source = plan.source
@@ -185,20 +199,23 @@ final class UploadDriver {
             of: UploadRecord(resumption: resumption, source: sourceRecord), generation: plan.generation,
             hasTicket: false)
         let data = try? ResumeData(record)
-        control.keep(data, isNews: isNews)
-        if isNews, let data, let save = core.configuration.checkpointed { await save(data) }
+        control.keep(data, isNews: false)
+        guard isNews else { return }
+        if let data { await core.configuration.checkpointed?(data) }
+        control.keep(data, isNews: true)
     }
 
-    /// The error with data that can be used once, where there is something to resume.
+    /// The error with data to resume with, where there is something to resume.
     private func withResumeData(_ error: TransferError) -> TransferError {
         var error = error
         let isForgotten = [.cancelled, .gone, .sourceChanged, .digestMismatch].contains(error.code)
         let resumption = machine.resumption ?? (requests == 0 ? plan.resumed?.resumption : nil)
         guard !isForgotten, plan.isResumable, let resumption else {
             control.keep(nil, isNews: false)
+            if isForgotten || plan.isResumable { claim?.remove() }
             return error
         }
-        let ticket = core.storage.issueTicket(for: plan.id, generation: plan.generation + 1)
+        let ticket = core.issueTicket(for: plan.id, generation: plan.generation + 1)
         let record = plan.record(
             of: UploadRecord(resumption: resumption, source: sourceRecord),
             generation: ticket?.generation ?? plan.generation, hasTicket: ticket != nil)

@@ -13,6 +13,8 @@ struct UploadPlan: Sendable {
     let generation: Int
     /// Seconds since 1970.
     let createdAt: Int64
+    /// Whether the data that is resumed has a ticket.
+    let hasTicket: Bool
     /// What is known of the upload resource; `nil` for a new upload.
     let resumed: UploadRecord?
     /// Whether an error carries data to resume with.
@@ -24,6 +26,7 @@ struct UploadPlan: Sendable {
         id = UUID()
         generation = 0
         createdAt = SystemClock.realtimeSeconds()
+        hasTicket = false
         resumed = nil
         isResumable = true
     }
@@ -63,6 +66,7 @@ struct UploadPlan: Sendable {
         id = record.id
         generation = record.generation
         createdAt = record.createdAt
+        hasTicket = record.hasTicket
         resumed = upload
         self.isResumable = isResumable
     }
@@ -76,6 +80,11 @@ struct UploadPlan: Sendable {
 
     /// Bytes of the whole representation; `nil` while it is unknown.
     var length: Int64? { source.length ?? resumed?.resumption.length }
+
+    /// The data that is resumed; `nil` for a new transfer.
+    var data: ResumeData? {
+        resumed.flatMap { try? ResumeData(record(of: $0, generation: generation, hasTicket: hasTicket)) }
+    }
 
     /// What could be resumed before anything was sent.
     var checkpoint: ResumeData? {

@@ -19,6 +19,8 @@ extension ClientSettings {
         configuration.rateLimit = rateLimit
         configuration.caFile = caFile
         configuration.sendsDigest = sendsDigest
+        // The lock of the command is instead of them.
+        configuration.issuesTickets = false
         if let run { configuration.checkpointed = { run.save($0) } }
         if isVerbose, let report {
             configuration.observer = { record in report.head(record) }

@@ -54,12 +54,7 @@ struct DownloadJob: Sendable {
         } catch {
             return report.ended(error)
         }
-        let redeem: @Sendable (ResumeData) -> ResumeData? = { data in
-            // Taking it up without starting uses its ticket; what is left can be used again.
-            guard let next = try? client.resumeDownload(data) else { return data }
-            return next.checkpoint ?? data
-        }
-        if let error = await run.follow(download, redeem: redeem) { return run.tell(error) }
+        if let error = await run.follow(download) { return run.tell(error) }
         do throws(TransferError) {
             let result = try await download.value()
             report.completed(status: result.status.rawValue, location: identity.url, size: result.size)

@@ -19,11 +19,8 @@ struct TransferRun: Sendable {
     var othersState: (options: SavedTransfer.Options, resumeData: ResumeData)?
 
     /// Runs `transfer` to its end.
-    /// - Parameter redeem: makes data that is good for several uses of that which an error carries.
     /// - Returns: why it ended without success.
-    func follow(
-        _ transfer: any Transfer, redeem: @Sendable (ResumeData) -> ResumeData?
-    ) async -> TransferError? {
+    func follow(_ transfer: any Transfer) async -> TransferError? {
         let report = report
         let ticking = Task {
             while !Task.isCancelled {
@@ -38,13 +35,11 @@ struct TransferRun: Sendable {
             Task { _ = await transfer.pause() }
         }
         return await signals.stopping(by: stop) {
-            await listen(to: transfer, redeem: redeem)
+            await listen(to: transfer)
         }
     }
 
-    private func listen(
-        to transfer: any Transfer, redeem: @Sendable (ResumeData) -> ResumeData?
-    ) async -> TransferError? {
+    private func listen(to transfer: any Transfer) async -> TransferError? {
         var kept = report.position.moved
         var keptAt = SystemClock.monotonicNanoseconds()
         var misses = 0
@@ -77,7 +72,7 @@ struct TransferRun: Sendable {
                 if let othersState { state.save(othersState.resumeData, options: othersState.options, sent: nil) }
                 return error
             case .failed(let error):
-                keep(error.resumeData.flatMap(redeem) ?? transfer.checkpoint)
+                keep(error.resumeData ?? transfer.checkpoint)
                 return error
             case .started, .informational, .interrupted, .resumed, .completed: break
             }

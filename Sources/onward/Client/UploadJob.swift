@@ -70,12 +70,7 @@ struct UploadJob: Sendable {
         } catch {
             return report.ended(error, advice: error.status == .sourceChanged ? run.unsentAdvice : nil)
         }
-        let redeem: @Sendable (ResumeData) -> ResumeData? = { data in
-            // Taking it up without starting uses its ticket; what is left can be used again.
-            guard let next = try? client.resumeUpload(data, from: source) else { return data }
-            return next.checkpoint ?? data
-        }
-        if let error = await run.follow(upload, redeem: redeem) { return run.tell(error) }
+        if let error = await run.follow(upload) { return run.tell(error) }
         do throws(TransferError) {
             return finish(try await upload.value(), run)
         } catch {

@@ -99,7 +99,7 @@ struct UploadServerTests {
         }
     }
 
-    @Test("pause, resume in another client, and again: byte-equal, and each data good for one use")
+    @Test("pause, resume in another client, and again: byte-equal, and no data good for two at a time")
     func pauseAndResume() async throws {
         try await withServer { server in
             let bytes = Payload.bytes(12_000_000)
@@ -127,10 +127,14 @@ struct UploadServerTests {
             }
             let kept = try ResumeData(data.data)
             #expect(kept.path == source.path)
+            // Not started, it uses nothing up.
+            _ = try second.client.resumeUpload(kept)
             let resumed = try second.client.resumeUpload(kept)
-            expect(.resumeDataUsed) { () throws(TransferError) in _ = try second.client.resumeUpload(kept) }
             var resumedAt: Int64 = 0
             for await event in resumed.events {
+                if case .checkpoint = event {
+                    #expect(await (try second.client.resumeUpload(kept)).failure()?.code == .resumeDataUsed)
+                }
                 if case .resumed(let offset) = event { resumedAt = offset }
                 if case .progress(let sent, _, _) = event, sent > 1_300_000 { break }
             }
@@ -143,6 +147,7 @@ struct UploadServerTests {
             expectSame(server.published("a.bin") ?? [], bytes)
             #expect(last.progress.fractionCompleted == 1)
             #expect(first.tickets.isEmpty)
+            expect(.resumeDataUsed) { () throws(TransferError) in _ = try second.client.resumeUpload(kept) }
             #expect(second.observed.contains { $0.fields["Prefer"] == "7" })
         }
     }

@@ -19,6 +19,13 @@ enum ExecutableLocation {
         return found
     }
 
+    /// A program of the tests, beside `onward`.
+    static func beside(_ name: String) throws -> String {
+        let path = directory(of: try onward()) + "/" + name
+        guard access(path, X_OK) == 0 else { throw WireFailure.server("no executable at \(path); build it") }
+        return path
+    }
+
     private static func directory(of path: String) -> String {
         path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
     }

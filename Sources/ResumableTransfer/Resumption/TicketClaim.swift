@@ -1,0 +1,74 @@
+import SystemCalls
+
+/// The right to run a transfer from resume data, for as long as this object lives or until the process ends.
+final class TicketClaim: Sendable {
+    private let ticket: ResumeTicket
+    private let directory: FileDescriptor
+    /// Locked.
+    private let file: FileDescriptor
+
+    private init(_ ticket: ResumeTicket, _ directory: FileDescriptor, _ file: FileDescriptor) {
+        self.ticket = ticket
+        self.directory = directory
+        self.file = file
+    }
+
+    /// What claiming a ticket has come to.
+    enum Outcome {
+        case claimed(TicketClaim)
+        /// There is no such file.
+        case missing
+        /// Data of a later generation has been used.
+        case superseded
+        /// Another transfer is running with it.
+        case busy
+    }
+
+    /// - Parameter countsGeneration: whether data of an earlier generation is refused, and is superseded by this one.
+    static func claim(
+        _ ticket: ResumeTicket, countsGeneration: Bool, in directory: FileDescriptor
+    ) throws(Errno) -> Outcome {
+        let file: FileDescriptor
+        do throws(Errno) {
+            file = try directory.open(at: ticket.fileName, [.readWrite, .noFollow, .nonBlocking])
+        } catch {
+            if error == .noSuchFile { return .missing }
+            throw error
+        }
+        guard try PartialFile.lock(file) else { return .busy }
+        // Its name may have been removed before the lock was ours.
+        guard (try? directory.status(at: ticket.fileName).inode) == (try file.status().inode) else { return .missing }
+        let claim = TicketClaim(ticket, directory, file)
+        guard countsGeneration else { return .claimed(claim) }
+        let lowest = generation(in: file)
+        guard ticket.generation >= lowest else { return .superseded }
+        // That it is used proves that it was kept: what was issued before it is not needed any more. Where the disk is
+        // full, the earlier data stays good.
+        if ticket.generation > lowest { try? write(ticket.generation, to: file) }
+        return .claimed(claim)
+    }
+
+    /// There is nothing left to resume: no data of the transfer is good any more.
+    func remove() { try? directory.unlink(at: ticket.fileName) }
+
+    /// The lowest generation that is good; 0 where the file does not hold one.
+    static func generation(in file: FileDescriptor) -> Int {
+        var bytes = [UInt8](repeating: 0, count: 20)
+        let count = bytes.withUnsafeMutableBytes { buffer in (try? file.read(into: buffer, at: 0)) ?? 0 }
+        return Int(String(decoding: bytes[..<count], as: UTF8.self)) ?? 0
+    }
+
+    static func write(_ generation: Int, to file: FileDescriptor) throws(Errno) {
+        // It only grows, so that a shorter number is never left with digits of a longer one.
+        let bytes = Array(String(generation).utf8)
+        var failure: Errno?
+        bytes.withUnsafeBytes { buffer in
+            do throws(Errno) {
+                try file.write(buffer, at: 0)
+            } catch {
+                failure = error
+            }
+        }
+        if let failure { throw failure }
+    }
+}

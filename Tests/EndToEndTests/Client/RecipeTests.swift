@@ -1,0 +1,155 @@
+import Foundation
+import Glibc
+import HTTPSemantics
+import Testing
+
+/// The recipes of the articles, killed at every point.
+@Suite("Client: recipes that are killed", .blocking, .timeLimit(.minutes(30)))
+struct RecipeTests {
+    private static let bytes = Payload.bytes(1_000_000)
+
+    /// A place for one transfer through all its runs.
+    private final class Place {
+        let directory: TemporaryDirectory
+        let kind: String
+        let url: String
+        var file: String { directory.path + "/file.bin" }
+
+        init(_ kind: String, _ url: String) throws {
+            directory = try TemporaryDirectory()
+            self.kind = kind
+            self.url = url
+            if kind == "upload" { try Data(RecipeTests.bytes).write(to: URL(filePath: file)) }
+        }
+
+        var hasSaved: Bool { access(directory.path + "/saved", F_OK) == 0 }
+
+        func run(killAt point: Int? = nil, isPaused: Bool = false) throws -> (ChildProcess.Ending, String) {
+            let process = try ChildProcess(
+                try ExecutableLocation.beside("TransferRecipes"),
+                [kind, directory.path, file, url] + (isPaused ? ["pause"] : []),
+                environment: point.map { ["ONWARD_KILL_AT": "\($0)"] } ?? [:])
+            return (try process.awaitEnding(), process.errorOutput)
+        }
+    }
+
+    /// Files that the server has made, and uploads that have not ended.
+    private func check(_ place: Place, _ server: ServerProcess, _ source: String) throws {
+        if place.kind == "download" {
+            expectSame([UInt8](FileManager.default.contents(atPath: place.file) ?? Data()), Self.bytes, "\(source)")
+            let names = try FileManager.default.contentsOfDirectory(atPath: place.directory.path)
+            #expect(!names.contains { $0.hasSuffix(".part") }, "\(source): \(names)")
+        }
+        let stored = (try? FileManager.default.contentsOfDirectory(atPath: place.directory.path + "/storage")) ?? []
+        #expect(stored.isEmpty && !place.hasSaved, "\(source): \(stored)")
+    }
+
+    private func withPlaces(_ kind: String, _ body: (ServerProcess, _ url: String) throws -> Void) throws {
+        try withServer { server in
+            if kind == "download" {
+                _ = try server.publish(Self.bytes, as: "f.bin")
+            }
+            try body(server, server.url(kind == "upload" ? "/files/" : "/files/f.bin"))
+        }
+    }
+
+    @Test(
+        "a kill at each point of a first run, and the same again: done, and saved data is never refused",
+        arguments: ["upload", "download"])
+    func firstRun(kind: String) throws {
+        try withPlaces(kind) { server, url in
+            for point in 1...60 {
+                let place = try Place(kind, url)
+                let (ending, _) = try place.run(killAt: point)
+                if ending == .exited(0) {
+                    #expect(point > 5)
+                    return
+                }
+                #expect(ending == .signalled(SIGKILL), "\(kind), point \(point)")
+                let (second, code) = try place.run()
+                #expect(second == .exited(0), "\(kind), point \(point): \(code)")
+                try check(place, server, "\(kind), point \(point)")
+            }
+        }
+    }
+
+    @Test("a pause, and a kill at each point of the run that resumes it", arguments: ["upload", "download"])
+    func resumedRun(kind: String) throws {
+        try withPlaces(kind) { server, url in
+            for point in 1...60 {
+                let place = try Place(kind, url)
+                let (paused, reason) = try place.run(isPaused: true)
+                #expect(paused == .exited(75), "\(reason)")
+                guard place.hasSaved else { continue }
+                let (ending, code) = try place.run(killAt: point)
+                if ending == .exited(0) {
+                    #expect(point > 5)
+                    return
+                }
+                #expect(ending == .signalled(SIGKILL), "\(kind), point \(point): \(code)")
+                // Once more at the same point, for the data that is resumed then is another one.
+                _ = try place.run(killAt: point)
+                if !place.hasSaved { continue }
+                let (last, error) = try place.run()
+                #expect(last == .exited(0), "\(kind), point \(point): \(error)")
+                try check(place, server, "\(kind), point \(point)")
+            }
+        }
+    }
+
+    @Test(
+        "generated histories of pauses and kills come to an end", arguments: ["upload", "download"],
+        [1, 2, 3] as [UInt64])
+    func histories(kind: String, seed: UInt64) throws {
+        try withPlaces(kind) { server, url in
+            var random = SeededHistory(seed)
+            let place = try Place(kind, url)
+            for _ in 0..<8 {
+                let point = Int.random(in: 1...40, using: &random)
+                let (ending, code) = try place.run(killAt: point, isPaused: random.oneIn(3))
+                #expect(ending != .exited(1), "seed \(seed): \(code)")
+                if ending == .exited(0) { break }
+            }
+            if place.hasSaved {
+                let (last, code) = try place.run()
+                #expect(last == .exited(0), "seed \(seed): \(code)")
+                try check(place, server, "seed \(seed)")
+            }
+        }
+    }
+
+    @Test(
+        "get and put killed at each operation on a file, and the same command again",
+        .enabled(if: SystemCallTrace.isPossible, "needs strace, and the right to trace"), arguments: ["put", "get"])
+    func fileOperations(command: String) throws {
+        try withPlaces(command == "put" ? "upload" : "download") { server, url in
+            let calls = "renameat,renameat2,rename,linkat,unlinkat,unlink,fsync,fdatasync,ftruncate"
+            for number in 1...40 {
+                let home = try CommandHome()
+                let path = home.path + "/file.bin"
+                if command == "put" { _ = try home.file(Self.bytes, "file.bin") }
+                let target = server.url("/files/\(command == "put" ? "put-\(number).bin" : "f.bin")")
+                let arguments = command == "put" ? ["put", path, target] : ["get", target, "-o", path]
+                let traced = try ChildProcess(
+                    "/usr/bin/strace",
+                    [
+                        "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(calls)", "-e",
+                        "inject=\(calls):signal=SIGKILL:when=\(number)", try ExecutableLocation.onward(),
+                    ] + arguments + ["--limit-rate", "6M"],
+                    environment: ["HOME": home.path, "XDG_STATE_HOME": home.path + "/state"])
+                let ending = try traced.awaitEnding()
+                try home.run(arguments).expect(0)
+                let result =
+                    command == "put"
+                    ? server.published("put-\(number).bin") ?? []
+                    : [UInt8](FileManager.default.contents(atPath: path) ?? Data())
+                expectSame(result, Self.bytes, "\(command), operation \(number)")
+                #expect(home.stateNames.isEmpty)
+                if ending == .exited(0) {
+                    #expect(number > 2)
+                    return
+                }
+            }
+        }
+    }
+}

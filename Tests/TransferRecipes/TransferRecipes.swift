@@ -1,0 +1,84 @@
+import Foundation
+import Glibc
+import ResumableTransfer
+import SystemCalls
+
+/// The recipes of the articles on pausing and resuming, as a program that is killed at a point of a test's choice.
+///
+///     TransferRecipes upload|download DIRECTORY FILE URL [pause]
+///
+/// `DIRECTORY` holds the saved data and the tickets. With `pause` the transfer is paused, and its data saved, as soon as
+/// bytes have moved. It ends with 0 when the transfer is done, 75 when it was paused, and 1 with the error's code on standard
+/// error.
+///
+/// `ONWARD_KILL_AT=N`: SIGKILL at the N-th point: around every event, every call of `checkpointed`, and every save.
+@main
+struct TransferRecipes {
+    private static let points = Monitor(0)
+    private static let lastPoint = ProcessInfo.processInfo.environment["ONWARD_KILL_AT"].flatMap(Int.init)
+
+    private static func point() {
+        let number = points.withLock { points in
+            points += 1
+            return points
+        }
+        if number == lastPoint { kill(getpid(), SIGKILL) }
+    }
+
+    static func main() async {
+        let arguments = CommandLine.arguments
+        guard arguments.count >= 5 else { exit(64) }
+        let saved = URL(filePath: arguments[2] + "/saved")
+        let save: @Sendable (ResumeData) -> Void = { data in
+            point()
+            try? data.data.write(to: saved, options: .atomic)
+            point()
+        }
+        var configuration = TransferClient.Configuration()
+        configuration.storageDirectory = arguments[2] + "/storage"
+        configuration.rateLimit = 8_000_000
+        configuration.checkpointed = save
+        let client = TransferClient(configuration)
+        do throws(TransferError) {
+            let data = FileManager.default.contents(atPath: saved.path)
+            point()
+            let transfer: any Transfer
+            if arguments[1] == "upload" {
+                transfer =
+                    if let data {
+                        try client.resumeUpload(try ResumeData(data))
+                    } else {
+                        client.upload(
+                            TransferRequest(arguments[4], method: .post), from: try FileSource(path: arguments[3]))
+                    }
+            } else {
+                transfer =
+                    if let data {
+                        try client.resumeDownload(try ResumeData(data))
+                    } else {
+                        client.download(TransferRequest(arguments[4]), to: .file(arguments[3]))
+                    }
+            }
+            point()
+            for await event in transfer.events {
+                point()
+                switch event {
+                case .checkpoint(let data): save(data)
+                case .progress(let moved, _, _) where arguments.count > 5 && moved > 0,
+                    .received(let moved, _) where arguments.count > 5 && moved > 0:
+                    if let data = await transfer.pause() { save(data) }
+                    point()
+                    exit(75)
+                case .failed(let error): throw error
+                default: break
+                }
+            }
+            point()
+            try? FileManager.default.removeItem(at: saved)
+            exit(0)
+        } catch {
+            FileHandle.standardError.write(Data((error.code.rawValue + "\n").utf8))
+            exit(1)
+        }
+    }
+}
