@@ -25,6 +25,11 @@ final class DownloadDriver {
     /// What the last checkpoint that was handed out holds, and what the last one that was kept holds.
     var told: DownloadRecord?
     private var kept: DownloadRecord?
+    /// In monotonic nanoseconds.
+    private var toldAt: Int64 = 0
+    /// Between two checkpoints that tell of nothing but more bytes, in nanoseconds.
+    private static let checkpointPause: Int64 = 500_000_000
+    private var toldProgress: (position: Int64, total: Int64?)?
     /// Whether the next content is one after an interruption.
     var isResuming: Bool
     /// The last final response that was none of the representation, with what was kept of its content.
@@ -173,6 +178,8 @@ final class DownloadDriver {
         guard let partial else { return }
         let position = partial.position
         let total = representation?.total
+        if let toldProgress, toldProgress == (position, total) { return }
+        toldProgress = (position, total)
         progress.update(completed: position, total: total)
         control.events.send(.received(position, total: total))
     }
@@ -185,14 +192,20 @@ final class DownloadDriver {
             kept = nil
             return control.keep(nil, isNews: false)
         }
-        // That bytes are known again which are not on stable storage is no news: there is more of it all the time.
-        let isNews = isDue || (told.map { record.atMark != $0.atMark } ?? true)
+        let now = SystemClock.monotonicNanoseconds()
+        // More bytes that are known again and not on stable storage are no news of their own: they come all the time.
+        let isNews =
+            isDue
+            || told.map {
+                record.atMark != $0.atMark || (record != $0 && now - toldAt >= Self.checkpointPause)
+            } ?? true
         guard isNews || record != kept else { return }
         kept = record
         let data = try? ResumeData(plan.record(of: record, generation: plan.generation, hasTicket: false))
         control.keep(data, isNews: isNews)
         guard isNews else { return }
         told = record
+        toldAt = now
         if let data { await core.configuration.checkpointed?(data) }
     }
 

@@ -13,9 +13,14 @@ extension PartialFile {
 
     /// SHA-256 in hexadecimal.
     func digest(of range: Range<Int64>) throws(Errno) -> String {
+        var digest = RunningDigest(.sha256)
+        try update(&digest, with: range)
+        return digest.finalized().hexadecimal
+    }
+
+    private func update(_ digest: inout RunningDigest, with range: Range<Int64>) throws(Errno) {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: min(range.count, 1 << 20), alignment: 1)
         defer { buffer.deallocate() }
-        var digest = RunningDigest(.sha256)
         var offset = range.lowerBound
         while offset < range.upperBound {
             let wanted = Int(min(Int64(buffer.count), range.upperBound - offset))
@@ -24,14 +29,24 @@ extension PartialFile {
             digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
             offset += Int64(count)
         }
-        return digest.finalized().hexadecimal
     }
 
     // MARK: What is not on stable storage
 
-    /// Bytes behind the mark that are known again at most: so much is read over and over.
-    private static let longestSpan: Int64 = 8 << 20
-    private static let spanPause: Int64 = 500_000_000
+    /// Bytes behind the mark that are known again at most.
+    private static let longestSpan: Int64 = 256 << 20
+    /// In nanoseconds.
+    private static let spanPause: Int64 = 250_000_000
+    /// While the mark moves more often than this, bytes need not be known beyond it. In nanoseconds.
+    private static let markPause: Int64 = 500_000_000
+
+    /// The digest of the bytes from a mark on, which grows with them.
+    struct RunningSpan {
+        let name: String
+        let start: Int64
+        var end: Int64
+        var digest = RunningDigest(.sha256)
+    }
 
     /// Whether it is time to call ``span()``.
     func needsSpan() -> Bool {
@@ -40,20 +55,27 @@ extension PartialFile {
             let known = state.mark.span?.end ?? state.mark.position
             let end = min(state.position, state.mark.position + Self.longestSpan)
             return state.failure == nil && end > known && now - state.spannedAt >= Self.spanPause
+                && now - state.synchronizedAt >= Self.markPause
         }
     }
 
-    /// Takes the digest of what is behind the mark, so that it is not lost with the process.
+    /// Computes the digest of what is behind the mark, so that it is not lost with the process. Each byte is read once.
     func span() {
-        let (name, mark, position) = state.withLock { state in
+        let (known, mark, position) = state.withLock { state in
             state.spannedAt = SystemClock.monotonicNanoseconds()
-            return (state.name, state.mark.position, state.position)
+            let fresh = RunningSpan(name: state.name, start: state.mark.position, end: state.mark.position)
+            let known = state.running.flatMap { $0.name == state.name && $0.start == fresh.start ? $0 : nil }
+            return (known ?? fresh, state.mark.position, state.position)
         }
+        var running = known
         let end = min(position, mark + Self.longestSpan)
-        guard end > mark, let digest = try? digest(of: mark..<end) else { return }
+        guard end > running.end, (try? update(&running.digest, with: running.end..<end)) != nil else { return }
+        running.end = end
+        let span = Span(end: end, digest: running.digest.finalized().hexadecimal)
         state.withLock { state in
-            guard state.name == name, state.mark.position == mark else { return }
-            state.mark.span = Span(end: end, digest: digest)
+            guard state.name == running.name, state.mark.position == mark else { return }
+            state.running = running
+            state.mark.span = span
         }
     }
 }

@@ -43,6 +43,8 @@ final class PartialFile: BodySink {
         var isSynchronizing = false
         /// In monotonic nanoseconds.
         var spannedAt = SystemClock.monotonicNanoseconds()
+        /// Of the span at the mark.
+        var running: RunningSpan?
         /// After it the file takes in nothing more.
         var failure: Errno?
         /// Whether bytes that were written may be lost although they can be read.

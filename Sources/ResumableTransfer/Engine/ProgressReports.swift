@@ -1,6 +1,8 @@
-/// Tells how far an exchange is, at most every 100 ms.
+/// Tells how far an exchange is: at most every 100 ms while bytes move, and every 250 ms while none of a response's content
+/// that has begun arrives. So what follows from the time alone is done also on a connection that has stalled.
 struct ProgressReports {
     private static let interval: Int64 = 100_000_000
+    private static let repetition: Int64 = 250_000_000
 
     private var sent: Int64 = 0
     private var received: Int64 = 0
@@ -9,20 +11,22 @@ struct ProgressReports {
     /// When there is something to tell; nil: nothing as yet.
     private(set) var nextTime: Int64?
 
-    /// Tells what has changed, if it is time.
+    /// Tells what has changed, or the same again, if it is time.
     mutating func report(sent: Int64?, received: Int64, now: Int64, to exchange: TransportExchange) {
-        guard sent ?? 0 != self.sent || received != self.received else {
+        let hasChanged = sent ?? 0 != self.sent || received != self.received
+        guard hasChanged || received > 0 else {
             nextTime = nil
             return
         }
-        guard now - lastReport >= Self.interval else {
-            nextTime = lastReport + Self.interval
+        let interval = hasChanged ? Self.interval : Self.repetition
+        guard now - lastReport >= interval else {
+            nextTime = lastReport + interval
             return
         }
-        nextTime = nil
         lastReport = now
+        nextTime = received > 0 ? now + Self.repetition : nil
         if let sent, sent != self.sent { exchange.tell(.sent(sent)) }
-        if received != self.received { exchange.tell(.received(received)) }
+        if received > 0 { exchange.tell(.received(received)) }
         self.sent = sent ?? 0
         self.received = received
     }

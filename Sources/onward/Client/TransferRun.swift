@@ -3,7 +3,7 @@ import SystemCalls
 
 /// One transfer on its way: what happens is told, and what a later run needs is kept.
 struct TransferRun: Sendable {
-    /// Nanoseconds after which a position that has moved on is kept again.
+    /// Nanoseconds after which the position of an upload that has moved on is kept again.
     private static let savePause: Int64 = 1_000_000_000
 
     /// Further tries to find a host of which nothing has been heard, before its name is taken for wrong.
@@ -56,10 +56,7 @@ struct TransferRun: Sendable {
             }
             report.take(event)
             switch event {
-            case .checkpoint(let data):
-                save(data)
-                keptAt = SystemClock.monotonicNanoseconds()
-            case .progress, .received:
+            case .progress:
                 let now = SystemClock.monotonicNanoseconds()
                 let position = report.position.moved
                 guard position > kept, now - keptAt >= TransferRun.savePause, let data = transfer.checkpoint else {
@@ -74,7 +71,8 @@ struct TransferRun: Sendable {
             case .failed(let error):
                 keep(error.resumeData ?? transfer.checkpoint)
                 return error
-            case .started, .informational, .interrupted, .resumed, .completed: break
+            // A checkpoint was saved before it became an event.
+            case .checkpoint, .started, .received, .informational, .interrupted, .resumed, .completed: break
             }
         }
         return nil

@@ -1,0 +1,72 @@
+import Foundation
+import Glibc
+import HTTPSemantics
+import ResumableTransfer
+import SystemCalls
+import Testing
+
+/// What has been received is noted by the time alone, not by the arrival of more.
+@Suite("Client: downloads that are killed while nothing arrives", .blocking, .timeLimit(.minutes(15)))
+struct StalledDownloadTests {
+    private let bytes = Payload.bytes(3_000_000)
+
+    /// A server whose first response stops after a million bytes, and whose connection then stays open, or ends.
+    private func server(staysOpen: Bool) throws -> ScriptedServer {
+        let file = ScriptedFile(bytes: bytes)
+        let turns = UploadInventory()
+        return try ScriptedServer { request, reply in
+            switch turns.turn() {
+            case 1:
+                try reply.begin(200, file.fields.merging(["Content-Length": "\(file.bytes.count)"]))
+                try reply.send(raw: [UInt8](file.bytes[..<1_000_000]))
+                if staysOpen { reply.stall() } else { reply.close() }
+            // While the client waits for another try nothing arrives either.
+            case 2 where !staysOpen: reply.stall()
+            default: try file.serve(request, reply)
+            }
+        }
+    }
+
+    @Test("get: killed two seconds after the last byte, it goes on from there", arguments: [true, false])
+    func command(staysOpen: Bool) throws {
+        let server = try server(staysOpen: staysOpen)
+        let home = try CommandHome()
+        let command = ["get", "--json", server.url + "/f", "-o", home.path + "/f"]
+        let run = try home.start(command)
+        _ = try run.awaitEvent("progress") { $0.number("received") == 1_000_000 }
+        Deadline.pause(.seconds(2))
+        run.process.kill(SIGKILL)
+        _ = try run.process.awaitEnding()
+        try home.run(command).expect(0)
+        #expect(server.requests.last?.fields["Range"] == "bytes=1000000-")
+        expectSame([UInt8](try Data(contentsOf: URL(filePath: home.path + "/f"))), bytes)
+    }
+
+    @Test("the library hands out what was received, also to those that follow events", arguments: [true, false])
+    func checkpoints(staysOpen: Bool) async throws {
+        let server = try server(staysOpen: staysOpen)
+        let saved = Monitor<[ResumeData]>([])
+        let fixture = try UploadFixture { $0.checkpointed = { data in saved.withLock { $0.append(data) } } }
+        let download = try fixture.download(server.url)
+        for await event in download.events {
+            if case .checkpoint(let data) = event, data.position == 1_000_000 { break }
+        }
+        #expect(saved.withLock { $0.last?.position } == 1_000_000)
+        #expect(saved.withLock { $0.count } < 12)
+        await download.cancel(deletingUpload: true)
+    }
+
+    @Test("progress of the same position is told once")
+    func quiet() async throws {
+        let server = try server(staysOpen: true)
+        let fixture = try UploadFixture { $0.stallTimeout = .seconds(2) }
+        let download = try fixture.download(server.url)
+        var positions: [Int64] = []
+        for await event in download.events {
+            if case .received(let position, _) = event { positions.append(position) }
+            if case .interrupted = event { break }
+        }
+        #expect(Set(positions).count == positions.count, "\(positions)")
+        await download.cancel(deletingUpload: true)
+    }
+}
