@@ -93,7 +93,8 @@ struct DownloadMachineTests {
         #expect(machine.reception(206, fields) == .unfit)
         machine.answer(206, fields)
         #expect(machine.nextRequest()?.fields.isEmpty == true)
-        #expect(machine.position == 0)
+        // What is at hand is kept until its replacement is complete.
+        #expect(machine.position == 40 && machine.hasBytes)
     }
 
     @Test(
@@ -158,12 +159,13 @@ struct DownloadMachineTests {
         #expect(machine.reception(206, part.merging(["Content-Length": length])) == .unfit)
     }
 
-    @Test("content that is longer than its part spoils what is at hand")
+    @Test("content that is longer than its part is not believed, and everything is asked for")
     func overrun() {
         var machine = DownloadMachine.sample()
         machine.answer(206, part, position: 100, ending: .overrun)
         #expect(machine.nextRequest()?.start == 0)
-        #expect(machine.representation == nil)
+        // What came before that response is kept until its replacement is complete.
+        #expect(machine.position == 40)
     }
 
     @Test("a part that nobody asked for cannot be understood")
@@ -255,11 +257,64 @@ struct DownloadMachineTests {
         #expect(machine.representation?.total == 75)
     }
 
-    @Test("no content is a representation of no bytes", arguments: [200, 204] as [Status])
-    func empty(status: Status) {
+    @Test("no content is a representation of no bytes")
+    func empty() {
         var machine = DownloadMachine(retry: RetryPolicy(), random: { 0 })
-        machine.answer(status, status == 200 ? ["Content-Length": "0"] : [:], position: 0)
+        machine.answer(200, ["Content-Length": "0"], position: 0)
         #expect(machine.isFinished)
+    }
+
+    @Test(
+        "a success that is not 200 or 203 brings no representation",
+        arguments: [201, 202, 204, 205, 207, 226] as [Status])
+    func otherSuccess(status: Status) {
+        var machine = DownloadMachine(retry: RetryPolicy(), random: { 0 })
+        #expect(machine.reception(status, ["ETag": "\"a\""]) == .unexpected)
+        machine.answer(status, ["ETag": "\"a\""])
+        #expect(!machine.isFinished && machine.wait != nil)
+        _ = machine.next()
+        machine.answer(203, ["Content-Length": "0"], position: 0)
+        #expect(machine.isFinished)
+    }
+
+    // MARK: Replacements
+
+    @Test("a replacement that ends early is resumed; what it replaces comes back with its validator")
+    func replacement() {
+        var machine = DownloadMachine.sample()
+        machine.answer(200, ["ETag": "\"b\"", "Content-Length": "90"], position: 10, ending: .cut(.connection))
+        _ = machine.next()
+        #expect(machine.nextRequest()?.fields == ["Range": "bytes=10-", "If-Range": "\"b\""])
+        #expect(machine.earlier?.position == 40)
+        #expect(machine.reception(200, ["ETag": "\"a\""]) == .earlier)
+        machine.answer(200, ["ETag": "\"a\""])
+        #expect(machine.nextRequest()?.fields == ["Range": "bytes=40-", "If-Range": "\"a\""])
+        #expect(machine.earlier == nil)
+    }
+
+    @Test("a server that goes back and forth between two representations is given up")
+    func flapping() {
+        var machine = DownloadMachine.sample()
+        for number in 0..<100 {
+            guard machine.failure == nil else {
+                #expect(number < 40)
+                return
+            }
+            while case .wait = machine.next() {}
+            machine.answer(200, ["ETag": number % 2 == 0 ? "\"b\"" : "\"a\""], position: 5, ending: .cut(.connection))
+        }
+        Issue.record("it goes on")
+    }
+
+    @Test("the same representation from its beginning, cut before the bytes at hand: these stay")
+    func shorterRepetition() {
+        var machine = DownloadMachine.sample()
+        machine.answer(200, ["ETag": "\"a\"", "Content-Length": "100"], position: 30, ending: .cut(.connection))
+        _ = machine.next()
+        #expect(machine.nextRequest()?.start == 40 && machine.earlier == nil)
+        machine.answer(200, ["ETag": "\"a\"", "Content-Length": "100"], position: 50, ending: .cut(.connection))
+        _ = machine.next()
+        #expect(machine.nextRequest()?.start == 50)
     }
 
     @Test("a transfer coding that is not chunked, and two lengths, cannot be understood")
@@ -273,7 +328,7 @@ struct DownloadMachineTests {
                 continue
             }
         }
-        guard case .replace = machine.reception(200, ["Transfer-Encoding": "Chunked"]) else {
+        guard case .replace = machine.reception(200, ["Transfer-Encoding": "Chunked", "ETag": "\"a\""]) else {
             Issue.record("chunked was not taken")
             return
         }

@@ -26,6 +26,8 @@ struct DownloadModel {
     private var file: [UInt8] = []
     /// Of which the bytes in the file are.
     private var inFile = 0
+    /// The file that is kept until its replacement is complete, and of which version it is.
+    private var earlier: (bytes: [UInt8], version: Int)?
     private(set) var problems: [String] = []
 
     init(seed: UInt64) {
@@ -111,11 +113,16 @@ struct DownloadModel {
             if content.count > room { ending = .overrun }
             file += content.prefix(room)
         case .replace:
+            if machine.hasBytes, machine.earlier == nil { earlier = (file, inFile) }
             file = content
             inFile = answer.version
-        case .complete, .doubtful, .unfit, .redirection, .refusal, .violation: break
+        case .complete, .doubtful, .unfit, .earlier, .unexpected, .redirection, .refusal, .violation: break
         }
         machine.responded(head, position: Int64(file.count), ending: ending, now: DownloadMachine.now)
+        if machine.earlier == nil, !machine.isFinished, let earlier {
+            (file, inFile) = earlier
+            self.earlier = nil
+        }
     }
 
     private mutating func answer(to request: DownloadRequest) -> Answer {

@@ -12,7 +12,8 @@ struct ExitStatusTests {
     func codes(code: TransferError.Code) {
         let expected: [TransferError.Code: Int32] = [
             .paused: 75, .cancelled: 75, .shutDown: 75, .hostNotFound: 75, .cannotConnect: 75, .proxyFailed: 75,
-            .connectionLost: 75, .timedOut: 75, .serverUnavailable: 75, .insecureConnection: 69, .offsetConflict: 69,
+            .connectionLost: 75, .timedOut: 75, .serverUnavailable: 75, .unexpectedResponse: 75,
+            .insecureConnection: 69, .offsetConflict: 69,
             .refused: 69, .gone: 69, .tooLarge: 69, .offsetLost: 69, .offsetImpossible: 69, .locationChanged: 69,
             .locationUnusable: 69, .digestMismatch: 69, .resumptionUnsupported: 69, .tooManyRedirects: 69,
             .insecureRedirect: 69, .protocolViolation: 69, .unauthorized: 77, .noSuchSource: 66, .sourceChanged: 65,

@@ -6,16 +6,19 @@ import SystemCalls
 extension DownloadDriver {
     /// Everything is there: the digest is checked, and the file gets its name.
     func finish(_ head: DownloadResponseHead) async throws(TransferError) -> DownloadResult {
-        guard let partial, let size = machine.representation?.total else {
+        guard let files, let size = machine.representation?.total else {
             throw TransferError(.internalFailure, "A download ended without its file.")
         }
-        representation = machine.representation
+        files.note(machine.representation)
+        let partial = files.current
         try await checkDigest(of: partial, size: size)
         try await keepWhole(partial)
         let path = try await BlockingWork.run {
             Result { () throws(TransferError) in
                 do throws(Errno) {
-                    return try partial.publish()
+                    let path = try partial.publish()
+                    files.removeEarlier()
+                    return path
                 } catch {
                     throw DownloadDriver.destinationError(error)
                 }
@@ -45,7 +48,7 @@ extension DownloadDriver {
     }
 
     private func checkDigest(of partial: PartialFile, size: Int64) async throws(TransferError) {
-        guard let text = representation?.digest, let told = DigestField(fieldLines: [text]) else { return }
+        guard let text = files?.representation?.digest, let told = DigestField(fieldLines: [text]) else { return }
         let flag = StopFlag()
         let result = await control.interruptible(
             by: { flag.raise() },
@@ -66,15 +69,15 @@ extension DownloadDriver {
     /// The error with data that can be used once, where there is something to resume; else the partial file is removed.
     func concluding(_ error: TransferError) async -> TransferError {
         var error = error
-        guard let partial else { return withUntouchedData(error) }
-        let isWanted = error.code != .digestMismatch && control.stop != .cancel(deleting: true)
-        if isWanted {
-            await BlockingWork.run {
-                if partial.synchronize() != nil { partial.dropUnsynchronized() }
-            }
+        guard let files else { return withUntouchedData(error) }
+        var isWanted = control.stop != .cancel(deleting: true)
+        if error.code == .digestMismatch {
+            // The replacement is wrong; what it was to replace need not be.
+            if files.earlier == nil { isWanted = false } else { files.goBack() }
         }
+        if isWanted { await BlockingWork.run { files.synchronize() } }
         guard isWanted, let record = downloadRecord() else {
-            partial.remove()
+            files.remove()
             claim?.remove()
             control.keep(nil, isNews: false)
             return error

@@ -24,9 +24,24 @@ extension DownloadDriver {
         case .status(let status):
             TransferError(
                 .serverUnavailable, "The server cannot go on now (\(status)).", status: status, response: response)
+        case .unexpected(let status):
+            TransferError(
+                .unexpectedResponse, "The server sent something other than the file: \(unexpectedContent(status)).",
+                status: status, response: response)
         case .unfit:
             TransferError(.protocolViolation, "What the server sends does not fit together.", response: response)
         }
+    }
+
+    /// What the last response was, for people: "200, text/html, 26 bytes, without a validator".
+    private func unexpectedContent(_ status: Status) -> String {
+        guard let response else { return "\(status)" }
+        let head = DownloadResponseHead(status: status, fields: response.fields)
+        let described = DownloadRepresentation(head)
+        let type = described.mediaType.map { MediaType(parsing: $0)?.essence ?? "an invalid media type" }
+        let size = head.contentLength.map { "\($0) bytes" } ?? "\(response.content.count) bytes or more"
+        let isValidated = described.entityTag != nil || described.lastModified != nil
+        return "\(status), \(type ?? "no media type"), \(size), \(isValidated ? "with" : "without") a validator"
     }
 
     /// Why the download ended for good.

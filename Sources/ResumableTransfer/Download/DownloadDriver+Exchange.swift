@@ -9,7 +9,7 @@ extension DownloadDriver {
 
     /// Sends one request, lets the file take in what comes, and tells the machine how it ended.
     func perform(_ request: DownloadRequest) async throws(TransferError) {
-        guard let partial else { return }
+        guard let files else { return }
         let outgoing = try await outgoingRequest(for: request)
         guard let base = RequestURI(outgoing.uri) else {
             throw TransferError(.invalidRequest, "The URI of the request is no absolute one of http or https.")
@@ -21,25 +21,30 @@ extension DownloadDriver {
         observe(outgoing)
         let kept = BoundedContent(limit: Self.keptContent)
         let exchange = core.engine.start(
-            transportRequest(for: request, outgoing, base: base, partial: partial, kept: kept))
+            transportRequest(for: request, outgoing, base: base, files: files, kept: kept))
         let result = await control.interruptible(
             by: { exchange.cancel() },
             while: {
-                await follow(exchange, of: request, partial: partial, from: base)
+                await follow(exchange, of: request, files: files, from: base)
                 return await exchange.result()
             })
         await synchronization?.value
         synchronization = nil
-        take(result, partial: partial, kept: kept, from: base)
-        representation = machine.representation
+        let isOverrun = files.current.isOverrun
+        if isOverrun { await BlockingWork.run { files.current.drop(from: request.start) } }
+        take(result, files: files, isOverrun: isOverrun, kept: kept, from: base)
         // What went wrong with the file is decided here: to the machine it is a cut.
-        if let failure = partial.failure { throw DownloadDriver.destinationError(failure) }
-        await keepCheckpoint()
+        if let failure = files.failure { throw DownloadDriver.destinationError(failure) }
+        followMachine(files)
         tellProgress()
+        // Nothing of an exchange that is over is noted by the time alone. What is complete is synchronized next.
+        guard !machine.isFinished else { return }
+        await BlockingWork.run { files.current.span() }
+        await keepCheckpoint(isDue: downloadRecord() != told)
     }
 
     private func transportRequest(
-        for request: DownloadRequest, _ outgoing: TransferRequest, base: RequestURI, partial: PartialFile,
+        for request: DownloadRequest, _ outgoing: TransferRequest, base: RequestURI, files: PartialFiles,
         kept: BoundedContent
     ) -> TransportRequest {
         let configuration = core.configuration
@@ -51,18 +56,18 @@ extension DownloadDriver {
             receive: { head in
                 switch machine.reception(of: DownloadDriver.responseHead(head, base)) {
                 case .resume(_, let end):
-                    partial.goOn(at: request.start, end: end)
-                    return .write(partial)
+                    files.current.goOn(at: request.start, end: end)
+                    return .write(files.current)
                 case .replace(let representation):
                     do throws(Errno) {
-                        try partial.begin()
-                        if representation.validator != nil { try partial.appear() }
+                        try files.replace(with: representation, keepsCurrent: machine.hasBytes)
+                        if representation.validator != nil { try files.current.appear() }
                     } catch {
                         return .abort
                     }
-                    return .write(partial)
-                case .complete, .doubtful, .redirection, .refusal: return .write(kept)
-                case .unfit, .violation: return .abort
+                    return .write(files.current)
+                case .complete, .doubtful, .redirection, .refusal, .unexpected: return .write(kept)
+                case .unfit, .earlier, .violation: return .abort
                 }
             })
     }
@@ -76,7 +81,7 @@ extension DownloadDriver {
 
     /// Tells what comes while the exchange goes on.
     private func follow(
-        _ exchange: TransportExchange, of request: DownloadRequest, partial: PartialFile, from base: RequestURI
+        _ exchange: TransportExchange, of request: DownloadRequest, files: PartialFiles, from base: RequestURI
     ) async {
         for await event in exchange.events {
             switch event {
@@ -88,8 +93,9 @@ extension DownloadDriver {
                 await begin(machine.reception(of: DownloadDriver.responseHead(head, base)), of: request)
             case .sent: break
             case .received:
-                guard representation != nil else { break }
+                guard files.representation != nil else { break }
                 tellProgress()
+                let partial = files.current
                 if partial.needsSynchronization() {
                     synchronization = Task { await BlockingWork.run { _ = partial.synchronize() } }
                 }
@@ -105,12 +111,10 @@ extension DownloadDriver {
         let start: Int64
         switch reception {
         case .resume(let known, _), .complete(let known):
-            representation = known
+            files?.note(known)
             start = request.start
-        case .replace(let known):
-            representation = known
-            start = 0
-        case .doubtful, .unfit, .redirection, .refusal, .violation: return
+        case .replace: start = 0
+        case .doubtful, .unfit, .earlier, .unexpected, .redirection, .refusal, .violation: return
         }
         if isResuming { control.events.send(.resumed(at: start)) }
         isResuming = false
@@ -120,7 +124,7 @@ extension DownloadDriver {
 
     /// Tells the machine how the exchange ended.
     private func take(
-        _ result: TransportResult, partial: PartialFile, kept: BoundedContent, from base: RequestURI
+        _ result: TransportResult, files: PartialFiles, isOverrun: Bool, kept: BoundedContent, from base: RequestURI
     ) {
         guard let head = result.head else {
             let failure = result.failure ?? .connectionLost(code: 0, message: "no response")
@@ -133,7 +137,7 @@ extension DownloadDriver {
         case .resume, .replace:
             received += result.received
             response = TransferResponse(status: head.status, fields: head.fields)
-            if partial.isOverrun {
+            if isOverrun {
                 ending = .overrun
             } else if let failure = result.failure {
                 lastFailure = TransferError(failure, asking: base)
@@ -141,15 +145,15 @@ extension DownloadDriver {
             } else {
                 lastFailure = nil
             }
-        case .unfit:
+        case .unfit, .earlier:
             isResuming = true
             lastFailure = nil
-        case .complete, .doubtful, .redirection, .refusal, .violation:
+        case .complete, .doubtful, .redirection, .refusal, .unexpected, .violation:
             response = TransferResponse(status: head.status, fields: head.fields, content: kept.bytes)
             lastFailure = nil
         }
         machine.responded(
-            parsed, position: partial.position, ending: ending, now: SystemClock.realtimeSeconds())
+            parsed, position: files.current.position, ending: ending, now: SystemClock.realtimeSeconds())
         if ending == .overrun { isResuming = true }
     }
 

@@ -19,15 +19,13 @@ final class DownloadDriver {
 
     var machine: DownloadMachine
     /// Where the bytes go; there from before the first request on.
-    var partial: PartialFile?
-    /// Of which bytes are in the partial file, also while more of them come.
-    var representation: DownloadRepresentation?
+    var files: PartialFiles?
     /// What the last checkpoint that was handed out holds, and what the last one that was kept holds.
     var told: DownloadRecord?
     private var kept: DownloadRecord?
     /// In monotonic nanoseconds.
     private var toldAt: Int64 = 0
-    /// Between two checkpoints that tell of nothing but more bytes, in nanoseconds.
+    /// Between two checkpoints that differ only in the bytes received, in nanoseconds.
     private static let checkpointPause: Int64 = 500_000_000
     private var toldProgress: (position: Int64, total: Int64?)?
     /// Whether the next content is one after an interruption.
@@ -52,23 +50,30 @@ final class DownloadDriver {
     }
 
     private static func machine(
-        _ configuration: TransferClient.Configuration, _ representation: DownloadRepresentation? = nil,
-        position: Int64 = 0
+        _ configuration: TransferClient.Configuration, _ files: PartialFiles? = nil
     ) -> DownloadMachine {
-        DownloadMachine(
-            representation, position: position, retry: configuration.retry, random: { Double.random(in: 0..<1) })
+        let earlier = files?.earlier.map { file, representation in
+            DownloadMachine.Bytes(representation: representation, position: file.position)
+        }
+        return DownloadMachine(
+            files?.representation, position: files?.current.position ?? 0, earlier: earlier, retry: configuration.retry,
+            random: { Double.random(in: 0..<1) })
     }
 
     func run(isAdmitted: Bool) async -> Result<DownloadResult, TransferError> {
         // A later transfer may use both as soon as the end is known.
         defer {
-            partial?.close()
+            files?.close()
             claim = nil
         }
         do throws(TransferError) {
             if plan.resumed != nil {
                 claim = try await core.claim(plan.id, generation: plan.generation, hasTicket: plan.hasTicket)
             }
+        } catch {
+            return .failure(control.unclaimed(error, plan.data))
+        }
+        do throws(TransferError) {
             guard isAdmitted else { throw TransferError(.shutDown, "The client was shut down.") }
             if control.stop == nil { control.events.send(.started(total: plan.resumed?.total)) }
             try checkRequest()
@@ -78,7 +83,7 @@ final class DownloadDriver {
                 if let stop = control.stop, stop != .pause { throw error(of: stop) }
                 claim?.remove()
                 return .success(finish(published: path, size: size))
-            case .partial(let partial, let isOld): await prepare(partial, isOld: isOld)
+            case .files(let files): await prepare(files)
             }
             let result = try await transfer()
             claim?.remove()
@@ -104,7 +109,7 @@ final class DownloadDriver {
     }
 
     private enum Opened: Sendable {
-        case partial(PartialFile, isOld: Bool)
+        case files(PartialFiles)
         /// The file has its name already.
         case published(path: String, size: Int64)
     }
@@ -118,12 +123,11 @@ final class DownloadDriver {
         }.get()
     }
 
-    private func prepare(_ partial: PartialFile, isOld: Bool) async {
-        self.partial = partial
-        guard isOld, let resumed = plan.resumed else { return }
-        let known = DownloadRepresentation(resumed)
-        machine = DownloadDriver.machine(core.configuration, known, position: partial.position)
-        representation = machine.representation
+    private func prepare(_ files: PartialFiles) async {
+        self.files = files
+        guard files.representation != nil else { return }
+        machine = DownloadDriver.machine(core.configuration, files)
+        followMachine(files)
         await keepCheckpoint()
         tellProgress()
     }
@@ -134,24 +138,38 @@ final class DownloadDriver {
         guard let place = try PartialPlace.open(plan.destination, storage: storage) else {
             throw TransferError(.destinationUnusable, "There is no directory for the file.")
         }
-        var isBusy = false
+        var records: [DownloadRecord] = []
+        if let resumed = plan.resumed { records = [resumed] + (resumed.earlier ?? []) }
         do throws(Errno) {
             _ = try place.existing()
-            if let resumed = plan.resumed {
-                switch try PartialFile.open(resumed, in: place) {
-                case .usable(let partial): return .partial(partial, isOld: true)
+            var found: [(file: PartialFile, representation: DownloadRepresentation)] = []
+            for (index, record) in records.enumerated() {
+                switch try PartialFile.open(record, in: place) {
+                case .usable(let file): found.append((file, DownloadRepresentation(record)))
                 case .unusable:
-                    if let path = try PartialFile.isPublished(resumed, in: place) {
-                        return .published(path: path, size: resumed.received)
-                    }
-                case .busy: isBusy = true
+                    guard index == 0, let path = try PartialFile.isPublished(record, in: place) else { continue }
+                    for old in records.dropFirst() { _ = try PartialFile.discard(old, in: place) }
+                    return .published(path: path, size: record.received)
+                case .busy: throw .wouldBlock
                 }
             }
-            if !isBusy { return .partial(try PartialFile.create(in: place), isOld: false) }
+            guard let first = found.first else {
+                return .files(PartialFiles(place, try PartialFile.create(in: place)))
+            }
+            let earlier = found.count > 1 ? found[1] : nil
+            return .files(PartialFiles(place, first.file, first.representation, earlier: earlier))
         } catch {
+            if error == .wouldBlock {
+                throw TransferError(.resumeDataUsed, "Another transfer is writing the partial file.")
+            }
             throw destinationError(error)
         }
-        throw TransferError(.resumeDataUsed, "Another transfer goes on with the partial file.")
+    }
+
+    /// The machine decides which of the files holds the bytes at hand.
+    func followMachine(_ files: PartialFiles) {
+        if machine.earlier == nil, !machine.isFinished, files.earlier != nil { files.goBack() }
+        files.note(machine.representation)
     }
 
     // MARK: The loop
@@ -175,9 +193,9 @@ final class DownloadDriver {
     // MARK: What is told
 
     func tellProgress() {
-        guard let partial else { return }
-        let position = partial.position
-        let total = representation?.total
+        guard let files else { return }
+        let position = files.current.position
+        let total = files.representation?.total
         if let toldProgress, toldProgress == (position, total) { return }
         toldProgress = (position, total)
         progress.update(completed: position, total: total)
@@ -202,16 +220,26 @@ final class DownloadDriver {
         guard isNews || record != kept else { return }
         kept = record
         let data = try? ResumeData(plan.record(of: record, generation: plan.generation, hasTicket: false))
-        control.keep(data, isNews: isNews)
+        control.keep(data, isNews: false)
         guard isNews else { return }
         told = record
         toldAt = now
         if let data { await core.configuration.checkpointed?(data) }
+        control.keep(data, isNews: true)
     }
 
     /// What has to be known to resume the download; `nil` where nothing can be resumed.
     func downloadRecord() -> DownloadRecord? {
-        guard let partial, !partial.isSpoilt, let representation, representation.validator != nil else { return nil }
+        guard let files else { return nil }
+        let earlier = files.earlier.map { makeRecord(of: $0.file, $0.representation) }
+        guard let representation = files.representation, representation.validator != nil, !files.current.isSpoilt
+        else { return earlier }
+        var record = makeRecord(of: files.current, representation)
+        record.earlier = earlier.map { [$0] }
+        return record
+    }
+
+    private func makeRecord(of partial: PartialFile, _ representation: DownloadRepresentation) -> DownloadRecord {
         let mark = partial.mark
         var destination: String?
         if case .file(let path) = plan.destination { destination = path }

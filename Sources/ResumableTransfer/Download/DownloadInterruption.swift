@@ -12,14 +12,19 @@ enum DownloadInterruption: Sendable, Hashable {
     case unusableConnection
     /// A response that another try may change.
     case status(Status)
+    /// A response that is no representation of what was asked for.
+    case unexpected(Status)
     /// What the server sent did not go with what was at hand.
     case unfit
 }
 
 extension DownloadInterruption {
-    /// Whether the server said that it cannot serve the request now.
+    /// Whether the server answered, so that it is not asked again at once.
     var isRefusal: Bool {
-        if case .status = self { true } else { false }
+        switch self {
+        case .status, .unexpected: true
+        case .unreachable, .connection, .stall, .unusableConnection, .unfit: false
+        }
     }
 
     init(_ failure: TransportFailure) {

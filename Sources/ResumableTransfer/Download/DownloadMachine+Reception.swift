@@ -13,12 +13,25 @@ extension DownloadMachine {
         }
     }
 
-    /// 200, and other statuses of success, whose content is taken for the representation.
+    /// 200, and 203 of a proxy that has transformed the content (RFC 9110 section 15.3.4). Other statuses of success have
+    /// no content, or one about something else.
+    ///
+    /// While bytes are at hand, a response has to be another state of the same resource to replace them. One without any
+    /// validator, or of another media type, is rather a page of a captive portal or of a proxy.
     private func receptionOfWhole(_ head: DownloadResponseHead) -> DownloadReception {
+        guard head.status == .ok || head.status.rawValue == 203 else { return .unexpected }
         // Content-Range means nothing here (RFC 9110 section 14.4), but some servers send a part like that all the same.
-        let told = head.single("Content-Range").flatMap { ContentRange(parsing: $0)?.range }
-        if let request, request.start > 0, let told, told.lowerBound > 0 { return .unfit }
-        return .replace(DownloadRepresentation(head))
+        let part = head.single("Content-Range").flatMap { ContentRange(parsing: $0)?.range }
+        if let request, request.start > 0, let part, part.lowerBound > 0 { return .unfit }
+        let new = DownloadRepresentation(head)
+        guard hasBytes, let known = representation, known.hasSameValidator(as: new) != true else {
+            return .replace(new)
+        }
+        if earlier?.representation.hasSameValidator(as: new) == true { return .earlier }
+        guard known.isOfSameType(as: new), new.entityTag != nil || new.lastModified != nil else {
+            return .unexpected
+        }
+        return .replace(new)
     }
 
     /// 206 (RFC 9110 section 15.3.7).

@@ -22,6 +22,14 @@ struct DownloadMachine: Sendable {
     private(set) var representation: DownloadRepresentation?
     /// Bytes at hand, from the beginning of the representation.
     private(set) var position: Int64
+    /// Bytes at hand of an earlier representation, until their replacement is complete.
+    struct Bytes: Sendable, Hashable {
+        var representation: DownloadRepresentation
+        var position: Int64
+    }
+    private(set) var earlier: Bytes?
+    /// Whether everything is asked for although bytes are at hand: a part of it did not fit.
+    private var asksForEverything = false
     /// The highest position there was: bytes that come again are no progress.
     private var furthest: Int64
     /// Tries without progress.
@@ -38,14 +46,16 @@ struct DownloadMachine: Sendable {
     /// - Parameters:
     ///   - representation: of which bytes are at hand; `nil` for a new download.
     ///   - position: how many bytes they are.
+    ///   - earlier: what is at hand besides, of the representation before.
     ///   - random: in 0..<1, for the waits between tries.
     init(
-        _ representation: DownloadRepresentation? = nil, position: Int64 = 0, retry: RetryPolicy,
+        _ representation: DownloadRepresentation? = nil, position: Int64 = 0, earlier: Bytes? = nil, retry: RetryPolicy,
         random: @escaping @Sendable () -> Double
     ) {
         self.representation = representation
         self.position = position
-        furthest = position
+        self.earlier = earlier
+        furthest = max(position, earlier?.position ?? 0)
         self.retry = retry
         self.random = random
         dropWhatCannotBeResumed()
@@ -77,9 +87,12 @@ struct DownloadMachine: Sendable {
         if case .finished = phase { true } else { false }
     }
 
+    /// Whether bytes are at hand that a later response can continue.
+    var hasBytes: Bool { position > 0 && representation?.validator != nil }
+
     private func nextRequest() -> DownloadRequest {
         var fields = Fields()
-        if position > 0, let validator = representation?.validator {
+        if !asksForEverything, position > 0, let validator = representation?.validator {
             fields.append("Range", "bytes=\(position)-")
             fields.append("If-Range", validator.value)
         }
@@ -102,6 +115,10 @@ struct DownloadMachine: Sendable {
             note(position)
             takeEnd(ending, isAtEnd: position == end, head)
         case .replace(var representation):
+            if hasBytes, earlier == nil, let known = self.representation {
+                earlier = Bytes(representation: known, position: self.position)
+            }
+            asksForEverything = false
             let isAtEnd = representation.total.map { $0 == position } ?? true
             if isAtEnd, ending == .whole { representation.total = position }
             self.representation = representation
@@ -117,6 +134,13 @@ struct DownloadMachine: Sendable {
             self.position -= 1
             askAgain()
         case .unfit: restart()
+        case .earlier:
+            goBack()
+            attempts += 1
+            guard attempts <= retry.triesWithoutProgress else { return fail(.exhausted(lastReason: .unfit)) }
+            askAgain()
+        case .unexpected:
+            tryAgain(after: retry.retryAfter(head.fields, now: now), because: .unexpected(head.status))
         case .redirection: follow(head)
         case .refusal: takeRefusal(head, now: now)
         case .violation(let text): phase = .failed(.violation(text))
@@ -131,7 +155,10 @@ struct DownloadMachine: Sendable {
 
     private mutating func takeEnd(_ ending: ContentEnding, isAtEnd: Bool, _ head: DownloadResponseHead) {
         switch ending {
-        case .overrun: restart()
+        case .overrun:
+            // Nothing of this response is believed.
+            position = request?.start ?? 0
+            restart()
         case .cut(let reason): tryAgain(because: reason)
         case .whole where !isAtEnd: tryAgain(because: .connection)
         case .whole where representation?.total == position: phase = .finished(head)
@@ -144,15 +171,18 @@ struct DownloadMachine: Sendable {
         let status = head.status
         if [401, 403, 407].contains(status) {
             phase = .failed(.unauthorized(status))
-        } else if status.isTransient {
-            tryAgain(after: retry.retryAfter(head.fields, now: now), because: .status(status))
+        } else if status.isTransient || status.isRedirection && hasBytes {
+            let reason = status.isTransient ? DownloadInterruption.status(status) : .unexpected(status)
+            tryAgain(after: retry.retryAfter(head.fields, now: now), because: reason)
         } else {
             phase = .failed(.refused(status))
         }
     }
 
     private mutating func follow(_ head: DownloadResponseHead) {
-        guard let location = head.location else { return fail(.refused(head.status)) }
+        guard let location = head.location else {
+            return hasBytes ? tryAgain(because: .unexpected(head.status)) : fail(.refused(head.status))
+        }
         redirections += 1
         guard redirections <= Self.mostRedirections else { return fail(.tooManyRedirects) }
         switch location.relation {
@@ -185,10 +215,9 @@ struct DownloadMachine: Sendable {
         phase = .ask
     }
 
-    /// Begins anew, without what is at hand.
+    /// Asks for everything. What is at hand stays until that is complete.
     private mutating func restart() {
-        representation = nil
-        position = 0
+        asksForEverything = true
         isDoubtful = false
         attempts += 1
         guard attempts <= retry.triesWithoutProgress else { return fail(.exhausted(lastReason: .unfit)) }
@@ -206,9 +235,24 @@ struct DownloadMachine: Sendable {
         askAgain()
     }
 
+    /// Drops bytes that no response can continue, or of which more are at hand in the earlier file.
     private mutating func dropWhatCannotBeResumed() {
+        if let earlier {
+            let isLonger =
+                representation.flatMap { earlier.representation.hasSameValidator(as: $0) } == true
+                && earlier.position > position
+            if !hasBytes || isLonger { return goBack() }
+        }
         guard representation?.validator == nil else { return }
         representation = nil
         position = 0
+    }
+
+    /// The earlier bytes are those at hand again.
+    private mutating func goBack() {
+        representation = earlier?.representation
+        position = earlier?.position ?? 0
+        earlier = nil
+        isDoubtful = false
     }
 }

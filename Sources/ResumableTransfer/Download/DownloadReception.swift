@@ -2,7 +2,7 @@
 enum DownloadReception: Sendable, Hashable {
     /// Its content goes on where the bytes at hand end, up to the offset `end`.
     case resume(DownloadRepresentation, end: Int64)
-    /// Its content is everything from the beginning, in place of the bytes at hand.
+    /// Its content is everything from the beginning. It replaces the bytes at hand once it is complete.
     case replace(DownloadRepresentation)
     /// Everything is at hand.
     case complete(DownloadRepresentation)
@@ -10,6 +10,10 @@ enum DownloadReception: Sendable, Hashable {
     case doubtful(DownloadRepresentation)
     /// It does not go with the bytes at hand.
     case unfit
+    /// It is of the representation before, of which bytes are at hand as well.
+    case earlier
+    /// It is neither a part of what was asked for nor a new state of it; another try may bring that.
+    case unexpected
     case redirection
     case refusal
     /// It cannot be understood.

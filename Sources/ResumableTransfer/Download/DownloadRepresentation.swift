@@ -74,6 +74,14 @@ extension DownloadRepresentation {
         }
     }
 
+    /// Whether both have the same media type, whatever its parameters, or none.
+    func isOfSameType(as other: DownloadRepresentation) -> Bool {
+        let types = [mediaType, other.mediaType].map { text in
+            text.map { MediaType(parsing: $0)?.essence ?? $0 }
+        }
+        return types[0] == types[1]
+    }
+
     /// Whether an answer to `If-Range` need not tell the validator again: a date (RFC 9110 section 15.3.7), but no tag.
     private var mayLeaveValidatorOut: Bool {
         if case .lastModified = validator { true } else { false }

@@ -119,6 +119,8 @@ final class PartialFile: BodySink {
     // MARK: What is known
 
     var name: String { state.withLock { $0.name } }
+    var isNamed: Bool { state.withLock { $0.isNamed } }
+    var isFresh: Bool { state.withLock { $0.isFresh } }
     var position: Int64 { state.withLock { $0.position } }
     var mark: Mark { state.withLock { $0.mark } }
     var isOverrun: Bool { state.withLock { $0.isOverrun } }
@@ -240,6 +242,17 @@ final class PartialFile: BodySink {
     func dropUnsynchronized() {
         state.withLock { $0.position = min($0.position, $0.mark.position) }
         try? descriptor().truncate(to: position)
+    }
+
+    /// Drops the bytes from `position` on, which cannot be believed.
+    func drop(from position: Int64) {
+        state.withLock { state in
+            state.position = min(state.position, position)
+            state.isOverrun = false
+            if state.mark.position > state.position { state.mark = Mark(position: 0) }
+        }
+        try? descriptor().truncate(to: self.position)
+        _ = synchronize()
     }
 
     // MARK: The end

@@ -34,7 +34,11 @@ extension TransferStorage {
         guard let place = try PartialPlace.open(DownloadDestination(record), storage: self) else { return }
         let isDone: Bool
         do throws(Errno) {
-            isDone = try PartialFile.discard(record, in: place)
+            var areDone: [Bool] = []
+            for record in [record] + (record.earlier ?? []) {
+                areDone.append(try PartialFile.discard(record, in: place))
+            }
+            isDone = !areDone.contains(false)
         } catch {
             throw TransferError(.destinationUnusable, "The partial file cannot be removed.", underlying: "\(error)")
         }

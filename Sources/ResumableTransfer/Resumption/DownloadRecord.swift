@@ -31,11 +31,18 @@ struct DownloadRecord: Sendable, Hashable, Codable {
     /// The value of `Repr-Digest` (RFC 9530).
     var digest: String?
 
+    /// What is at hand of the representation before, until this one replaces it: one, or none.
+    var earlier: [DownloadRecord]?
+
     var isValid: Bool {
         let most: ClosedRange<Int64> = 0...Int64.max
         guard most.contains(received), most.contains(synchronized), synchronized <= received else { return false }
         if let total, total < received { return false }
         if let destination, !destination.hasPrefix("/") || destination.utf8.contains(0) { return false }
+        if let earlier {
+            let isOne = earlier.count <= 1 && earlier.allSatisfy { $0.earlier == nil && $0.destination == destination }
+            guard isOne, earlier.allSatisfy({ $0.isValid && $0.partialName != partialName }) else { return false }
+        }
         if let tailDigest, tailDigest.utf8.count != 64 { return false }
         if let spanDigest, spanDigest.utf8.count != 64 { return false }
         return PartialFile.isName(partialName, for: destination.map(PartialFile.lastComponent))

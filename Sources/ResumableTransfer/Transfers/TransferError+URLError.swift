@@ -10,7 +10,8 @@ extension TransferError {
         case .connectionLost: -1005
         case .tooManyRedirects: -1007
         case .insecureRedirect, .locationUnusable: -1010
-        case .serverUnavailable, .offsetConflict, .refused, .offsetLost, .offsetImpossible, .locationChanged,
+        case .serverUnavailable, .unexpectedResponse, .offsetConflict, .refused, .offsetLost, .offsetImpossible,
+            .locationChanged,
             .resumptionUnsupported, .protocolViolation:
             -1011
         case .unauthorized: status == 403 ? -1102 : -1013

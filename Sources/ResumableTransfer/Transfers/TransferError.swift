@@ -19,6 +19,9 @@ public struct TransferError: Error, Sendable {
         case timedOut = "timed-out"
         /// The server said that it cannot serve the request now (408, 423, 425, 429, 5xx), as often as it was asked.
         case serverUnavailable = "server-unavailable"
+        /// The answers to a download were no representation of what was asked for: the page of a captive portal, for
+        /// example. What had been received is kept.
+        case unexpectedResponse = "unexpected-response"
         /// The server kept refusing the offset that it had told.
         case offsetConflict = "offset-conflict"
 
@@ -101,7 +104,7 @@ public struct TransferError: Error, Sendable {
     public var isInterruption: Bool {
         switch code {
         case .paused, .hostNotFound, .cannotConnect, .proxyFailed, .connectionLost, .timedOut, .serverUnavailable,
-            .shutDown:
+            .unexpectedResponse, .shutDown:
             true
         default: false
         }

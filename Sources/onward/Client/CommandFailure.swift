@@ -38,7 +38,7 @@ extension ExitStatus {
             switch code {
             case .paused, .cancelled, .shutDown, .hostNotFound, .cannotConnect, .proxyFailed, .connectionLost,
                 .timedOut,
-                .serverUnavailable:
+                .serverUnavailable, .unexpectedResponse:
                 .tryAgain
             case .insecureConnection, .offsetConflict, .refused, .gone, .tooLarge, .offsetLost, .offsetImpossible,
                 .locationChanged, .locationUnusable, .digestMismatch, .resumptionUnsupported, .tooManyRedirects,

@@ -124,6 +124,9 @@ struct TransferRun: Sendable {
     private func advice(_ failure: CommandFailure, kept: ResumeData?) -> String? {
         let isKept = kept != nil
         switch failure.status {
+        case .tryAgain where isKept && failure.code == TransferError.Code.unexpectedResponse.rawValue:
+            return Narration.advice(report.position, reference: state.reference)
+                + "\nIf that is the file now, --restart fetches it from the beginning."
         case .tryAgain: return Narration.advice(report.position, reference: isKept ? state.reference : nil)
         case .sourceChanged:
             return isKept ? unsentAdvice : "The same command sends it anew."

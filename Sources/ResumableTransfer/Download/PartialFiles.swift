@@ -1,0 +1,107 @@
+import SystemCalls
+
+/// The partial files of one download: the one that takes in content, and the one with bytes of an earlier representation,
+/// which is kept until its replacement is complete.
+///
+/// The engine's thread begins a replacement; all other methods are called by the driver.
+final class PartialFiles: Sendable {
+    private struct State {
+        var current: PartialFile
+        /// Of which bytes are in `current`, also while more of them come.
+        var representation: DownloadRepresentation?
+        var earlier: (file: PartialFile, representation: DownloadRepresentation)?
+        /// Why no file could be made for a replacement.
+        var failure: Errno?
+    }
+
+    private let place: PartialPlace
+    private let state: Monitor<State>
+
+    init(
+        _ place: PartialPlace, _ current: PartialFile, _ representation: DownloadRepresentation? = nil,
+        earlier: (file: PartialFile, representation: DownloadRepresentation)? = nil
+    ) {
+        self.place = place
+        state = Monitor(State(current: current, representation: representation, earlier: earlier))
+    }
+
+    var current: PartialFile { state.withLock { $0.current } }
+    var representation: DownloadRepresentation? { state.withLock { $0.representation } }
+    var earlier: (file: PartialFile, representation: DownloadRepresentation)? { state.withLock { $0.earlier } }
+    var failure: Errno? { state.withLock { $0.failure ?? $0.current.failure } }
+
+    /// More is known of the representation whose bytes are in the current file.
+    func note(_ representation: DownloadRepresentation?) {
+        state.withLock { $0.representation = representation }
+    }
+
+    /// Takes in a representation from its beginning.
+    /// - Parameter keepsCurrent: whether the bytes at hand stay, in the file that they are in; a new one is made then.
+    func replace(with representation: DownloadRepresentation, keepsCurrent: Bool) throws(Errno) {
+        let (current, known, earlier) = state.withLock { ($0.current, $0.representation, $0.earlier) }
+        if current.isFresh {
+            note(representation)
+            return try current.begin()
+        }
+        let file: PartialFile
+        do throws(Errno) {
+            file = try PartialFile.create(in: place)
+            try file.begin()
+        } catch {
+            state.withLock { $0.failure = error }
+            throw error
+        }
+        let isKept = keepsCurrent && earlier == nil && known != nil
+        state.withLock { state in
+            if isKept, let known { state.earlier = (current, known) }
+            state.current = file
+            state.representation = representation
+        }
+        guard !isKept else { return }
+        // A process that is killed now finds no file under the name that it has kept, and leaves none.
+        current.remove()
+        current.close()
+    }
+
+    /// Removes the current file; the earlier one takes its place.
+    func goBack() {
+        let dropped = state.withLock { state -> PartialFile? in
+            guard let earlier = state.earlier else { return nil }
+            defer {
+                state.current = earlier.file
+                state.representation = earlier.representation
+                state.earlier = nil
+            }
+            return state.current
+        }
+        dropped?.remove()
+        dropped?.close()
+    }
+
+    /// Removes the earlier file: its replacement is complete.
+    func removeEarlier() {
+        let dropped = state.withLock { state in
+            defer { state.earlier = nil }
+            return state.earlier?.file
+        }
+        dropped?.remove()
+        dropped?.close()
+    }
+
+    func remove() {
+        removeEarlier()
+        current.remove()
+    }
+
+    /// Brings everything to stable storage, and cuts off what cannot be.
+    func synchronize() {
+        for file in [earlier?.file, current].compactMap({ $0 }) where file.synchronize() != nil {
+            file.dropUnsynchronized()
+        }
+    }
+
+    func close() {
+        let files = state.withLock { [$0.earlier?.file, $0.current] }
+        for file in files { file?.close() }
+    }
+}

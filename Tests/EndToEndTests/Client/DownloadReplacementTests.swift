@@ -1,0 +1,254 @@
+import Foundation
+import HTTPSemantics
+import SystemCalls
+import Testing
+
+@testable import ResumableTransfer
+
+/// What has been received is kept until its replacement is complete.
+@Suite("Client: answers that do not continue a download", .blocking, .timeLimit(.minutes(15)))
+struct DownloadReplacementTests {
+    private let bytes = Payload.bytes(1_000_000)
+    private let file: ScriptedFile
+
+    init() {
+        file = ScriptedFile(bytes: bytes, fields: ["ETag": "\"one\"", "Content-Type": "application/octet-stream"])
+    }
+
+    /// One answer to a request after the first.
+    struct Answer: Sendable, CustomTestStringConvertible {
+        var status: Int
+        var fields: Fields
+        var content = "<p>Please log in</p>"
+
+        var testDescription: String { "\(status) \(fields.map { "\($0.name): \($0.value)" })" }
+    }
+
+    private static let strangers: [Answer] = [
+        Answer(status: 200, fields: ["Content-Type": "text/html"]),
+        Answer(status: 200, fields: ["Content-Type": "application/octet-stream"]),
+        Answer(status: 200, fields: [:], content: ""),
+        // A captive portal whose page has validators of its own.
+        Answer(status: 200, fields: ["Content-Type": "text/html", "ETag": "\"page\""]),
+        Answer(
+            status: 200,
+            fields: ["Content-Type": "text/html", "ETag": "W/\"p\"", "Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"]),
+        Answer(status: 200, fields: ["ETag": "\"untyped\""]),
+        Answer(status: 201, fields: ["ETag": "\"two\"", "Content-Type": "application/octet-stream"]),
+        Answer(status: 202, fields: ["ETag": "\"two\"", "Content-Type": "application/octet-stream"]),
+        Answer(status: 204, fields: ["ETag": "\"two\""], content: ""),
+        Answer(status: 205, fields: ["Content-Length": "0"], content: ""),
+        Answer(status: 300, fields: [:]), Answer(status: 302, fields: [:]),
+        Answer(status: 304, fields: [:], content: ""),
+    ]
+
+    @Test("RNG-27: they are interruptions, and nothing of what was received is lost", arguments: strangers)
+    func stranger(answer: Answer) async throws {
+        let file = file
+        let isStrange = Monitor(true)
+        let turns = UploadInventory()
+        let server = try ScriptedServer { request, reply in
+            if turns.turn() == 1 { return try file.serve(request, reply, cut: 400_000) }
+            guard isStrange.withLock({ $0 }) else { return try file.serve(request, reply) }
+            try reply.respond(answer.status, answer.fields, answer.content)
+        }
+        let fixture = try UploadFixture { $0.retry.triesWithoutProgress = 2 }
+        let download = try fixture.download(server.url)
+        let history = await download.history()
+        let error = await download.failure()
+        #expect(error?.code == .unexpectedResponse && error?.isInterruption == true)
+        #expect(error?.status?.rawValue == answer.status)
+        #expect(error?.message.contains("\(answer.status)") == true, "\(error?.message ?? "")")
+        #expect(history.interruptions.filter { $0.code == .unexpectedResponse }.count == 1)
+        #expect(fixture.partials.count == 1)
+        let data = try #require(error?.resumeData)
+        #expect(data.position == 400_000)
+        isStrange.withLock { $0 = false }
+        let result = try await fixture.client.resumeDownload(data).value()
+        #expect(result.status == 206 && result.received == 600_000)
+        expectSame(fixture.result, bytes)
+        #expect(fixture.downloads == ["result.bin"])
+    }
+
+    @Test("a portal that lets the client through after a while costs no byte")
+    func portal() async throws {
+        let file = file
+        let turns = UploadInventory()
+        let server = try ScriptedServer { request, reply in
+            switch turns.turn() {
+            case 1: try file.serve(request, reply, cut: 400_000)
+            case 2, 3: try reply.respond(200, ["Content-Type": "text/html"], "<p>Please log in</p>")
+            default: try file.serve(request, reply)
+            }
+        }
+        let fixture = try UploadFixture()
+        let result = try await fixture.download(server.url).value()
+        #expect(result.received == 1_000_000 && result.requests == 4)
+        expectSame(fixture.result, bytes)
+    }
+
+    @Test("a first answer without the file is no download", arguments: [202, 204, 205, 206])
+    func firstAnswer(status: Int) async throws {
+        let server = try ScriptedServer { _, reply in
+            try reply.respond(status, ["ETag": "\"a\""], status == 202 ? "later" : "")
+        }
+        let fixture = try UploadFixture { $0.retry.triesWithoutProgress = 1 }
+        let error = await (try fixture.download(server.url)).failure()
+        #expect(error?.code == (status == 206 ? .protocolViolation : .unexpectedResponse))
+        #expect(error?.resumeData == nil && fixture.downloads.isEmpty)
+        #expect(server.requests.count == (status == 206 ? 1 : 2))
+    }
+
+    // MARK: Another state of the same resource
+
+    @Test("a replacement that is cut is resumed, in another process too, and what it replaces is kept until then")
+    func cutReplacement() async throws {
+        let file = file
+        let other = ScriptedFile(
+            bytes: Payload.bytes(700_000, seed: 2), fields: file.fields.merging(["ETag": "\"two\""]))
+        let turns = UploadInventory()
+        let server = try ScriptedServer { request, reply in
+            switch turns.turn() {
+            case 1: try file.serve(request, reply, cut: 400_000)
+            case 2: try other.serve(request, reply, cut: 300_000)
+            case 3: reply.stall()
+            default: try other.serve(request, reply)
+            }
+        }
+        let fixture = try UploadFixture()
+        let download = try fixture.download(server.url)
+        download.start()
+        #expect(server.awaitRequests(3))
+        let data = try #require(await download.pause())
+        #expect(data.position == 300_000 && fixture.partials.count == 2)
+        #expect(server.requests.last?.fields["If-Range"] == "\"two\"")
+        let again = TransferClient(fixture.client.configuration)
+        let result = try await again.resumeDownload(try ResumeData(data.data)).value()
+        #expect(result.received == 400_000)
+        expectSame(fixture.result, other.bytes)
+        #expect(fixture.downloads == ["result.bin"])
+    }
+
+    @Test("a server that has the earlier representation again: its bytes are still there", arguments: [false, true])
+    func back(isOtherProcess: Bool) async throws {
+        let file = file
+        let other = ScriptedFile(
+            bytes: Payload.bytes(700_000, seed: 2), fields: file.fields.merging(["ETag": "\"two\""]))
+        let turns = UploadInventory()
+        let server = try ScriptedServer { request, reply in
+            switch turns.turn() {
+            case 1: try file.serve(request, reply, cut: 400_000)
+            case 2: try other.serve(request, reply, cut: 300_000)
+            case 3 where isOtherProcess: reply.stall()
+            default: try file.serve(request, reply)
+            }
+        }
+        let fixture = try UploadFixture()
+        let download = try fixture.download(server.url)
+        if isOtherProcess {
+            download.start()
+            #expect(server.awaitRequests(3))
+            let data = try #require(await download.pause())
+            let again = TransferClient(fixture.client.configuration)
+            _ = try await again.resumeDownload(try ResumeData(data.data)).value()
+        } else {
+            _ = try await download.value()
+        }
+        expectSame(fixture.result, bytes)
+        #expect(server.requests.last?.fields["Range"] == "bytes=400000-")
+        #expect(server.requests.last?.fields["If-Range"] == "\"one\"")
+        #expect(fixture.downloads == ["result.bin"])
+    }
+
+    @Test("a replacement whose bytes could not be resumed gives way to what it was to replace")
+    func weakReplacement() async throws {
+        let file = file
+        let turns = UploadInventory()
+        let server = try ScriptedServer { request, reply in
+            switch turns.turn() {
+            case 1: try file.serve(request, reply, cut: 400_000)
+            case 2:
+                try reply.begin(
+                    200, ["ETag": "W/\"w\"", "Content-Type": "application/octet-stream", "Content-Length": "500000"])
+                try reply.send(raw: [UInt8](repeating: 7, count: 100_000))
+                reply.reset()
+            default: try file.serve(request, reply)
+            }
+        }
+        let fixture = try UploadFixture()
+        _ = try await fixture.download(server.url).value()
+        expectSame(fixture.result, bytes)
+        #expect(server.requests.map { $0.fields["Range"] ?? "" } == ["", "bytes=400000-", "bytes=400000-"])
+        #expect(fixture.downloads == ["result.bin"])
+    }
+
+    @Test("a replacement with another digest than the server's is removed, and what it was to replace is kept")
+    func wrongReplacement() async throws {
+        let file = file
+        let turns = UploadInventory()
+        let server = try ScriptedServer { request, reply in
+            if turns.turn() == 1 { return try file.serve(request, reply, cut: 400_000) }
+            let fields: Fields = [
+                "ETag": "\"two\"", "Content-Type": "application/octet-stream",
+                "Repr-Digest": "sha-256=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:",
+            ]
+            try reply.respond(200, fields, "other")
+        }
+        let fixture = try UploadFixture()
+        let error = await (try fixture.download(server.url)).failure()
+        #expect(error?.code == .digestMismatch)
+        #expect(error?.resumeData?.position == 400_000 && fixture.partials.count == 1)
+    }
+
+    @Test("cancelling removes both files, if that is wanted; so does discarding the data")
+    func cancellation() async throws {
+        let file = file
+        let other = ScriptedFile(bytes: bytes, fields: file.fields.merging(["ETag": "\"two\""]))
+        for isDiscarded in [false, true] {
+            let turns = UploadInventory()
+            let server = try ScriptedServer { request, reply in
+                switch turns.turn() {
+                case 1: try file.serve(request, reply, cut: 400_000)
+                case 2: try other.serve(request, reply, cut: 300_000)
+                default: reply.stall()
+                }
+            }
+            let fixture = try UploadFixture()
+            let download = try fixture.download(server.url)
+            download.start()
+            #expect(server.awaitRequests(3))
+            if isDiscarded {
+                let data = try #require(await download.pause())
+                try await fixture.client.discard(data)
+            } else {
+                await download.cancel(deletingUpload: true)
+            }
+            #expect(fixture.downloads.isEmpty && fixture.tickets.isEmpty)
+        }
+    }
+
+    // MARK: The command
+
+    @Test("get ends with 75, says what came and how to begin anew, and resumes later")
+    func command() throws {
+        let file = file
+        let isStrange = Monitor(true)
+        let turns = UploadInventory()
+        let server = try ScriptedServer { request, reply in
+            if turns.turn() == 1 { return try file.serve(request, reply, cut: 400_000) }
+            guard isStrange.withLock({ $0 }) else { return try file.serve(request, reply) }
+            try reply.respond(200, ["Content-Type": "text/html"], "<p>Please log in</p>")
+        }
+        let home = try CommandHome()
+        let command = ["get", "--retries", "0", server.url + "/f", "-o", home.path + "/f"]
+        try home.run(command).expect(75)
+        let run = try home.run(command)
+        try run.expect(75)
+        #expect(run.errors.contains("200, text/html, 20 bytes, without a validator"), "\(run.errors)")
+        #expect(run.errors.contains("--restart"), "\(run.errors)")
+        isStrange.withLock { $0 = false }
+        try home.run(command).expect(0)
+        expectSame([UInt8](try Data(contentsOf: URL(filePath: home.path + "/f"))), bytes)
+        #expect(server.requests.last?.fields["Range"] == "bytes=400000-")
+    }
+}
