@@ -12,7 +12,8 @@ extension TransferClient {
             TransportRequest(
                 method: request.method.rawValue, uri: uri.text, fields: configuration.fields.merging(request.fields),
                 content: nil, gate: nil, stallTimeout: configuration.stallTimeout, rateLimit: nil,
-                settings: TransportSettings(configuration), receive: { _ in .collect(limit: 64 << 10) }))
+                settings: TransportSettings(configuration),
+                receive: { _ in .collect(limit: 64 << 10, within: .seconds(30)) }))
         let result = await exchange.result()
         if let failure = result.failure { throw TransferError(failure, asking: uri) }
         guard let head = result.head else { throw TransferError(.connectionLost, "There was no response.") }

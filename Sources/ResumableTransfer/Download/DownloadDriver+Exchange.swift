@@ -4,9 +4,6 @@ import ResumableUpload
 import SystemCalls
 
 extension DownloadDriver {
-    /// Bytes kept of a response that is none of the representation.
-    private static let keptContent = 1 << 20
-
     /// Sends one request, lets the file take in what comes, and tells the machine how it ended.
     func perform(_ request: DownloadRequest) async throws(TransferError) {
         guard let files else { return }
@@ -19,9 +16,8 @@ extension DownloadDriver {
         }
         requests += 1
         observe(outgoing)
-        let kept = BoundedContent(limit: Self.keptContent)
         let exchange = core.engine.start(
-            transportRequest(for: request, outgoing, base: base, files: files, kept: kept))
+            transportRequest(for: request, outgoing, base: base, files: files))
         let result = await control.interruptible(
             by: { exchange.cancel() },
             while: {
@@ -32,7 +28,7 @@ extension DownloadDriver {
         synchronization = nil
         let isOverrun = files.current.isOverrun
         if isOverrun { await BlockingWork.run { files.current.drop(from: request.start) } }
-        take(result, files: files, isOverrun: isOverrun, kept: kept, from: base)
+        take(result, files: files, isOverrun: isOverrun, from: base)
         // What went wrong with the file is decided here: to the machine it is a cut.
         if let failure = files.failure { throw DownloadDriver.destinationError(failure) }
         followMachine(files)
@@ -44,8 +40,7 @@ extension DownloadDriver {
     }
 
     private func transportRequest(
-        for request: DownloadRequest, _ outgoing: TransferRequest, base: RequestURI, files: PartialFiles,
-        kept: BoundedContent
+        for request: DownloadRequest, _ outgoing: TransferRequest, base: RequestURI, files: PartialFiles
     ) -> TransportRequest {
         let configuration = core.configuration
         let machine = machine
@@ -66,7 +61,7 @@ extension DownloadDriver {
                         return .abort
                     }
                     return .write(files.current)
-                case .complete, .doubtful, .redirection, .refusal, .unexpected: return .write(kept)
+                case .complete, .doubtful, .redirection, .refusal, .unexpected: return .refusal
                 case .unfit, .earlier, .violation: return .abort
                 }
             })
@@ -124,7 +119,7 @@ extension DownloadDriver {
 
     /// Tells the machine how the exchange ended.
     private func take(
-        _ result: TransportResult, files: PartialFiles, isOverrun: Bool, kept: BoundedContent, from base: RequestURI
+        _ result: TransportResult, files: PartialFiles, isOverrun: Bool, from base: RequestURI
     ) {
         guard let head = result.head else {
             let failure = result.failure ?? .connectionLost(code: 0, message: "no response")
@@ -149,7 +144,7 @@ extension DownloadDriver {
             isResuming = true
             lastFailure = nil
         case .complete, .doubtful, .redirection, .refusal, .unexpected, .violation:
-            response = TransferResponse(status: head.status, fields: head.fields, content: kept.bytes)
+            response = TransferResponse(status: head.status, fields: head.fields, content: result.content)
             lastFailure = nil
         }
         machine.responded(

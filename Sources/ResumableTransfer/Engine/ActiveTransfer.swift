@@ -28,6 +28,8 @@ final class ActiveTransfer {
     private let sockets: ConnectionSockets
     private var socket: Int32?
     private var isConnected = false
+    /// How often progress was reported that no count of bytes shows.
+    private var progress: Int64 = 0
     /// The final head came before the content's end, of which nothing more is sent.
     private var isEarly = false
     /// libcurl waits so that it looks at what has arrived before it sends more.
@@ -66,13 +68,17 @@ final class ActiveTransfer {
         return resume()
     }
 
+    /// Something has moved that no count of bytes shows.
+    func noteProgress() { progress += 1 }
+
     /// Does what is due.
     func keepTime(_ now: Int64) -> Step {
-        watch.note(moved: easy.bytesSent + receiver.moved, isWaiting: isWaiting, now: now)
+        watch.note(moved: easy.bytesSent + receiver.moved + progress, isWaiting: isWaiting, now: now)
         reports.report(sent: sent, received: receiver.received, now: now, to: exchange)
         if isAnsweredEarly, receiver.isWhole || isSilent(2, now) { return .end(nil) }
+        if let deadline = receiver.deadline, now >= deadline { return .end(nil) }
         if watch.isStalled(now: now, output: unacknowledgedOutput) { return .end(.stalled) }
-        var next = min(watch.nextTime ?? .max, reports.nextTime ?? .max)
+        var next = min(watch.nextTime ?? .max, reports.nextTime ?? .max, receiver.deadline ?? .max)
         let isDue = [
             endsSending(now, &next), lookIsOver(), rateAllows(now, &next),
         ].contains(true)
@@ -181,6 +187,7 @@ final class ActiveTransfer {
     func result(_ code: CURLcode) -> TransportResult {
         let unread = socket.flatMap { sockets.release($0) }
         socket = nil
+        if receiver.isSatisfied { return result(nil, isContentWhole: false) }
         if let failure = receiver.failure ?? sender?.failure { return result(failure, isContentWhole: false) }
         if code == CURLE_OK {
             let isAnswered = receiver.head != nil

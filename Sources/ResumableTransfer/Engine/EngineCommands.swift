@@ -5,6 +5,7 @@ final class EngineCommands: Sendable {
     enum Command: Sendable {
         case start(TransportRequest, TransportExchange)
         case openGate(TransportExchange)
+        case noteProgress(TransportExchange)
         case cancel(TransportExchange)
         case stop
     }

@@ -6,13 +6,19 @@ struct ResponseReceiver {
     private var reader: HeadReader
     private let isToHead: Bool
     private let receive: @Sendable (TransportHead) -> BodyDisposition
-    private var disposition = BodyDisposition.collect(limit: 0)
+    private var disposition = BodyDisposition.collect(limit: 0, within: .zero)
     private var pacer: RatePacer?
     private(set) var head: TransportHead?
     private(set) var content: [UInt8] = []
     private(set) var received: Int64 = 0
-    /// Bytes of everything that came, heads included.
+    /// Bytes of the final head, once it is complete, and of the content. Interim responses and parts of a head do not count:
+    /// a server can send them for ever.
     private(set) var moved: Int64 = 0
+    private var headSize: Int64 = 0
+    /// When no more content is waited for, in monotonic nanoseconds; nil: that is not bounded.
+    private(set) var deadline: Int64?
+    /// Whether as much content has come as is wanted.
+    private(set) var isSatisfied = false
     /// The size of the content that the head tells; nil where the content itself tells its end.
     private var length: Int64?
     private(set) var isHeld = false
@@ -37,14 +43,20 @@ struct ResponseReceiver {
     /// Takes a header line.
     /// - Returns: what to tell; nil: nothing. ``failure`` says whether to go on.
     mutating func header(_ line: UnsafeRawBufferPointer) -> TransportEvent? {
-        moved += Int64(line.count)
+        headSize += Int64(line.count)
         switch reader.take(line) {
         case .more: return nil
-        case .interim(let head): return .interim(head)
+        case .interim(let head):
+            headSize = 0
+            return .interim(head)
         case .final(let head):
             self.head = head
+            moved += headSize
             length = contentLength(of: head)
             disposition = receive(head)
+            if case .collect(_, let time) = disposition {
+                deadline = SystemClock.monotonicNanoseconds() + time.nanoseconds
+            }
             if case .abort = disposition { failure = .cancelled }
             return .head(head)
         case .refused(let failure):
@@ -61,9 +73,14 @@ struct ResponseReceiver {
             return .held
         }
         switch disposition {
-        case .collect(let limit):
-            let room = limit - content.count
-            if room > 0 { content.append(contentsOf: bytes.prefix(room)) }
+        case .collect(let limit, _):
+            let room = max(limit - content.count, 0)
+            content.append(contentsOf: bytes.prefix(room))
+            guard bytes.count <= room else {
+                received += Int64(room)
+                isSatisfied = true
+                return .refused
+            }
         case .write(let sink):
             do throws(Errno) {
                 try sink.write(bytes)

@@ -21,6 +21,9 @@ final class TransportExchange: Sendable {
     /// Lets the content that ``TransportRequest/gate`` holds back go.
     func openGate() { commands.post(.openGate(self)) }
 
+    /// Restarts the stall timeout: the server reports progress that no count of bytes shows.
+    func noteProgress() { commands.post(.noteProgress(self)) }
+
     /// Ends the exchange as ``TransportFailure/cancelled`` unless it has ended. Any thread, any time.
     func cancel() { commands.post(.cancel(self)) }
 

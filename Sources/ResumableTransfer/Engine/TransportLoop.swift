@@ -30,6 +30,7 @@ struct TransportLoop: ~Copyable {
         case .start(let request, let exchange): start(request, exchange)
         case .openGate(let exchange):
             if let transfer = transfer(of: exchange) { follow(transfer.openGate(), of: transfer.easy.pointer) }
+        case .noteProgress(let exchange): transfer(of: exchange)?.noteProgress()
         case .cancel(let exchange):
             if let transfer = transfer(of: exchange) { end(transfer.easy.pointer) { $0.result(.cancelled) } }
         case .stop: return false

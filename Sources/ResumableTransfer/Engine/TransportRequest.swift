@@ -13,7 +13,7 @@ struct TransportRequest: Sendable {
     /// Holds the content back until ``TransportExchange/openGate()``, or for this long after the head was sent.
     var gate: Duration?
     /// For how long no byte may move in either direction, once there is a connection, before the exchange ends as
-    /// ``TransportFailure/stalled``. Waiting for the response counts; time at the gate or under the rate limit does not.
+    /// ``TransportFailure/stalled``. Waiting for the response counts, and interim responses do not end it; time at the gate or under the rate limit does not.
     /// A connection that is not there after as long, secured if need be, ends it as ``TransportFailure/connectStalled``.
     var stallTimeout: Duration?
     /// Bytes of content a second, in each direction.

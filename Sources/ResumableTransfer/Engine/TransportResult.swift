@@ -2,7 +2,7 @@
 struct TransportResult: Sendable {
     /// The final response's head, also where the connection was lost later.
     var head: TransportHead?
-    /// What was kept of the response's content (``BodyDisposition/collect(limit:)``).
+    /// What was kept of the response's content (``BodyDisposition/collect(limit:within:)``).
     var content: [UInt8]
     /// Bytes of the request's content handed to the kernel: the peer may have got fewer.
     var sent: Int64

@@ -64,7 +64,8 @@ public struct TransferError: Error, Sendable {
 
         /// No resume data of a version known here.
         case resumeDataInvalid = "resume-data-invalid"
-        /// The resume data has been used, here or by another process.
+        /// The resume data was superseded by later data that has been used, its transfer has ended, or another transfer is
+        /// running with it; here or in another process.
         case resumeDataUsed = "resume-data-used"
 
         /// A URI, method or field that cannot be sent.
@@ -81,7 +82,7 @@ public struct TransferError: Error, Sendable {
     public var message: String
     /// The status of the response that decided, if one did.
     public var status: Status?
-    /// The response that decided, with its content up to 1 MiB.
+    /// The response that decided, with its content up to 64 KiB.
     public var response: TransferResponse?
     /// With what the transfer can be resumed, in another process too; `nil` where nothing is left to resume.
     public var resumeData: ResumeData?

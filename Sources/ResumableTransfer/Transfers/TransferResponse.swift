@@ -4,7 +4,7 @@ import HTTPSemantics
 public struct TransferResponse: Sendable, Hashable {
     public var status: Status
     public var fields: Fields
-    /// At most 1 MiB.
+    /// At most 64 KiB.
     public var content: [UInt8]
 
     public init(status: Status, fields: Fields, content: [UInt8] = []) {

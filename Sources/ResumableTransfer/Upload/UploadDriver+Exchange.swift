@@ -53,7 +53,10 @@ extension UploadDriver {
         for await event in exchange.events {
             switch event {
             case .interim(let head) where !isAborted:
+                let before = machine.acknowledged
                 let reaction = machine.interim(uploadHead(head, base), now: SystemClock.realtimeSeconds())
+                // Bytes may be on their way behind a proxy that has taken all of them.
+                if machine.acknowledged > before { exchange.noteProgress() }
                 observe(head, of: request, from: base)
                 control.events.send(.informational(head.status, head.fields))
                 plan.source.acknowledged(upTo: machine.acknowledged)
@@ -155,7 +158,7 @@ extension UploadDriver {
             stallTimeout: isCancelling
                 ? min(configuration.stallTimeout ?? patience, patience) : configuration.stallTimeout,
             rateLimit: configuration.rateLimit, settings: TransportSettings(configuration),
-            receive: { _ in .collect(limit: 1 << 20) })
+            receive: { .answer($0) })
     }
 
     // MARK: The observer
@@ -226,4 +229,14 @@ extension Fields {
             filter { !Fields.belongsToCreation($0.name) && !Fields.belongsToTransfer($0.name) }
                 .map { ($0.name, $0.value) })
     }
+}
+
+extension BodyDisposition {
+    /// The answer of the target may be of use to the caller. Of a refusal the first words are enough.
+    fileprivate static func answer(_ head: TransportHead) -> BodyDisposition {
+        head.status.isSuccessful ? .collect(limit: 1 << 20, within: .seconds(300)) : .refusal
+    }
+
+    /// The content of a response whose head has decided.
+    static let refusal = BodyDisposition.collect(limit: 64 << 10, within: .seconds(5))
 }

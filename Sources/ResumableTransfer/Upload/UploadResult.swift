@@ -5,7 +5,7 @@ public struct UploadResult: Sendable, Hashable {
     /// Of the final response, or, where that was lost, of the last one that came.
     public var status: Status?
     public var fields: Fields
-    /// The content of the final response, up to 1 MiB of it.
+    /// The content of the final response: up to 1 MiB of it, or 64 KiB where its status is none of success.
     public var content: [UInt8]
     /// The resource that the answer names in `Location`, else in `Content-Location`, absolute; `nil` where it names none.
     public var location: String?

@@ -18,7 +18,9 @@ final class EngineFixture: Sendable {
 
     func request(
         _ method: String, _ uri: String, _ fields: Fields = [:], _ content: TransportContent? = nil,
-        receive: @escaping @Sendable (TransportHead) -> BodyDisposition = { _ in .collect(limit: 1 << 20) }
+        receive: @escaping @Sendable (TransportHead) -> BodyDisposition = { _ in
+            .collect(limit: 1 << 20, within: .seconds(600))
+        }
     ) -> TransportRequest {
         TransportRequest(
             method: method, uri: uri, fields: fields, content: content, gate: nil, stallTimeout: .seconds(120),
