@@ -116,7 +116,7 @@ extension ClientUpload {
     private mutating func takeRetrieval(_ answer: Answer) {
         let status = answer.status
         guard status.isSuccessful else {
-            if status.isGone { return fail(.gone(status)) }
+            if status.isGone { return fail(isExpired(answer.now) ? .expired : .gone(status)) }
             if status.isUnauthorized { return stop(.unauthorized(status)) }
             return status.isTransient ? tryLater(.retrieve, answer) : stop(.refused(status))
         }
@@ -124,6 +124,9 @@ extension ClientUpload {
         let toldLength = answer.head.fields.uploadInteger(UploadFieldName.length)
         if let toldLength, let length = intent.length, toldLength != length { return stop(.sourceChanged) }
         guard accepts(offset: told) else { return }
+        isKnownAlive = true
+        // The server has sent no other lifetime: by its clock this one has not passed.
+        if isExpired(answer.now) { resumption?.expires = nil }
         if intent.dialect.completeness(of: answer.head.fields) == true { return takeCompletion(answer) }
         if let exceededSize { return giveUp(.tooLarge(limit: exceededSize)) }
         phase = .append

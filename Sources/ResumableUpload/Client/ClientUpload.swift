@@ -62,6 +62,8 @@ public struct ClientUpload: Sendable {
     var isUploadForeign = false
     /// Whether the upload resource was made, or told, in this run.
     var isOwnCreation = true
+    /// Whether a retrieval has just shown that the server knows the upload.
+    var isKnownAlive = false
 
     /// A new upload.
     /// - Parameter random: in 0..<1, for the waits between tries.
@@ -102,6 +104,7 @@ public struct ClientUpload: Sendable {
             return .wait(wait.duration, wait.reason)
         }
         noticeExpiry(now: now)
+        isKnownAlive = false
         switch phase {
         case .finished(let outcome): return .finished(outcome)
         case .failed(let failure): return .failed(failure)
@@ -215,14 +218,22 @@ public struct ClientUpload: Sendable {
         return most
     }
 
-    /// A lifetime that has passed ends all access to the upload resource (draft section 4.1.4).
+    /// Whether the lifetime that the server sent has passed by the local clock, which may be wrong.
+    func isExpired(_ now: Int64) -> Bool { resumption?.expires.map { $0 < now } ?? false }
+
+    /// A lifetime that has passed ends all access to the upload resource (draft section 4.1.4). Of one that was sent in
+    /// an earlier run it is not known whether the local clock was right then and now: the server is asked before anything
+    /// is forgotten.
     private mutating func noticeExpiry(now: Int64) {
-        guard let expires = resumption?.expires, expires < now else { return }
+        guard isExpired(now) else { return }
         switch phase {
         case .append, .retrieve, .replay: break
         case .create, .discover, .cancel, .sending, .finished, .failed: return
         }
-        guard isOwnCreation else { return fail(.expired) }
+        guard isOwnCreation else {
+            if !isKnownAlive { phase = .retrieve }
+            return
+        }
         attempts += 1
         forgetUpload()
         phase = attempts > retry.triesWithoutProgress ? .failed(.exhausted(lastReason: .expiry)) : .create
@@ -233,6 +244,7 @@ public struct ClientUpload: Sendable {
         acknowledged = 0
         temporaryURI = nil
         isUploadForeign = false
+        isKnownAlive = false
         limits.maxAge = nil
     }
 }

@@ -318,10 +318,8 @@ import Testing
         #expect(nothing.failed() == .cancelled)
     }
 
-    @Test("CLI-18: after its lifetime an upload is not asked for any more; one of this run is created anew")
-    func expiry() throws {
-        var old = ClientUpload.resumed(expires: 99)
-        #expect(old.failed(now: 100) == .expired)
+    @Test("CLI-18: an upload of this run whose lifetime has passed is not asked for, but created anew")
+    func ownExpiry() throws {
         var upload = ClientUpload.fresh()
         _ = try upload.request(now: 0)
         _ = upload.announce("/u/1", .sameOrigin, v8.interim(limit: "max-age=10"), now: 0)
@@ -331,5 +329,37 @@ import Testing
         #expect(try upload.request(now: 10).kind == .retrieve)
         #expect(try later.request(now: 11).kind == .create)
         #expect(later.resumption == nil)
+    }
+
+    @Test("an upload of an earlier run is asked for before it is forgotten: the local clock may have been wrong")
+    func expiry() throws {
+        var gone = ClientUpload.resumed(expires: 99)
+        #expect(try gone.request(now: 100).kind == .retrieve)
+        var alive = gone
+        gone.answer(404, now: 100)
+        #expect(gone.failed(now: 100) == .expired && gone.resumption == nil)
+        var again = alive
+
+        // The server sends no other lifetime.
+        alive.answer(204, v8.head(complete: false, offset: 40), now: 100)
+        #expect(try alive.request(now: 500).kind == .append)
+        #expect(alive.resumption != nil)
+
+        // One of 0 with every answer: the offset is asked for once before each append.
+        again.answer(204, v8.head(complete: false, offset: 5, limit: "max-age=0"), now: 112)
+        #expect(try again.request(now: 114).kind == .append)
+        again.answer(204, v8.head(complete: false, offset: 50, limit: "max-age=0"), now: 115)
+        #expect(try again.request(now: 116).kind == .retrieve)
+    }
+
+    @Test("a server that cannot be reached after the lifetime leaves the upload as it was")
+    func expiredAndUnreachable() throws {
+        var upload = ClientUpload.resumed(expires: 99)
+        for _ in 0...RetryPolicy().triesWithoutProgress {
+            _ = try upload.request(now: 100)
+            upload.cut(.unreachable)
+        }
+        #expect(upload.failed(now: 100) == .exhausted(lastReason: .unreachable))
+        #expect(upload.resumption?.uri == "/u/1")
     }
 }
