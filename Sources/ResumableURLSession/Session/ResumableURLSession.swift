@@ -147,10 +147,12 @@ public final class ResumableURLSession: URLSession, @unchecked Sendable {
 
     public override func invalidateAndCancel() {
         guard self !== Self.sharedSession else { return }
-        registry.close { [clients] in
+        let isFirst = registry.close { [clients] in
             super.invalidateAndCancel()
             Task { await clients.shutDown() }
         }
+        // After finishTasksAndInvalidate() the session becomes invalid when its last task has ended: that is now.
+        if !isFirst { super.getAllTasks { for task in $0 { task.cancel() } } }
         for task in registry.tasks { task.cancel() }
     }
 

@@ -43,13 +43,16 @@ final class TaskRegistry: Sendable {
 
     /// Takes no more tasks.
     /// - Parameter whenEmpty: called once, when the last task has ended; not where that is waited for already.
-    func close(_ whenEmpty: @escaping @Sendable () -> Void) {
-        let isEmpty = state.withLock { state in
-            guard !state.isClosed else { return false }
+    /// - Returns: whether it was open.
+    @discardableResult
+    func close(_ whenEmpty: @escaping @Sendable () -> Void) -> Bool {
+        let (isFirst, isEmpty) = state.withLock { state in
+            guard !state.isClosed else { return (false, false) }
             state.isClosed = true
             if !state.tasks.isEmpty { state.whenEmpty = whenEmpty }
-            return state.tasks.isEmpty
+            return (true, state.tasks.isEmpty)
         }
         if isEmpty { whenEmpty() }
+        return isFirst
     }
 }

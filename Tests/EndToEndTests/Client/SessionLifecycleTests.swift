@@ -147,6 +147,31 @@ struct SessionLifecycleTests {
         session.finishTasksAndInvalidate()
     }
 
+    @Test("invalidateAndCancel after finishTasksAndInvalidate cancels what remains", arguments: [true, false])
+    func cancelAfterFinish(hasTransfer: Bool) throws {
+        let server = try ScriptedServer { _, reply in
+            try reply.begin(200, ["Content-Length": "1000"])
+            try reply.send(raw: "beginning")
+            reply.stall()
+        }
+        let fixture = try SessionFixture()
+        let recorder = SessionRecorder()
+        let session = fixture.session(recorder)
+        let request = try SessionFixture.request(server.url)
+        let data = session.dataTask(with: request)
+        let download = hasTransfer ? session.downloadTask(with: request) : nil
+        data.resume()
+        download?.resume()
+        #expect(server.awaitRequests(hasTransfer ? 2 : 1))
+        session.finishTasksAndInvalidate()
+        session.invalidateAndCancel()
+        #expect(try recorder.error(of: data).code == .cancelled)
+        if let download { #expect(try recorder.error(of: download).code == .cancelled) }
+        #expect(recorder.hears(nil) { if case .invalid = $0 { true } else { false } })
+        let endings = recorder.events().filter { if case .invalid = $0 { true } else { false } }
+        #expect(endings.count == 1)
+    }
+
     @Test("data tasks, streamed uploads and other schemes are FoundationNetworking's as before")
     func superclass() async throws {
         let gate = Monitor(true)
