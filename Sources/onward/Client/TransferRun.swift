@@ -109,10 +109,18 @@ struct TransferRun: Sendable {
         if isKept, let reason = state.saveFailure {
             failure = CommandFailure(
                 .inputOutput, "state-unusable",
-                "\(failure.message) What is needed to go on could not be saved: \(reason)")
-            return report.ended(failure)
+                "\(failure.message) What is needed to resume could not be saved: \(reason)")
+            return report.ended(failure, advice: olderStateAdvice)
         }
         return report.ended(failure, advice: advice(failure, kept: error.resumeData))
+    }
+
+    /// What an earlier state is good for, where the last one could not be saved.
+    private var olderStateAdvice: String? {
+        guard let position = state.savedPosition else { return nil }
+        return
+            "An earlier state is still usable, at \(Amount.bytes(position)). When the state can be saved again, run the"
+            + " same command to resume from there."
     }
 
     /// What can be done about a source that is another one than before.

@@ -18,6 +18,7 @@ final class StateFile: Sendable {
     private let fileName: String
     private let locks: [CommandLock]
     private let failure = Monitor<Errno?>(nil)
+    private let saved = Monitor<Int64?>(nil)
 
     private init(
         _ identity: TransferIdentity, _ reference: String, _ directory: PrivateDirectory, _ fileName: String,
@@ -82,6 +83,7 @@ final class StateFile: Sendable {
                 throw CommandFailure(
                     .inputOutput, "state-foreign", "belongs to \(StateFile.subject(of: saved.identity))")
             }
+            self.saved.withLock { $0 = resumeData.position }
             return (saved, resumeData)
         } catch {
             let advice = error.code == "state-foreign" ? "Give another --state." : "Begin anew with --restart."
@@ -105,16 +107,23 @@ final class StateFile: Sendable {
             do throws(Errno) {
                 try directory.replace(fileName, with: data)
                 failure = nil
+                self.saved.withLock { $0 = resumeData.position }
             } catch {
                 failure = error
             }
         }
     }
 
+    /// The position, in bytes, of the state that was read or saved last; `nil` where there is none.
+    var savedPosition: Int64? { saved.withLock { $0 } }
+
     /// Why the last attempt to save failed.
     var saveFailure: Errno? { failure.withLock { $0 } }
 
-    func remove() { directory.remove(fileName) }
+    func remove() {
+        directory.remove(fileName)
+        saved.withLock { $0 = nil }
+    }
 
     /// For people.
     var path: String { DisplayText.printable(directory.path(of: fileName)) }

@@ -1,0 +1,49 @@
+import FoundationEssentials
+import Glibc
+import Testing
+
+/// Whether this process may mount file systems.
+private let canMount: Bool = {
+    guard let directory = try? TemporaryDirectory() else { return false }
+    guard mount("tmpfs", directory.path, "tmpfs", 0, "size=64k") == 0 else { return false }
+    umount2(directory.path, Int32(MNT_DETACH))
+    return true
+}()
+
+@Suite(
+    "Command: a full disk under the states", .blocking, .timeLimit(.minutes(15)),
+    .enabled(if: canMount, "needs root, to mount a small tmpfs"))
+struct FullStateDiskTests {
+    @Test("a state that cannot be saved: the older one is named, and is good")
+    func olderState() throws {
+        try withServer { server in
+            let home = try CommandHome()
+            let bytes = Payload.bytes(8_000_000)
+            let file = try home.file(bytes)
+            let states = home.path + "/small"
+            #expect(mkdir(states, 0o700) == 0)
+            guard mount("tmpfs", states, "tmpfs", 0, "size=256k,mode=700") == 0 else {
+                throw WireFailure.system(.current)
+            }
+            defer { umount2(states, Int32(MNT_DETACH)) }
+            let command = ["put", file, server.url("/files/a.bin")]
+            let environment = ["XDG_STATE_HOME": states]
+            let run = try home.start(command + ["--json", "--limit-rate", "1M"], environment: environment)
+            _ = try run.awaitEvent("progress") { ($0.number("acknowledged") ?? 0) > 0 }
+            let handle = try #require(fopen(states + "/ballast", "we"))
+            let block = [UInt8](repeating: 0, count: 4096)
+            while fwrite(block, 1, block.count, handle) == block.count, fflush(handle) == 0 {}
+            fclose(handle)
+            let moved = try run.awaitEvent("progress").number("sent") ?? 0
+            _ = try run.awaitEvent("progress") { ($0.number("sent") ?? 0) > moved + 1_500_000 }
+            run.process.kill(SIGINT)
+            try run.expect(74)
+            #expect(run.errors.contains("An earlier state is still usable"), "\(run.errors)")
+            #expect(unlink(states + "/ballast") == 0)
+            let again = try home.start(command + ["--json"], environment: environment)
+            try again.expect(0)
+            #expect(try again.objects().contains { $0.name == "resumed" }, "\(again.output)")
+            expectSame(server.published("a.bin") ?? [], bytes)
+        }
+    }
+}
