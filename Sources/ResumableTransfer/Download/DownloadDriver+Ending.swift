@@ -27,7 +27,8 @@ extension DownloadDriver {
         tellProgress()
         progress.finish()
         return DownloadResult(
-            status: head.status, fields: head.fields, path: path, size: size, received: received, requests: requests)
+            status: head.status, fields: head.fields, contentCoding: machine.representation?.storedCoding, path: path,
+            size: size, received: received, requests: requests)
     }
 
     /// Lets a later process know that all is there, before the partial file is gone: it finds the file under its name
@@ -44,7 +45,9 @@ extension DownloadDriver {
         progress.update(completed: size, total: size)
         progress.finish()
         control.events.send(.received(size, total: size))
-        return DownloadResult(status: .ok, fields: Fields(), path: path, size: size, received: 0, requests: 0)
+        return DownloadResult(
+            status: .ok, fields: Fields(), contentCoding: plan.resumed.map { DownloadRepresentation($0) }?.storedCoding,
+            path: path, size: size, received: 0, requests: 0)
     }
 
     private func checkDigest(of partial: PartialFile, size: Int64) async throws(TransferError) {
@@ -66,7 +69,7 @@ extension DownloadDriver {
         }
     }
 
-    /// The error with data that can be used once, where there is something to resume; else the partial file is removed.
+    /// The error with data to resume with, where there is something to resume; else the partial files are removed.
     func concluding(_ error: TransferError) async -> TransferError {
         var error = error
         guard let files else { return withUntouchedData(error) }

@@ -56,7 +56,6 @@ extension DownloadDriver {
                 case .replace(let representation):
                     do throws(Errno) {
                         try files.replace(with: representation, keepsCurrent: machine.hasBytes)
-                        if representation.validator != nil { try files.current.appear() }
                     } catch {
                         return .abort
                     }
@@ -114,6 +113,10 @@ extension DownloadDriver {
         if isResuming { control.events.send(.resumed(at: start)) }
         isResuming = false
         await keepCheckpoint()
+        // It gets its name after the checkpoint was saved: a process that is killed before that leaves no file.
+        if let file = files?.current, !file.isNamed, files?.representation?.validator != nil {
+            await BlockingWork.run { try? file.appear() }
+        }
         tellProgress()
     }
 
@@ -162,7 +165,10 @@ extension DownloadDriver {
             }
         let own = Fields(
             plan.request.fields.filter { !Fields.belongsToTransfer($0.name) }.map { ($0.name, $0.value) })
-        let fields = core.configuration.fields.merging(own).merging(request.fields)
+        var fields = core.configuration.fields.merging(own)
+        // Without the field a server may choose any coding (RFC 9110 section 12.5.3).
+        if !fields.contains("Accept-Encoding") { fields.append("Accept-Encoding", "identity") }
+        fields = fields.merging(request.fields)
         do {
             return try await core.outgoing(
                 TransferRequest(uri, fields: fields), carriesCredentials: request.carriesCredentials,

@@ -42,6 +42,14 @@ extension DownloadRepresentation {
         digest = DigestField(fieldLines: head.fields.values("Repr-Digest"))?.serialized
     }
 
+    /// The coding of the bytes as they are stored; `nil` where they are those of the file itself.
+    var storedCoding: String? {
+        let codings = (contentCoding ?? "").split(separator: ",").filter { coding in
+            !["", "identity"].contains(coding.filter { $0 != " " && $0 != "\t" }.lowercased())
+        }
+        return codings.isEmpty ? nil : contentCoding
+    }
+
     /// A date less than this many seconds before the response proves nothing: within that time the representation may
     /// have changed again (RFC 9110 section 8.8.2.2).
     private static let leastAge: Int64 = 60

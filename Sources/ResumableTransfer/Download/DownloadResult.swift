@@ -7,6 +7,8 @@ public struct DownloadResult: Sendable, Hashable {
     public var status: Status
     /// Of the same response.
     public var fields: Fields
+    /// The content coding of the bytes in the file, `gzip` for example; `nil`: none. They are stored as they came.
+    public var contentCoding: String?
     /// Of the whole file.
     public var path: String
     /// Bytes.
@@ -15,9 +17,13 @@ public struct DownloadResult: Sendable, Hashable {
     public var received: Int64
     public var requests: Int
 
-    public init(status: Status, fields: Fields, path: String, size: Int64, received: Int64, requests: Int) {
+    public init(
+        status: Status, fields: Fields, contentCoding: String? = nil, path: String, size: Int64, received: Int64,
+        requests: Int
+    ) {
         self.status = status
         self.fields = fields
+        self.contentCoding = contentCoding
         self.path = path
         self.size = size
         self.received = received

@@ -4,7 +4,8 @@ extension TransferClient {
     /// Prepares a download to `destination`.
     /// - Parameters:
     ///   - request: a GET. Fields of its own that choose a part (`Range`, `If-Range`) are refused with `invalidRequest`;
-    ///     no `Accept-Encoding` is added to it.
+    ///     `Accept-Encoding: identity` is added unless it has that field, for a part of a coded representation is no part of
+    ///     the file.
     ///   - destination: where the file goes once it is whole.
     public func download(_ request: TransferRequest, to destination: DownloadDestination) -> Download {
         Download(core: core, plan: DownloadPlan(request: request, destination: destination))

@@ -57,7 +57,9 @@ struct DownloadJob: Sendable {
         if let error = await run.follow(download) { return run.tell(error) }
         do throws(TransferError) {
             let result = try await download.value()
-            report.completed(status: result.status.rawValue, location: identity.url, size: result.size)
+            report.completed(
+                status: result.status.rawValue, location: identity.url, size: result.size,
+                contentCoding: result.contentCoding)
             run.state.remove()
             return .done
         } catch {

@@ -85,7 +85,8 @@ final class TransferReport: Sendable {
     /// The transfer is done.
     /// - Parameter isEarlier: by an earlier run.
     func completed(
-        status: Int, location: String?, size: Int64?, isAnswerLost: Bool = false, isEarlier: Bool = false
+        status: Int, location: String?, size: Int64?, contentCoding: String? = nil, isAnswerLost: Bool = false,
+        isEarlier: Bool = false
     ) {
         state.withLock { state in
             guard let identity = state.identity else { return }
@@ -99,6 +100,7 @@ final class TransferReport: Sendable {
                 var line = JSONLine([("event", .text("completed"))] + state.position.members)
                 line.append("status", Int64(status))
                 line.append("location", location)
+                if let contentCoding { line.append("contentCoding", contentCoding) }
                 Self.appendSubject(&line, identity)
                 Console.output(line.text)
             case .terminal, .lines:
@@ -110,6 +112,11 @@ final class TransferReport: Sendable {
                         moved: state.position.moved - state.startPosition, seconds: Self.now - state.start)
                 write(text, &state)
             case .quiet: break
+            }
+            if let contentCoding {
+                let name = DisplayText.printable(identity.path)
+                let coding = DisplayText.printable(contentCoding)
+                write("onward \(command): \(name) is stored as the server sent it, coded as \(coding)", &state)
             }
             state.identity = nil
         }
