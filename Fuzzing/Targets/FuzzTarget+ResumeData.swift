@@ -1,6 +1,7 @@
 import Foundation
 import HTTPSemantics
 import ResumableUpload
+import SystemCalls
 
 @testable import ResumableTransfer
 @testable import onward
@@ -111,7 +112,7 @@ extension FuzzTarget {
             } else {
                 content = .download(
                     DownloadRecord(
-                        destination: "/tmp/file", partialName: ".file.\(fixedID.uuidString).part", inode: 7,
+                        destination: "/tmp/file", partialName: FilePath(".file.\(fixedID.uuidString).part"), inode: 7,
                         received: acknowledged, synchronized: acknowledged / 2, bootID: "boot", entityTag: "\"a\"",
                         total: generator.pick([nil, 100])))
             }

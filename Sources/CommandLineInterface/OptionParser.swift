@@ -6,33 +6,34 @@ package struct OptionParser<Settings> {
 
     /// Reads a command line that has nothing but options.
     package func parse(
-        _ arguments: [String], environment: [String: String], into settings: inout Settings
+        _ arguments: [CommandArgument], environment: [String: String], into settings: inout Settings
     ) throws(OptionError) {
-        let named = Set(
-            arguments.compactMap { $0.hasPrefix("--") ? String($0.dropFirst(2).prefix { $0 != "=" }) : nil })
+        let named = Set(arguments.compactMap { $0.hasPrefix("--") ? Self.parts(of: $0, dashes: 2).name : nil })
         for option in options where !named.contains(option.name) {
             guard let value = environment[option.variable] else { continue }
             let values = option.manual.isRepeatable ? value.split(separator: " ").map(String.init) : [value]
-            for value in values { try set(option, value, as: option.variable, in: &settings) }
+            for value in values { try set(option, CommandArgument(value), as: option.variable, in: &settings) }
         }
         var rest = arguments[...]
         var seen: Set<String> = []
         while let argument = rest.popFirst() {
-            guard argument.hasPrefix("--"), argument.count > 2 else { throw OptionError("unexpected '\(argument)'") }
+            guard argument.hasPrefix("--"), argument.bytes.count > 2 else {
+                throw OptionError("unexpected '\(argument)'")
+            }
             try take(argument, &rest, &seen, into: &settings)
         }
     }
 
     /// Reads a command line with operands, before, between and behind its options; all behind `--` are operands.
     package func operands(
-        of arguments: [String], into settings: inout Settings
-    ) throws(OptionError) -> [String] {
-        var operands: [String] = []
+        of arguments: [CommandArgument], into settings: inout Settings
+    ) throws(OptionError) -> [CommandArgument] {
+        var operands: [CommandArgument] = []
         var rest = arguments[...]
         var seen: Set<String> = []
         while let argument = rest.popFirst() {
             if argument == "--" { return operands + rest }
-            if argument.hasPrefix("-"), argument.count > 1 {
+            if argument.hasPrefix("-"), argument.bytes.count > 1 {
                 try take(argument, &rest, &seen, into: &settings)
             } else {
                 operands.append(argument)
@@ -41,14 +42,29 @@ package struct OptionParser<Settings> {
         return operands
     }
 
+    package func operands(
+        of arguments: [String], into settings: inout Settings
+    ) throws(OptionError) -> [String] {
+        try operands(of: arguments.map { CommandArgument($0) }, into: &settings).map(\.description)
+    }
+
+    /// The name of an option without its dashes, and what follows the first "=".
+    private static func parts(of argument: CommandArgument, dashes: Int) -> (name: String, value: CommandArgument?) {
+        let parts = argument.bytes.dropFirst(dashes)
+            .split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+        return (
+            String(decoding: parts.first ?? [], as: UTF8.self),
+            parts.count == 2 ? CommandArgument(Array(parts[1])) : nil
+        )
+    }
+
     /// Takes one option, and its value from `rest` where it does not stand behind a "=".
     private func take(
-        _ argument: String, _ rest: inout ArraySlice<String>, _ seen: inout Set<String>, into settings: inout Settings
+        _ argument: CommandArgument, _ rest: inout ArraySlice<CommandArgument>, _ seen: inout Set<String>,
+        into settings: inout Settings
     ) throws(OptionError) {
         let isLong = argument.hasPrefix("--")
-        let parts = argument.dropFirst(isLong ? 2 : 1)
-            .split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-        let name = parts.first ?? ""
+        let (name, given) = Self.parts(of: argument, dashes: isLong ? 2 : 1)
         guard
             let option = options.first(where: {
                 isLong ? $0.name == name : $0.manual.letter.map(String.init) ?? "" == name
@@ -58,10 +74,10 @@ package struct OptionParser<Settings> {
             throw OptionError("--\(option.name) is given twice")
         }
         if option.manual.argument == nil {
-            guard parts.count == 1 else { throw OptionError("--\(option.name) takes no value") }
+            guard given == nil else { throw OptionError("--\(option.name) takes no value") }
             try set(option, "", as: "--" + option.name, in: &settings)
-        } else if parts.count == 2 {
-            try set(option, String(parts[1]), as: "--" + option.name, in: &settings)
+        } else if let given {
+            try set(option, given, as: "--" + option.name, in: &settings)
         } else {
             guard let value = rest.popFirst() else { throw OptionError("--\(option.name) needs a value") }
             try set(option, value, as: "--" + option.name, in: &settings)
@@ -75,7 +91,7 @@ package struct OptionParser<Settings> {
     }
 
     private func set(
-        _ option: CommandOption<Settings>, _ value: String, as name: String, in settings: inout Settings
+        _ option: CommandOption<Settings>, _ value: CommandArgument, as name: String, in settings: inout Settings
     ) throws(OptionError) {
         do { try option.set(value, in: &settings) } catch { throw OptionError("\(name): \(error.message)") }
     }

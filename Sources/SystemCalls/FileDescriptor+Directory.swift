@@ -43,7 +43,7 @@ extension FileDescriptor {
     /// Whether ``link(to:as:)`` can find the file: where /proc is.
     public var canBeLinked: Bool { access(processPath, F_OK) == 0 }
 
-    private var processPath: String { "/proc/self/fd/\(rawValue)" }
+    var processPath: String { "/proc/self/fd/\(rawValue)" }
 
     /// Moves a name into another directory of the same file system in one step, over whatever file was there
     /// (renameat(2)).

@@ -16,7 +16,7 @@ struct CheckCommand {
 
     private let settings: CheckSettings
 
-    static func run(_ arguments: [String]) -> ExitStatus {
+    static func run(_ arguments: [CommandArgument]) -> ExitStatus {
         let parser = OptionParser(options: CheckSettings.options)
         if arguments.contains("--help") || arguments.contains("-h") {
             Console.output(HelpText(page, of: "onward").text)

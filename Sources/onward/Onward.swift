@@ -8,9 +8,9 @@ enum Onward {
     static func main() {
         ProcessControl.holdEndSignals()
         ProcessControl.occupyStandardDescriptors()
-        let arguments = Array(CommandLine.arguments.dropFirst())
+        let arguments = Array(CommandArgument.all.dropFirst())
         let status: ExitStatus
-        switch arguments.first {
+        switch arguments.first?.description {
         case nil:
             Console.error(HelpText(overview: manual).text)
             status = .usage
@@ -23,7 +23,7 @@ enum Onward {
             Console.output("onward \(version)")
             status = .done
         case "manual":
-            guard let text = manual.manual(Array(arguments.dropFirst())) else {
+            guard let text = manual.manual(arguments.dropFirst().map(\.description)) else {
                 Console.error("onward manual: there is no such file")
                 exit(ExitStatus.usage.rawValue)
             }
@@ -41,14 +41,16 @@ enum Onward {
     }
 
     /// `onward help COMMAND`.
-    private static func help(_ operands: [String]) -> ExitStatus {
+    private static func help(_ operands: [CommandArgument]) -> ExitStatus {
         guard operands.count == 1 else {
             Console.error(
-                "onward help: unexpected '\(DisplayText.printable(operands[1]))'; one COMMAND is explained\nSee 'onward --help'."
+                "onward help: unexpected '\(DisplayText.printable(operands[1].description))'; one COMMAND is explained\nSee 'onward --help'."
             )
             return .usage
         }
-        guard let command = commands.first(where: { $0.page.name == operands[0] }) else { return unknown(operands[0]) }
+        guard let command = commands.first(where: { $0.page.name == operands[0].description }) else {
+            return unknown(operands[0].description)
+        }
         Console.output(HelpText(command.page, of: "onward").text)
         return .done
     }
@@ -59,7 +61,7 @@ enum Onward {
     }
 
     /// In the order in which help and manual show them.
-    static let commands: [(page: ManualPage, run: @Sendable ([String]) -> ExitStatus)] = [
+    static let commands: [(page: ManualPage, run: @Sendable ([CommandArgument]) -> ExitStatus)] = [
         (PutCommand.command.page, { PutCommand.run($0) }),
         (GetCommand.command.page, { GetCommand.run($0) }),
         (ResumeCommand.command.page, { ResumeCommand.run($0) }),

@@ -7,7 +7,7 @@ import UploadStorage
 
 /// `onward serve`: runs the server until it is asked to end.
 enum ServeCommand {
-    static func run(_ arguments: [String]) -> ExitStatus {
+    static func run(_ arguments: [CommandArgument]) -> ExitStatus {
         let parser = OptionParser(options: ServeSettings.options)
         if arguments.contains("--help") || arguments.contains("-h") {
             Console.output(HelpText(page, of: "onward").text)

@@ -115,9 +115,9 @@ import Testing
         #expect(source.path == path)
         var file = try #require(try source.record().file)
         #expect(code { () throws(TransferError) in _ = try FileSource(recorded: file) } == nil)
-        file.path = link
+        file.path = FilePath(link)
         #expect(code { () throws(TransferError) in _ = try FileSource(recorded: file) } == .noSuchSource)
-        file.path = path
+        file.path = FilePath(path)
         file.owner += 1
         #expect(code { () throws(TransferError) in _ = try FileSource(recorded: file) } == .sourceChanged)
     }

@@ -13,7 +13,7 @@ struct PartialFileTests {
 
     init() throws {
         directory = try TemporaryDirectory()
-        let storage = TransferStorage(path: directory.path + "/storage")
+        let storage = TransferStorage(path: FilePath(directory.path + "/storage"))
         place = try #require(try PartialPlace.open(.file(directory.path + "/result.bin"), storage: storage))
     }
 
@@ -29,12 +29,12 @@ struct PartialFileTests {
         partial.span()
         let mark = partial.mark
         return DownloadRecord(
-            destination: directory.path + "/result.bin", partialName: partial.name, inode: partial.inode,
+            destination: FilePath(directory.path + "/result.bin"), partialName: partial.name, inode: partial.inode,
             received: mark.span?.end ?? mark.position, synchronized: mark.position, bootID: BootIdentity.current,
             tailDigest: mark.tailDigest, spanDigest: mark.span?.digest, entityTag: "\"a\"", total: 200_000)
     }
 
-    private func path(_ record: DownloadRecord) -> String { directory.path + "/" + record.partialName }
+    private func path(_ record: DownloadRecord) -> String { directory.path + "/" + record.partialName.repairedText }
 
     /// Where a later run goes on; `nil` where it has to begin anew.
     private func position(_ record: DownloadRecord) throws -> Int64? {
@@ -63,13 +63,13 @@ struct PartialFileTests {
         try bytes.withUnsafeBytes { try partial.write($0) }
         #expect(names.isEmpty)
         partial.remove()
-        #expect(try partial.publish() == directory.path + "/result.bin")
+        #expect(try partial.publish() == FilePath(directory.path + "/result.bin"))
         #expect(names == ["result.bin"])
         #expect([UInt8](try Data(contentsOf: URL(filePath: directory.path + "/result.bin"))) == bytes)
         let other = try PartialFile.create(in: place)
         try other.appear()
         try other.appear()
-        #expect(Set(names) == ["result.bin", other.name])
+        #expect(Set(names) == ["result.bin", other.name.repairedText])
     }
 
     // MARK: Going on
@@ -173,11 +173,11 @@ struct PartialFileTests {
             case 1: #expect(mkfifo(path, 0o600) == 0)
             case 2: #expect(mkdir(path, 0o700) == 0)
             case 3: #expect(link(kept, path) == 0)
-            default: _ = try directory.file(record.partialName, [UInt8](bytes[..<150_000]))
+            default: _ = try directory.file(record.partialName.repairedText, [UInt8](bytes[..<150_000]))
             }
             #expect(try position(record) == nil)
             #expect(try PartialFile.discard(record, in: place))
-            #expect(Set(names) == ["kept", record.partialName])
+            #expect(Set(names) == ["kept", record.partialName.repairedText])
             try FileManager.default.removeItem(atPath: path)
             try FileManager.default.removeItem(atPath: kept)
         }
@@ -188,7 +188,7 @@ struct PartialFileTests {
         let record = try leave()
         #expect(chown(path(record), 12345, 12345) == 0)
         #expect(try position(record) == nil)
-        #expect(names == [record.partialName])
+        #expect(names == [record.partialName.repairedText])
     }
 
     @Test("one that a transfer writes is neither used nor removed")
@@ -203,7 +203,7 @@ struct PartialFileTests {
             return
         }
         #expect(try !PartialFile.discard(record, in: place))
-        #expect(names == [partial.name])
+        #expect(names == [partial.name.repairedText])
     }
 
     @Test("one that is gone is no error")
@@ -227,7 +227,7 @@ struct PartialFileTests {
         try partial.begin()
         try bytes.withUnsafeBytes { try partial.write($0) }
         #expect(partial.position == 200_000)
-        #expect(names == [partial.name])
+        #expect(names == [partial.name.repairedText])
         #expect(partial.name != record.partialName)
         #expect(try position(record) == nil)
     }
@@ -239,7 +239,8 @@ struct PartialFileTests {
         partial.goOn(at: 0, end: 10)
         #expect(throws: Errno.fileTooLarge) { try bytes[..<11].withUnsafeBytes { try partial.write($0) } }
         #expect(partial.isOverrun && partial.position == 10 && partial.failure == nil)
-        #expect(try FileDescriptor.open(directory.path + "/" + partial.name, .readOnly).status().size == 10)
+        #expect(
+            try FileDescriptor.open(directory.path + "/" + partial.name.repairedText, .readOnly).status().size == 10)
     }
 
     @Test("32 MiB are as much as is left unsynchronised; the mark follows")
@@ -279,7 +280,7 @@ struct PartialFileTests {
         let partial = try PartialFile.create(in: place)
         try partial.begin()
         try bytes.withUnsafeBytes { try partial.write($0) }
-        #expect(try partial.publish() == path)
+        #expect(try partial.publish() == FilePath(path))
         #expect(names == ["result.bin"])
         #expect([UInt8](try Data(contentsOf: URL(filePath: path))) == bytes)
         #expect(try FileDescriptor.open(path, .readOnly).status().permissions == 0o640)
@@ -289,24 +290,37 @@ struct PartialFileTests {
     func replaced() throws {
         let partial = try PartialFile.create(in: place)
         try partial.appear()
-        try FileManager.default.removeItem(atPath: directory.path + "/" + partial.name)
-        _ = try directory.file(partial.name, [1])
+        try FileManager.default.removeItem(atPath: directory.path + "/" + partial.name.repairedText)
+        _ = try directory.file(partial.name.repairedText, [1])
         #expect(throws: Errno.noSuchFile) { try partial.publish() }
         partial.remove()
-        #expect(names == [partial.name])
+        #expect(names == [partial.name.repairedText])
     }
 
     // MARK: Names
 
     @Test(
-        "names fit into a directory and are known again", arguments: ["a", "r.bin", String(repeating: "ä", count: 127)])
-    func names(destination: String) {
+        "names fit into a directory and are known again",
+        arguments: [
+            "a", "r.bin", FilePath(String(repeating: "ä", count: 127)), "\u{301}x", FilePath([0x61, 0xF6]),
+            FilePath([UInt8](repeating: 0xBF, count: 255)),
+        ])
+    func names(destination: FilePath) {
         let name = PartialFile.name(for: destination)
-        #expect(name.utf8.count <= 255)
+        #expect(name.bytes.count <= 255)
         #expect(PartialFile.isName(name, for: destination))
         #expect(!PartialFile.isName(name, for: "other"))
         #expect(!PartialFile.isName(name, for: nil))
         #expect(PartialFile.isName(PartialFile.name(for: nil), for: nil))
         #expect(!PartialFile.isName(destination, for: destination))
+    }
+
+    @Test("a long name that was cut at another place by an earlier version is known again, and no other one")
+    func earlierNames() {
+        let long = FilePath(String(repeating: "e\u{301}", count: 80))
+        func name(_ stem: FilePath) -> FilePath { "." + stem + "." + FilePath(UUID().uuidString) + ".part" }
+        #expect(PartialFile.isName(name(FilePath(String(repeating: "e\u{301}", count: 70))), for: long))
+        #expect(!PartialFile.isName(name(FilePath(String(repeating: "e\u{301}", count: 72))), for: long))
+        #expect(!PartialFile.isName(name("x"), for: long) && !PartialFile.isName(name("e\u{301}"), for: "\u{E9}"))
     }
 }

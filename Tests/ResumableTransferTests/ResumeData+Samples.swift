@@ -1,6 +1,7 @@
 import Foundation
 import HTTPSemantics
 import ResumableUpload
+import SystemCalls
 
 @testable import ResumableTransfer
 
@@ -30,7 +31,8 @@ extension ResumeRecord {
             request: Request(TransferRequest("http://host.example/file")),
             content: .download(
                 DownloadRecord(
-                    destination: "/tmp/file", partialName: ".file.\(UUID().uuidString).part", inode: 7, received: 10,
+                    destination: "/tmp/file", partialName: FilePath(".file.\(UUID().uuidString).part"), inode: 7,
+                    received: 10,
                     synchronized: 5, bootID: "boot", tailDigest: nil, entityTag: "\"a\"", total: 20)))
     }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import HTTPSemantics
+import SystemCalls
 import Testing
 
 @testable import ResumableTransfer
@@ -93,7 +94,7 @@ import Testing
     }
 
     @Test("the partial file's name cannot lead elsewhere", arguments: ["../x.part", "/x.part", "a/b.part", "x"])
-    func partialName(name: String) {
+    func partialName(name: FilePath) {
         var record = ResumeRecord.downloadSample()
         guard case .download(var download) = record.content else { return }
         download.partialName = name

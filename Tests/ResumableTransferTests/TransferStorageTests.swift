@@ -11,7 +11,7 @@ import Testing
 
     init() throws {
         directory = try TemporaryDirectory()
-        storage = TransferStorage(path: directory.path + "/state/onward/transfers")
+        storage = TransferStorage(path: FilePath(directory.path + "/state/onward/transfers"))
     }
 
     private func ticketed() throws -> ResumeData {
@@ -120,7 +120,7 @@ import Testing
     @Test("a ticket file that holds no number refuses nothing", arguments: ["", "x", "99999999999999999999999"])
     func damagedTicket(text: String) throws {
         let data = try ticketed()
-        let path = storage.path + "/" + (try #require(data.record.ticket)).fileName
+        let path = storage.path.repairedText + "/" + (try #require(data.record.ticket)).fileName
         try Data(text.utf8).write(to: URL(filePath: path))
         #expect(try claim(data) != nil)
     }
@@ -135,12 +135,12 @@ import Testing
         let file = try directory.file("file", [])
         for path in [open, link, file, "relative", ""] {
             do throws(TransferError) {
-                _ = try TransferStorage(path: path).open()
+                _ = try TransferStorage(path: FilePath(path)).open()
                 Issue.record("\(path) was opened")
             } catch {
                 #expect(error.code == .storageUnusable)
             }
-            #expect(TransferStorage(path: path).issueTicket(for: UUID(), generation: 1) == nil)
+            #expect(TransferStorage(path: FilePath(path)).issueTicket(for: UUID(), generation: 1) == nil)
         }
     }
 }

@@ -40,7 +40,9 @@ struct ManualTests {
                 guard case .words(let words) = option.manual.values else { continue }
                 for word in words {
                     var settings = settings
-                    #expect(throws: Never.self, "--\(option.name) \(word)") { try option.set(word, in: &settings) }
+                    #expect(throws: Never.self, "--\(option.name) \(word)") {
+                        try option.set(CommandArgument(word), in: &settings)
+                    }
                 }
             }
         }

@@ -44,7 +44,11 @@ struct StateTests {
         names.insert(TransferIdentity.put("/a/big file.bin", try TransferURL("http://h/files/x"), method: .put).name)
         names.insert(TransferIdentity.get(url, to: "/a/big file.bin").name)
         #expect(names.count == 5)
-        for path in ["/a/-rf", "/a/.hidden", "/a/\u{1B}[2J", "/", "/a/" + String(repeating: "ä", count: 300)] {
+        let paths: [FilePath] = [
+            "/a/-rf", "/a/.hidden", "/a/\u{1B}[2J", "/", FilePath("/a/" + String(repeating: "ä", count: 300)),
+            FilePath("/a/gr".utf8 + [0xF6, 0xDF]), "/a/\u{301}x",
+        ]
+        for path in paths {
             let name = TransferIdentity.put(path, url, method: .put).name
             #expect(!name.hasPrefix("-") && !name.hasPrefix(".") && !name.contains("/") && name.utf8.count < 200)
             #expect(DisplayText.printable(name) == name)
@@ -54,7 +58,7 @@ struct StateTests {
     @Test("A state that was saved is read again; its file is for its owner alone")
     func roundTrip() throws {
         let place = try Place()
-        let directory = try PrivateDirectory.of(place.path + "/x")
+        let directory = try PrivateDirectory.of(FilePath(place.path + "/x"))
         let saved = SavedTransfer(
             identity: Self.identity, options: .init(tokenFile: "/t"), savedAt: 5,
             resumeData: Self.resumeData)
@@ -71,7 +75,7 @@ struct StateTests {
     @Test("A state that others could have written, or that is none, is refused")
     func foreign() throws {
         let place = try Place()
-        let directory = try PrivateDirectory.of(place.path + "/x")
+        let directory = try PrivateDirectory.of(FilePath(place.path + "/x"))
         #expect(try directory.read("missing") == nil)
         try directory.replace("x", with: Data("{}".utf8))
         #expect(throws: CommandFailure.self) { _ = try SavedTransfer.decode(Data("{}".utf8)) }
@@ -103,7 +107,7 @@ struct StateTests {
     @Test("A lock is held by one at a time, names its holder, and leaves nothing behind")
     func locks() throws {
         let place = try Place()
-        let directory = try PrivateDirectory.of(place.path + "/x")
+        let directory = try PrivateDirectory.of(FilePath(place.path + "/x"))
         do {
             guard case .taken(let lock) = try CommandLock.take("a.lock", in: directory) else {
                 Issue.record("not taken")
@@ -128,7 +132,7 @@ struct StateTests {
     @Test("Who looks at a lock for a moment keeps nobody from taking it")
     func lookedAt() throws {
         let place = try Place()
-        let directory = try PrivateDirectory.of(place.path + "/x")
+        let directory = try PrivateDirectory.of(FilePath(place.path + "/x"))
         // Left by a process that was killed, and looked at in the moment in which the next one begins.
         var looking: FileDescriptor? = try directory.openLock("a.lock")
         #expect(try looking?.tryLock() == true)
@@ -142,20 +146,48 @@ struct StateTests {
     @Test("Paths are known from the root on, whatever the working directory is")
     func paths() throws {
         let place = try Place()
-        let root = try #require(AbsolutePath.of(place.path))
-        #expect(AbsolutePath.of(place.path + "/./x") == root + "/x")
-        #expect(AbsolutePath.of(place.path + "/x/") == root + "/x")
-        #expect(AbsolutePath.of(place.path + "/nowhere/x") == nil)
-        #expect(AbsolutePath.of("/x") == "/x" && AbsolutePath.of("/") == "/" && AbsolutePath.of("") == nil)
+        let given = FilePath(place.path)
+        let root = try #require(given.absolute)
+        #expect((given + "/./x").absolute == root + "/x")
+        #expect((given + "/x/").absolute == root + "/x")
+        #expect((given + "/nowhere/x").absolute == nil)
+        #expect(FilePath("/x").absolute == "/x" && FilePath("/").absolute == "/" && FilePath("").absolute == nil)
         symlink(place.path, place.path + "/link")
-        #expect(AbsolutePath.of(place.path + "/link/x") == root + "/x")
-        #expect(AbsolutePath.of(place.path + "/link") == root + "/link")
+        #expect((given + "/link/x").absolute == root + "/x")
+        #expect((given + "/link").absolute == root + "/link")
+        #expect((given + "/link/\u{301}x").absolute == root + "/\u{301}x")
     }
 
     @Test(
         "A word is one for a shell, too",
         arguments: [
             ("big.bin-1a", "big.bin-1a"), ("/a/b c", "'/a/b c'"), ("it's", #"'it'\''s'"#), ("", "''"), ("a;b", "'a;b'"),
-        ])
-    func words(text: String, word: String) { #expect(Narration.shellWord(text) == word) }
+            ("a\u{1B}'\\", #"$'a\x1B\'\\'"#), (FilePath([0x61, 0xF6]), #"$'a\xF6'"#),
+        ] as [(FilePath, String)])
+    func words(path: FilePath, word: String) { #expect(Narration.shellWord(path) == word) }
+
+    @Test("A state of the first version is read; it has the name that it had")
+    func firstVersion() throws {
+        let text = #"""
+            {"identity":{"kind":"put","method":"PUT","path":"/a/größer.bin","url":"http://h/files/big.bin"},
+            "options":{"appendSize":5,"caFile":"/c","tokenFile":"/t"},"savedAt":5,"sent":7,"version":1,
+            "resumeData":"\#(Self.resumeData.base64EncodedString())"}
+            """#
+        let (saved, _) = try SavedTransfer.decode(Data(text.utf8))
+        #expect(saved.identity.path == "/a/größer.bin" && saved.options.tokenFile == "/t")
+        #expect(saved.identity.name == "größer.bin-3bf2acf1")
+        let again = String(decoding: try saved.encoded(), as: UTF8.self)
+        #expect(again.contains(#""path" : "/a/größer.bin""#) && again.contains(#""tokenFile" : "/t""#), "\(again)")
+    }
+
+    @Test("Paths of any bytes come back from a state as they were")
+    func anyBytes() throws {
+        for path in [FilePath("/a/gr".utf8 + [0xF6, 0xDF]), "/a/\u{301}x", "/a/e\u{301}", "/a/\u{E9}", "/a/\n\u{1B}"] {
+            let identity = TransferIdentity(kind: .put, path: path, method: "PUT", url: "http://h/")
+            let saved = SavedTransfer(
+                identity: identity, options: .init(tokenFile: path), savedAt: 5, resumeData: Self.resumeData)
+            let (read, _) = try SavedTransfer.decode(try saved.encoded())
+            #expect(read == saved && read.identity.path.bytes == path.bytes)
+        }
+    }
 }

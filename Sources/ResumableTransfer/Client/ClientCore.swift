@@ -16,7 +16,7 @@ final class ClientCore: Sendable {
 
     init(_ configuration: TransferClient.Configuration) {
         self.configuration = configuration
-        storage = TransferStorage(path: configuration.storageDirectory)
+        storage = TransferStorage(path: configuration.storagePath)
     }
 
     deinit { engine.shutDown() }

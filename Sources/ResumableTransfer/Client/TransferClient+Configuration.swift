@@ -1,7 +1,7 @@
-import Foundation
 import Glibc
 import HTTPSemantics
 import ResumableUpload
+import SystemCalls
 
 extension TransferClient {
     /// How a client's transfers behave.
@@ -26,7 +26,12 @@ extension TransferClient {
         public var stallTimeout: Duration? = .seconds(60)
         public var httpVersion: HTTPVersion = .automatic
         /// A file of PEM certificates that are trusted in place of the system's.
-        public var caFile: String?
+        public var caFile: String? {
+            get { caPath?.repairedText }
+            set { caPath = newValue.map { FilePath($0) } }
+        }
+        /// The same; its name need not be UTF-8.
+        package var caPath: FilePath?
         /// The URI of a proxy; `nil` leaves it to the environment (`http_proxy`, `https_proxy`, `no_proxy`).
         public var proxy: String?
         /// Bytes per second that a transfer moves at most.
@@ -38,7 +43,12 @@ extension TransferClient {
         public var sendsDigest = false
         /// An absolute path: the directory for tickets and for partial files without a destination, made with mode 0700
         /// when it is needed first. It must belong to the user and be writable by nobody else.
-        public var storageDirectory: String = Self.defaultStorageDirectory
+        public var storageDirectory: String {
+            get { storagePath.repairedText }
+            set { storagePath = FilePath(newValue) }
+        }
+        /// The same; its name need not be UTF-8.
+        package var storagePath = Self.defaultStoragePath
         /// Called with what a later process needs to resume the transfer, whenever that has changed: first when there is
         /// something to resume, and at the beginning of a transfer that is resumed; for a download also while bytes arrive,
         /// at most twice a second, and once more when it is complete and does not have its name yet. The transfer waits until
@@ -55,11 +65,16 @@ extension TransferClient {
         public init() {}
 
         /// `$XDG_STATE_HOME/onward/transfers`, or `~/.local/state/onward/transfers`.
-        public static var defaultStorageDirectory: String {
-            let environment = ProcessInfo.processInfo.environment
-            if let state = environment["XDG_STATE_HOME"], state.hasPrefix("/") { return state + "/onward/transfers" }
-            if let home = environment["HOME"], home.hasPrefix("/") { return home + "/.local/state/onward/transfers" }
-            return "/var/tmp/onward-\(geteuid())/transfers"
+        public static var defaultStorageDirectory: String { defaultStoragePath.repairedText }
+
+        package static var defaultStoragePath: FilePath {
+            if let state = FilePath.environment("XDG_STATE_HOME"), state.isAbsolute {
+                return state.appending("onward/transfers")
+            }
+            if let home = FilePath.environment("HOME"), home.isAbsolute {
+                return home.appending(".local/state/onward/transfers")
+            }
+            return FilePath("/var/tmp/onward-\(geteuid())/transfers")
         }
     }
 }

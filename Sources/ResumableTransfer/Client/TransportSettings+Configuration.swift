@@ -1,7 +1,7 @@
 extension TransportSettings {
     init(_ configuration: TransferClient.Configuration) {
         self.init(
-            caFile: configuration.caFile, proxy: configuration.proxy, httpVersion: configuration.httpVersion,
+            caFile: configuration.caPath, proxy: configuration.proxy, httpVersion: configuration.httpVersion,
             connectTimeout: .seconds(30))
     }
 }

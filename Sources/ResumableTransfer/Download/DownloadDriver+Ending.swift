@@ -27,7 +27,7 @@ extension DownloadDriver {
         tellProgress()
         progress.finish()
         return DownloadResult(
-            status: head.status, fields: head.fields, contentCoding: machine.representation?.storedCoding, path: path,
+            status: head.status, fields: head.fields, contentCoding: machine.representation?.storedCoding, file: path,
             size: size, received: received, requests: requests)
     }
 
@@ -41,13 +41,13 @@ extension DownloadDriver {
     }
 
     /// An earlier run has done everything but tell.
-    func finish(published path: String, size: Int64) -> DownloadResult {
+    func finish(published path: FilePath, size: Int64) -> DownloadResult {
         progress.update(completed: size, total: size)
         progress.finish()
         control.events.send(.received(size, total: size))
         return DownloadResult(
             status: .ok, fields: Fields(), contentCoding: plan.resumed.map { DownloadRepresentation($0) }?.storedCoding,
-            path: path, size: size, received: 0, requests: 0)
+            file: path, size: size, received: 0, requests: 0)
     }
 
     private func checkDigest(of partial: PartialFile, size: Int64) async throws(TransferError) {

@@ -111,7 +111,7 @@ final class DownloadDriver {
     private enum Opened: Sendable {
         case files(PartialFiles)
         /// The file has its name already.
-        case published(path: String, size: Int64)
+        case published(path: FilePath, size: Int64)
     }
 
     /// Opens the partial file of an earlier run, or makes a new one.
@@ -241,7 +241,7 @@ final class DownloadDriver {
 
     private func makeRecord(of partial: PartialFile, _ representation: DownloadRepresentation) -> DownloadRecord {
         let mark = partial.mark
-        var destination: String?
+        var destination: FilePath?
         if case .file(let path) = plan.destination { destination = path }
         return DownloadRecord(
             destination: destination, partialName: partial.name, inode: partial.inode,

@@ -23,8 +23,8 @@ struct DownloadPlan: Sendable {
         self.request = request
         self.destination =
             switch destination {
-            case .file(let path) where !path.hasPrefix("/"):
-                .file(FileManager.default.currentDirectoryPath + "/" + path)
+            case .file(let path) where !path.isAbsolute:
+                .file((try? FilePath(".").resolved())?.appending(path) ?? path)
             case .file, .temporary: destination
             }
         id = UUID()

@@ -1,4 +1,5 @@
 import HTTPSemantics
+import SystemCalls
 
 /// What a download ended with.
 public struct DownloadResult: Sendable, Hashable {
@@ -10,7 +11,9 @@ public struct DownloadResult: Sendable, Hashable {
     /// The content coding of the bytes in the file, `gzip` for example; `nil`: none. They are stored as they came.
     public var contentCoding: String?
     /// Of the whole file.
-    public var path: String
+    public var path: String { file.repairedText }
+    /// The same; its name need not be UTF-8.
+    public var file: FilePath
     /// Bytes.
     public var size: Int64
     /// Bytes of content received in this run.
@@ -21,10 +24,19 @@ public struct DownloadResult: Sendable, Hashable {
         status: Status, fields: Fields, contentCoding: String? = nil, path: String, size: Int64, received: Int64,
         requests: Int
     ) {
+        self.init(
+            status: status, fields: fields, contentCoding: contentCoding, file: FilePath(path), size: size,
+            received: received, requests: requests)
+    }
+
+    init(
+        status: Status, fields: Fields, contentCoding: String?, file: FilePath, size: Int64, received: Int64,
+        requests: Int
+    ) {
         self.status = status
         self.fields = fields
         self.contentCoding = contentCoding
-        self.path = path
+        self.file = file
         self.size = size
         self.received = received
         self.requests = requests

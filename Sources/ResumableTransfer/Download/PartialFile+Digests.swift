@@ -42,7 +42,7 @@ extension PartialFile {
 
     /// The digest of the bytes from a mark on, which grows with them.
     struct RunningSpan {
-        let name: String
+        let name: FilePath
         let start: Int64
         var end: Int64
         var digest = RunningDigest(.sha256)

@@ -1,30 +1,43 @@
 import Foundation
+import SystemCalls
 
 extension PartialFile {
-    static let suffix = ".part"
+    static let suffix: FilePath = ".part"
     /// Bytes that a name has at most on Linux.
     private static let longestName = 255
     private static let identifierLength = 36
+    /// Bytes of the destination's name that fit into that of its partial file.
+    private static let longestStem = longestName - identifierLength - suffix.bytes.count - 2
 
-    /// A new name: `.<name>.<UUID>.part` beside a file, `<UUID>.part` in the storage directory.
-    static func name(for destinationName: String?) -> String {
-        name(for: destinationName, identifier: UUID())
+    /// A new name: `.<name>.<UUID>.part` beside a file, `<UUID>.part` in the storage directory. Of a name that is too long
+    /// only the beginning is used.
+    static func name(for destinationName: FilePath?) -> FilePath {
+        let identifier = FilePath(UUID().uuidString)
+        guard let destinationName else { return identifier + suffix }
+        return name(stem: shortened(destinationName), identifier)
     }
 
-    static func isName(_ name: String, for destinationName: String?) -> Bool {
-        let identifier = name.dropLast(suffix.count).suffix(identifierLength)
-        guard let identifier = UUID(uuidString: String(identifier)) else { return false }
-        return name == self.name(for: destinationName, identifier: identifier)
+    /// Whether ``name(for:)`` of this or an earlier version can have given this name.
+    static func isName(_ name: FilePath, for destinationName: FilePath?) -> Bool {
+        let identifier = FilePath(name.bytes.dropLast(suffix.bytes.count).suffix(identifierLength))
+        guard let text = identifier.text, UUID(uuidString: text)?.uuidString == text else { return false }
+        guard let destinationName else { return name == identifier + suffix }
+        let stem = FilePath(name.bytes.dropFirst().dropLast(identifierLength + suffix.bytes.count + 1))
+        // Names were cut at other places before.
+        let fits = destinationName.bytes.count <= longestStem
+        guard fits ? stem == destinationName : destinationName.bytes.starts(with: stem.bytes) else { return false }
+        return name == self.name(stem: stem, identifier) && name.bytes.count <= longestName
     }
 
-    private static func name(for destinationName: String?, identifier: UUID) -> String {
-        guard var stem = destinationName else { return identifier.uuidString + suffix }
-        while stem.utf8.count > longestName - identifierLength - suffix.utf8.count - 2 { stem.removeLast() }
-        return ".\(stem).\(identifier.uuidString)\(suffix)"
+    private static func name(stem: FilePath, _ identifier: FilePath) -> FilePath {
+        "." + stem + "." + identifier + suffix
     }
 
-    /// What stands behind the last slash.
-    static func lastComponent(_ path: String) -> String {
-        path.split(separator: "/", omittingEmptySubsequences: false).last.map(String.init) ?? ""
+    /// Cut between two characters of UTF-8, as some file systems accept nothing else.
+    private static func shortened(_ name: FilePath) -> FilePath {
+        guard name.bytes.count > longestStem else { return name }
+        let isContinuation: (UInt8) -> Bool = { $0 & 0xC0 == 0x80 }
+        let start = name.bytes[...longestStem].lastIndex { !isContinuation($0) } ?? longestStem
+        return FilePath(name.bytes[..<start])
     }
 }

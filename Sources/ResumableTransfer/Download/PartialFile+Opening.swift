@@ -33,13 +33,13 @@ extension PartialFile {
 
     /// Whether the one that `record` tells of was whole and has taken its final name.
     /// - Returns: its path then.
-    static func isPublished(_ record: DownloadRecord, in place: PartialPlace) throws(Errno) -> String? {
+    static func isPublished(_ record: DownloadRecord, in place: PartialPlace) throws(Errno) -> FilePath? {
         guard let name = place.destinationName, record.total == record.synchronized,
             let file = try openOwn(record, as: name, .readOnly, in: place),
             try file.descriptor().status().size == record.total,
             try file.tailDigest(upTo: record.synchronized) == record.tailDigest
         else { return nil }
-        return place.path + "/" + name
+        return place.path.appending(name)
     }
 
     /// Removes the one that `record` tells of; one that is gone already, or in whose place something else is, is left.
@@ -53,7 +53,7 @@ extension PartialFile {
 
     /// - Returns: nil where there is no such file of ours.
     private static func openOwn(
-        _ record: DownloadRecord, as name: String, _ access: FileDescriptor.OpenFlags, in place: PartialPlace
+        _ record: DownloadRecord, as name: FilePath, _ access: FileDescriptor.OpenFlags, in place: PartialPlace
     ) throws(Errno) -> PartialFile? {
         let descriptor: FileDescriptor
         do throws(Errno) {

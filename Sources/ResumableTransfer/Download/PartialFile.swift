@@ -24,7 +24,7 @@ final class PartialFile: BodySink {
     }
 
     struct State {
-        var name: String
+        var name: FilePath
         /// Whether the file has that name, or none as yet.
         var isNamed: Bool
         /// `nil` once it is closed.
@@ -58,7 +58,7 @@ final class PartialFile: BodySink {
     let state: Monitor<State>
 
     /// - Parameter descriptor: open for reading and writing, and locked.
-    init(_ place: PartialPlace, _ name: String, _ descriptor: FileDescriptor, inode: UInt64, isNamed: Bool) {
+    init(_ place: PartialPlace, _ name: FilePath, _ descriptor: FileDescriptor, inode: UInt64, isNamed: Bool) {
         self.place = place
         self.inode = inode
         state = Monitor(State(name: name, isNamed: isNamed, descriptor: descriptor))
@@ -118,7 +118,7 @@ final class PartialFile: BodySink {
 
     // MARK: What is known
 
-    var name: String { state.withLock { $0.name } }
+    var name: FilePath { state.withLock { $0.name } }
     var isNamed: Bool { state.withLock { $0.isNamed } }
     var isFresh: Bool { state.withLock { $0.isFresh } }
     var position: Int64 { state.withLock { $0.position } }
@@ -259,14 +259,14 @@ final class PartialFile: BodySink {
 
     /// Gives the file its final name, on stable storage.
     /// - Returns: its path.
-    func publish() throws(Errno) -> String {
+    func publish() throws(Errno) -> FilePath {
         let name = name
         if let error = synchronize() { throw error }
         guard try descriptor().status().size == position else { throw .inputOutput }
         try appear()
         // Somebody may have put another file in its place.
         guard try place.directory.status(at: name).inode == inode else { throw .noSuchFile }
-        let final = place.destinationName ?? String(name.dropLast(PartialFile.suffix.count))
+        let final = place.destinationName ?? FilePath(name.bytes.dropLast(PartialFile.suffix.bytes.count))
         if let replaced = try place.existing() { try descriptor().setPermissions(replaced.permissions & 0o777) }
         try place.directory.rename(from: name, to: place.directory, as: final)
         do throws(Errno) {
@@ -275,7 +275,7 @@ final class PartialFile: BodySink {
             // Not every file system can do that.
             if error != .invalidArgument { throw error }
         }
-        return place.path + "/" + final
+        return place.path.appending(final)
     }
 
     /// Removes the file.

@@ -1,13 +1,12 @@
-import Glibc
 import SystemCalls
 
 /// Where the partial file of a download lies.
 struct PartialPlace: Sendable {
     let directory: FileDescriptor
     /// Of the directory, without a slash at its end.
-    let path: String
+    let path: FilePath
     /// Of the file beside which it lies and that it becomes; `nil` in the storage directory.
-    let destinationName: String?
+    let destinationName: FilePath?
 
     /// Opens the directory of a destination.
     /// - Returns: nil where there is no such directory.
@@ -18,13 +17,13 @@ struct PartialPlace: Sendable {
         guard case .file(let file) = destination else {
             return PartialPlace(directory: try storage.open(), path: storage.path, destinationName: nil)
         }
-        let name = PartialFile.lastComponent(file)
-        guard file.hasPrefix("/"), !file.utf8.contains(0), !["", ".", ".."].contains(name) else {
+        let name = file.lastComponent
+        guard file.isAbsolute, !file.containsNUL, !["", ".", ".."].contains(name) else {
             throw TransferError(.destinationUnusable, "\(file) cannot be the name of a file.")
         }
-        let path = String(file.dropLast(name.count + 1))
+        let path = file.directory
         do throws(Errno) {
-            let directory = try FileDescriptor.open(path.isEmpty ? "/" : path, [.readOnly, .directory])
+            let directory = try FileDescriptor.open(path, [.readOnly, .directory])
             return PartialPlace(directory: directory, path: path, destinationName: name)
         } catch {
             if error == .noSuchFile { return nil }
@@ -45,9 +44,8 @@ struct PartialPlace: Sendable {
         }
         let isLink = status.isSymbolicLink
         if isLink {
-            guard let resolved = realpath(path + "/" + destinationName, nil) else { return nil }
-            defer { free(resolved) }
-            status = try directory.status(at: String(cString: resolved))
+            guard let resolved = try? path.appending(destinationName).resolved() else { return nil }
+            status = try resolved.status()
         }
         if status.isDirectory { throw .isDirectory }
         guard status.isRegular else { throw .noSuchDevice }

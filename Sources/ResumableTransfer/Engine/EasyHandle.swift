@@ -61,6 +61,11 @@ final class EasyHandle {
     /// libcurl copies the text.
     func set(_ option: CURLoption, _ value: String) { onward_easy_set_string(pointer, option, value) }
 
+    /// libcurl copies the path.
+    func set(_ option: CURLoption, _ value: FilePath) {
+        _ = value.withCString { onward_easy_set_string(pointer, option, $0) }
+    }
+
     /// Sends these header lines besides libcurl's own.
     func setFields(_ lines: [String]) {
         for line in lines {

@@ -1,7 +1,9 @@
+import SystemCalls
+
 /// How connections are made.
 struct TransportSettings: Sendable {
     /// Path of a PEM file with certificate authorities to trust besides the system's.
-    var caFile: String?
+    var caFile: FilePath?
     /// URI of a proxy; nil: what the environment says (`http_proxy`, `https_proxy`, `no_proxy`); empty: none.
     var proxy: String?
     var httpVersion: HTTPVersion

@@ -1,12 +1,13 @@
 import HTTPSemantics
+import SystemCalls
 
 /// What has to be known of a download to resume it.
 struct DownloadRecord: Sendable, Hashable, Codable {
     /// The file that the download shall become, absolute; `nil` for one that the caller moves.
-    var destination: String?
+    var destination: FilePath?
     /// The name of the partial file, beside the destination or in the storage directory: `.<name>.<UUID>.part` or
     /// `<UUID>.part`.
-    var partialName: String
+    var partialName: FilePath
     /// Of the partial file.
     var inode: UInt64
     /// Bytes of the representation at the beginning of the partial file.
@@ -38,13 +39,13 @@ struct DownloadRecord: Sendable, Hashable, Codable {
         let most: ClosedRange<Int64> = 0...Int64.max
         guard most.contains(received), most.contains(synchronized), synchronized <= received else { return false }
         if let total, total < received { return false }
-        if let destination, !destination.hasPrefix("/") || destination.utf8.contains(0) { return false }
+        if let destination, !destination.isAbsolute || destination.containsNUL { return false }
         if let earlier {
             let isOne = earlier.count <= 1 && earlier.allSatisfy { $0.earlier == nil && $0.destination == destination }
             guard isOne, earlier.allSatisfy({ $0.isValid && $0.partialName != partialName }) else { return false }
         }
         if let tailDigest, tailDigest.utf8.count != 64 { return false }
         if let spanDigest, spanDigest.utf8.count != 64 { return false }
-        return PartialFile.isName(partialName, for: destination.map(PartialFile.lastComponent))
+        return PartialFile.isName(partialName, for: destination?.lastComponent)
     }
 }

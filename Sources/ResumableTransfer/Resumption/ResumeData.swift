@@ -1,5 +1,6 @@
 import Foundation
 import HTTPSemantics
+import SystemCalls
 
 /// What an interrupted transfer can be resumed with, in another process and after a restart of the machine too.
 ///
@@ -40,7 +41,10 @@ public struct ResumeData: Sendable, Hashable {
     public var request: TransferRequest { record.request.transferRequest }
 
     /// The file that is uploaded or that the download shall become, absolute; `nil` where there is none.
-    public var path: String? {
+    public var path: String? { file?.repairedText }
+
+    /// The same; its name need not be UTF-8.
+    package var file: FilePath? {
         switch record.content {
         case .upload(let record): record.source.file?.path
         case .download(let record): record.destination
@@ -48,9 +52,9 @@ public struct ResumeData: Sendable, Hashable {
     }
 
     /// The file that holds what a download to a file of its own has received, absolute; `nil` of anything else.
-    package var partialPath: String? {
+    package var partialPath: FilePath? {
         guard case .download(let record) = record.content, let destination = record.destination else { return nil }
-        return destination.dropLast(PartialFile.lastComponent(destination).count) + record.partialName
+        return destination.directory.appending(record.partialName)
     }
 
     /// Bytes of the representation that need not be moved again, as far as is known.

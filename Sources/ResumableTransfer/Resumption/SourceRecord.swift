@@ -1,9 +1,11 @@
+import SystemCalls
+
 /// By what the source of an upload is known again.
 struct SourceRecord: Sendable, Hashable, Codable {
     /// What tells one state of one file from all others.
     struct File: Sendable, Hashable, Codable {
         /// Absolute, without symbolic links.
-        var path: String
+        var path: FilePath
         /// Of the last change of the content, in nanoseconds since 1970.
         var modified: Int64
         var inode: UInt64
@@ -22,7 +24,7 @@ struct SourceRecord: Sendable, Hashable, Codable {
         if let size, size < 0 { return false }
         if let sample, sample.utf8.count != 64 { return false }
         guard let file else { return true }
-        return file.path.hasPrefix("/") && !file.path.utf8.contains(0) && size != nil && sample != nil
+        return file.path.isAbsolute && !file.path.containsNUL && size != nil && sample != nil
     }
 
     /// What shows that a source known by this record cannot have the bytes of one known by `other`, for people; empty

@@ -4,7 +4,7 @@ import SystemCalls
 
 /// The directory for tickets and for partial files without a destination.
 struct TransferStorage: Sendable {
-    let path: String
+    let path: FilePath
 
     /// Opens the directory, and makes it before if need be.
     ///
@@ -26,23 +26,21 @@ struct TransferStorage: Sendable {
     }
 
     private func makeDirectories() throws(Errno) {
-        guard path.hasPrefix("/") else { throw .invalidArgument }
-        var missing: [Substring] = []
-        var rest = path[...]
-        while rest.count > 1 {
+        guard path.isAbsolute else { throw .invalidArgument }
+        var missing: [FilePath] = []
+        for directory in path.ancestry.reversed() {
             do throws(Errno) {
-                try FileDescriptor.makeDirectory(String(rest))
+                try FileDescriptor.makeDirectory(directory)
                 break
             } catch {
                 if error == .fileExists { break }
-                guard error == .noSuchFile, let slash = rest.lastIndex(of: "/") else { throw error }
-                missing.append(rest)
-                rest = rest[..<slash]
+                guard error == .noSuchFile else { throw error }
+                missing.append(directory)
             }
         }
         for directory in missing.reversed() {
             do throws(Errno) {
-                try FileDescriptor.makeDirectory(String(directory))
+                try FileDescriptor.makeDirectory(directory)
             } catch {
                 if error != .fileExists { throw error }
             }

@@ -7,19 +7,26 @@ import SystemCalls
 /// change of its size or modification time makes every later read fail.
 public struct FileSource: UploadSource {
     /// The file's absolute path without symbolic links.
-    public let path: String
+    public var path: String { file.repairedText }
+    /// The same; its name need not be UTF-8.
+    public let file: FilePath
     private let descriptor: FileDescriptor
     private let status: FileStatus
 
     /// Opens a file for reading; a symbolic link is followed, once.
-    /// - Throws: `noSuchSource` where there is no such file or it is not a regular one, `sourceUnavailable` where it
-    ///   cannot be opened.
-    public init(path: String) throws(TransferError) {
-        guard !path.isEmpty, !path.utf8.contains(0), let resolved = realpath(path, nil) else {
-            throw TransferError(.noSuchSource, "There is no file \(path).", underlying: "\(Errno.current)")
+    /// - Throws: `noSuchSource` if there is no such file or it is not a regular one, `sourceUnavailable` if it cannot be
+    ///   opened.
+    public init(path: String) throws(TransferError) { try self.init(FilePath(path)) }
+
+    /// The same for a name that need not be UTF-8.
+    public init(_ path: FilePath) throws(TransferError) {
+        let resolved: FilePath
+        do throws(Errno) {
+            resolved = try path.resolved()
+        } catch {
+            throw TransferError(.noSuchSource, "There is no file \(path).", underlying: "\(error)")
         }
-        defer { free(resolved) }
-        try self.init(opening: String(cString: resolved))
+        try self.init(opening: resolved)
     }
 
     /// Opens the file that resume data names.
@@ -28,12 +35,12 @@ public struct FileSource: UploadSource {
     init(recorded file: SourceRecord.File) throws(TransferError) {
         try self.init(opening: file.path)
         guard status.owner == file.owner, status.owner == geteuid() || status.owner == 0 else {
-            throw TransferError(.sourceChanged, "The file \(path) belongs to somebody else.")
+            throw TransferError(.sourceChanged, "The file \(file.path) belongs to somebody else.")
         }
     }
 
     /// - Parameter path: whose last component is no symbolic link.
-    private init(opening path: String) throws(TransferError) {
+    private init(opening path: FilePath) throws(TransferError) {
         do throws(Errno) {
             // Not blocking: a FIFO would wait for a writer.
             descriptor = try FileDescriptor.open(path, [.readOnly, .noFollow, .nonBlocking])
@@ -47,7 +54,7 @@ public struct FileSource: UploadSource {
         guard status.isRegular else {
             throw TransferError(.noSuchSource, "\(path) is not a regular file.")
         }
-        self.path = path
+        file = path
     }
 
     public var length: Int64? { status.size }
@@ -86,12 +93,12 @@ extension FileSource: RecognizableSource {
                 digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
             }
         } catch {
-            throw TransferError(.sourceUnavailable, "The file \(path) cannot be read.", underlying: "\(error)")
+            throw TransferError(.sourceUnavailable, "The file \(file) cannot be read.", underlying: "\(error)")
         }
         let modified = status.modified
         return SourceRecord(
             file: SourceRecord.File(
-                path: path, modified: modified.seconds &* 1_000_000_000 &+ modified.nanoseconds, inode: status.inode,
+                path: file, modified: modified.seconds &* 1_000_000_000 &+ modified.nanoseconds, inode: status.inode,
                 device: status.device, owner: status.owner),
             size: status.size, sample: digest.finalized().hexadecimal)
     }

@@ -28,7 +28,7 @@ struct ClientCommand: Sendable {
     ///   - check: makes of options and operands what is to be done.
     ///   - work: does it.
     func run<Plan: Sendable>(
-        _ arguments: [String], check: (ClientSettings, [String]) throws(OptionError) -> Plan,
+        _ arguments: [CommandArgument], check: (ClientSettings, [CommandArgument]) throws(OptionError) -> Plan,
         work: @escaping @Sendable (Plan, ClientSettings, TransferReport, SignalWatch) async -> ExitStatus
     ) -> ExitStatus {
         let parser = OptionParser(options: options)

@@ -17,7 +17,7 @@ extension ClientSettings {
         if let retries { configuration.retry.triesWithoutProgress = retries }
         if let stallTimeout { configuration.stallTimeout = .seconds(stallTimeout) }
         configuration.rateLimit = rateLimit
-        configuration.caFile = caFile
+        configuration.caPath = caFile
         configuration.sendsDigest = sendsDigest
         // The lock of the command is instead of them.
         configuration.issuesTickets = false
@@ -48,7 +48,7 @@ extension ClientSettings {
         return request
     }
 
-    private static func isReadable(_ path: String) -> Bool {
+    private static func isReadable(_ path: FilePath) -> Bool {
         (try? FileDescriptor.open(path, [.readOnly, .nonBlocking])) != nil
     }
 

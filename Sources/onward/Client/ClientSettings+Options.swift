@@ -1,6 +1,7 @@
 import CommandLineInterface
 import HTTPSemantics
 import ResumableUpload
+import SystemCalls
 
 extension ClientSettings {
     typealias Option = CommandOption<ClientSettings>
@@ -49,14 +50,14 @@ extension ClientSettings {
     static let getOptions: [Option] =
         [
             Option(
-                "output", letter: "o", "FILE", group: "Download",
+                path: "output", letter: "o", "FILE", group: "Download",
                 "where it goes: a file, or a directory for the URL's own name\n(the URL's name, in the working directory)"
             ) { settings, value throws(OptionError) in
                 guard !value.isEmpty else { throw OptionError("the file's name is empty") }
                 guard value != "-" else {
                     throw OptionError("what went to standard output cannot be resumed; name a file")
                 }
-                settings.output = value
+                settings.output = FilePath(value.bytes)
             }
         ] + connection + [restart, state] + output + [verbose]
 
@@ -97,13 +98,13 @@ extension ClientSettings {
     }
 
     private static let tokenFile = Option(
-        "token-file", "F", group: "Connection", "file with a bearer token on its first line"
+        path: "token-file", "F", group: "Connection", "file with a bearer token on its first line"
     ) { settings, value throws(OptionError) in
         settings.tokenFile = try absolute(value)
     }
 
     private static let caFile = Option(
-        "cacert", "F", group: "Connection", "PEM certificates to trust in place of the system's"
+        path: "cacert", "F", group: "Connection", "PEM certificates to trust in place of the system's"
     ) { settings, value throws(OptionError) in
         settings.caFile = try absolute(value)
     }
@@ -113,7 +114,7 @@ extension ClientSettings {
     ) { $0.restarts = true }
 
     private static let state = Option(
-        "state", "F", group: "State",
+        path: "state", "F", group: "State",
         "file for what is needed to go on (one for each transfer in\n$XDG_STATE_HOME/onward or ~/.local/state/onward)"
     ) { settings, value throws(OptionError) in
         settings.stateFile = try absolute(value)
@@ -138,20 +139,20 @@ extension ClientSettings {
         return value
     }
 
-    private static func absolute(_ path: String) throws(OptionError) -> String {
-        guard !path.isEmpty else { throw OptionError("the file's name is empty") }
-        guard let absolute = AbsolutePath.of(path) else {
-            throw OptionError("'\(path)' lies in a directory that is not there")
+    private static func absolute(_ argument: CommandArgument) throws(OptionError) -> FilePath {
+        guard !argument.isEmpty else { throw OptionError("the file's name is empty") }
+        guard let absolute = FilePath(argument.bytes).absolute else {
+            throw OptionError("'\(argument)' lies in a directory that is not there")
         }
         return absolute
     }
 
     static func field(_ text: String) throws(OptionError) -> (name: String, value: String) {
-        guard let colon = text.firstIndex(of: ":") else {
+        guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) else {
             throw OptionError("'\(text)' is not a field such as 'Name: value'")
         }
         let name = String(text[..<colon])
-        let value = String(text[text.index(after: colon)...].drop { $0 == " " || $0 == "\t" })
+        let value = String(text[text.utf8.index(after: colon)...].drop { $0 == " " || $0 == "\t" })
         guard Fields.isValidName(name), Fields.isValidValue(value) else {
             throw OptionError("'\(name)' and what follows it cannot be sent as a field")
         }

@@ -2,18 +2,19 @@ import CommandLineInterface
 import HTTPSemantics
 import ResumableTransfer
 import ResumableUpload
+import SystemCalls
 
 /// What a client command was told.
 struct ClientSettings: Sendable {
     var fields = Fields()
-    var tokenFile: String?
-    var stateFile: String?
+    var tokenFile: FilePath?
+    var stateFile: FilePath?
     var retries: Int?
     /// Seconds.
     var stallTimeout: Int64?
     /// Bytes a second.
     var rateLimit: Int64?
-    var caFile: String?
+    var caFile: FilePath?
     var restarts = false
     var isVerbose = false
     var isJSON = false
@@ -28,7 +29,7 @@ struct ClientSettings: Sendable {
     var sendsDigest = false
 
     // Of get
-    var output: String?
+    var output: FilePath?
 
     /// What two options together contradict.
     func checked() throws(OptionError) -> ClientSettings {

@@ -18,7 +18,7 @@ extension CommandFailure {
     }
 
     init(_ error: OptionError) {
-        self.init(.usage, "usage", error.message)
+        self.init(.usage, "usage", DisplayText.printable(error.message))
     }
 
     init(_ error: TransferError) {

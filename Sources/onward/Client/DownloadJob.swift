@@ -8,9 +8,9 @@ struct DownloadJob: Sendable {
     let request: TransferRequest
     let settings: ClientSettings
     /// Where the state lies, if the user says so.
-    let chosenState: String?
+    let chosenState: FilePath?
 
-    init(_ url: TransferURL, to path: String, _ settings: ClientSettings) {
+    init(_ url: TransferURL, to path: FilePath, _ settings: ClientSettings) {
         identity = .get(url, to: path)
         request = TransferRequest(url.request, method: .get, fields: settings.fields)
         self.settings = settings
@@ -18,7 +18,7 @@ struct DownloadJob: Sendable {
     }
 
     /// The rest of a download, with what its state remembers.
-    init(_ saved: SavedTransfer, _ resumeData: ResumeData, chosenState: String?, _ settings: ClientSettings) {
+    init(_ saved: SavedTransfer, _ resumeData: ResumeData, chosenState: FilePath?, _ settings: ClientSettings) {
         identity = saved.identity
         request = settings.request(resumeData)
         self.settings = settings.completed(by: saved.options)
@@ -26,7 +26,7 @@ struct DownloadJob: Sendable {
     }
 
     func run(_ report: TransferReport, _ signals: SignalWatch) async -> ExitStatus {
-        report.begin(identity, kept: 0, total: nil, reference: chosenState ?? identity.name)
+        report.begin(identity, kept: 0, total: nil, reference: chosenState ?? FilePath(identity.name))
         do throws(CommandFailure) {
             let state = try StateFile.claim(identity, chosen: chosenState)
             // The lock lasts as long as this.

@@ -4,7 +4,7 @@ import SystemCalls
 
 /// A file with a bearer token on its first line.
 struct TokenFile: Sendable {
-    let path: String
+    let path: FilePath
 
     /// What `Authorization` says with the token that the file has now.
     func authorization() throws(CommandFailure) -> String {

@@ -1,6 +1,7 @@
 import CommandLineInterface
 import Foundation
 import HTTPSemantics
+import SystemCalls
 
 /// The URL of a command line.
 struct TransferURL: Sendable, Hashable {
@@ -15,6 +16,8 @@ struct TransferURL: Sendable, Hashable {
     /// Its last segment, where that can be a file's name.
     let fileName: String?
     let hasCredentials: Bool
+
+    init(_ argument: CommandArgument) throws(OptionError) { try self.init(Self.encoded(argument)) }
 
     init(_ text: String) throws(OptionError) {
         guard var components = URLComponents(string: text), let scheme = components.scheme?.lowercased(),
@@ -34,8 +37,18 @@ struct TransferURL: Sendable, Hashable {
         let path = components.percentEncodedPath
         isCollection = path.isEmpty || path.hasSuffix("/")
         let last = path.split(separator: "/").last.map(String.init) ?? ""
-        fileName =
-            isCollection ? nil : last.removingPercentEncoding.flatMap { SafeFileName(sanitizing: $0)?.description }
+        // A name that is not UTF-8 stays as the URL has it.
+        fileName = isCollection ? nil : SafeFileName(sanitizing: last.removingPercentEncoding ?? last)?.description
+    }
+
+    /// The argument with percent-encoding for what is not ASCII behind the host: the bytes as they are, neither repaired
+    /// nor normalized.
+    private static func encoded(_ argument: CommandArgument) throws(OptionError) -> String {
+        let bytes = argument.bytes
+        guard let start = bytes.firstRange(of: Array("://".utf8))?.upperBound else { return try argument.requireText() }
+        let host = bytes[start...].prefix { !"/?#".utf8.contains($0) }
+        let rest = FilePath(bytes[host.endIndex...].flatMap { $0 < 0x80 ? [$0] : Array(percentEscaped($0).utf8) })
+        return try CommandArgument(Array(bytes[..<host.endIndex])).requireText() + rest.repairedText
     }
 
     /// What may be seen of a URL: a query may be a password.
@@ -47,4 +60,14 @@ struct TransferURL: Sendable, Hashable {
         components.password = nil
         return (components.string ?? "") + (hasQuery ? "?(hidden)" : "")
     }
+}
+
+extension FilePath {
+    /// The name as text in which each byte that is not UTF-8 is percent-encoded, as in a URL.
+    var percentEscapedText: String { escaped { percentEscaped($0) } }
+}
+
+private func percentEscaped(_ byte: UInt8) -> String {
+    let digits = String(byte, radix: 16, uppercase: true)
+    return digits.utf8.count == 1 ? "%0" + digits : "%" + digits
 }

@@ -8,15 +8,16 @@ struct UploadJob: Sendable {
     let request: TransferRequest
     let settings: ClientSettings
     /// Where the state lies, if the user says so.
-    let chosenState: String?
+    let chosenState: FilePath?
 
-    init(_ path: String, to url: TransferURL, _ settings: ClientSettings) {
+    init(_ path: FilePath, to url: TransferURL, _ settings: ClientSettings) {
         let method = settings.method ?? (url.isCollection ? .post : .put)
         identity = .put(path, url, method: method)
         var fields = settings.fields
         if url.isCollection && !fields.contains("Content-Disposition") {
             fields.append(
-                "Content-Disposition", ContentDisposition.serialized(type: "inline", filename: identity.fileName))
+                "Content-Disposition",
+                ContentDisposition.serialized(type: "inline", filename: identity.fileName.percentEscapedText))
         }
         request = TransferRequest(url.request, method: method, fields: fields)
         self.settings = settings
@@ -24,7 +25,7 @@ struct UploadJob: Sendable {
     }
 
     /// The rest of an upload, with what its state remembers.
-    init(_ saved: SavedTransfer, _ resumeData: ResumeData, chosenState: String?, _ settings: ClientSettings) {
+    init(_ saved: SavedTransfer, _ resumeData: ResumeData, chosenState: FilePath?, _ settings: ClientSettings) {
         identity = saved.identity
         request = settings.request(resumeData)
         self.settings = settings.completed(by: saved.options)
@@ -32,7 +33,7 @@ struct UploadJob: Sendable {
     }
 
     func run(_ report: TransferReport, _ signals: SignalWatch) async -> ExitStatus {
-        report.begin(identity, kept: 0, total: nil, reference: chosenState ?? identity.name)
+        report.begin(identity, kept: 0, total: nil, reference: chosenState ?? FilePath(identity.name))
         do throws(CommandFailure) {
             let state = try StateFile.claim(identity, chosen: chosenState)
             // The lock lasts as long as this.
@@ -78,9 +79,9 @@ struct UploadJob: Sendable {
         }
     }
 
-    private static func source(_ path: String) throws(CommandFailure) -> FileSource {
+    private static func source(_ path: FilePath) throws(CommandFailure) -> FileSource {
         do throws(TransferError) {
-            return try FileSource(path: path)
+            return try FileSource(path)
         } catch {
             var failure = CommandFailure(error)
             // One that cannot be opened is as good as none (sysexits.h: EX_NOINPUT).

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import SystemCalls
 import Testing
 
 /// `onward` as a person runs it, with a home of its own.
@@ -36,6 +37,16 @@ final class CommandHome: Sendable {
     /// Runs a command to its end.
     func run(_ arguments: String...) throws -> CommandRun { try run(arguments) }
 
+    /// Starts a command of which the words are any bytes.
+    func start(bytes words: [FilePath]) throws -> CommandRun { try CommandRun(self, words) }
+
+    /// Runs a command of which the words are any bytes, to its end.
+    func run(bytes words: FilePath...) throws -> CommandRun {
+        let run = try start(bytes: words)
+        _ = try run.process.awaitEnding(within: .seconds(60))
+        return run
+    }
+
     func run(_ arguments: [String]) throws -> CommandRun {
         let run = try start(arguments)
         _ = try run.process.awaitEnding(within: .seconds(60))
@@ -49,14 +60,35 @@ final class CommandRun: Sendable {
     private let home: CommandHome
     private let outputPath: String
 
-    fileprivate init(_ home: CommandHome, _ arguments: [String], _ environment: [String: String]) throws {
+    /// The shell makes the words: the arguments of a process that Swift starts are strings.
+    fileprivate convenience init(_ home: CommandHome, _ words: [FilePath]) throws {
+        // A line feed at the end of a word would be lost in `$(...)`; "." protects it.
+        let script = words.enumerated().map { index, word in
+            let octal = word.bytes.map { byte in
+                let digits = String(byte, radix: 8)
+                return "\\" + String(repeating: "0", count: 3 - digits.count) + digits
+            }
+            return "w\(index)=$(printf '\(octal.joined()).'); w\(index)=${w\(index)%.}\n"
+        }
+        let names = words.indices.map { "\"$w\($0)\"" }.joined(separator: " ")
+        try self.init(home, script: "LC_ALL=C\n\(script.joined())exec \"$0\" \(names) > \"$OUTPUT\"", [], [:])
+    }
+
+    fileprivate convenience init(
+        _ home: CommandHome, _ arguments: [String], _ environment: [String: String]
+    ) throws {
+        try self.init(home, script: "exec \"$0\" \"$@\" > \"$OUTPUT\"", arguments, environment)
+    }
+
+    private init(
+        _ home: CommandHome, script: String, _ arguments: [String], _ environment: [String: String]
+    ) throws {
         self.home = home
         outputPath = home.path + "/output-" + UUID().uuidString
         var variables = ["HOME": home.path, "XDG_STATE_HOME": home.path + "/state", "OUTPUT": outputPath]
         variables.merge(environment) { $1 }
         process = try ChildProcess(
-            "/bin/sh", ["-c", "exec \"$0\" \"$@\" > \"$OUTPUT\"", try ExecutableLocation.onward()] + arguments,
-            environment: variables)
+            "/bin/sh", ["-c", script, try ExecutableLocation.onward()] + arguments, environment: variables)
     }
 
     var ending: ChildProcess.Ending? { process.ending }

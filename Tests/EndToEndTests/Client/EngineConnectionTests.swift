@@ -40,7 +40,7 @@ struct EngineConnectionTests {
             Issue.record("trusted")
             return
         }
-        request.settings.caFile = server.certificate
+        request.settings.caFile = FilePath(server.certificate)
         let result = await fixture.run(request)
         #expect(result.failure == nil && result.head?.status == 200 && result.received > 0, "\(result)")
         request.settings.caFile = "/nowhere"

@@ -1,5 +1,6 @@
 import CommandLineInterface
 import ResumableTransfer
+import SystemCalls
 
 /// `onward cancel`: forgets a transfer, and deletes the upload on the server or the partial file here.
 enum CancelCommand {
@@ -11,18 +12,19 @@ enum CancelCommand {
         """,
         options: ClientSettings.cancelOptions, operands: ClientManual.states)
 
-    static func run(_ arguments: [String]) -> ExitStatus {
+    static func run(_ arguments: [CommandArgument]) -> ExitStatus {
         command.run(arguments, check: check) { name, settings, report, _ in await cancel(name, settings, report) }
     }
 
-    private static func check(_ settings: ClientSettings, _ operands: [String]) throws(OptionError) -> String {
+    private static func check(_ settings: ClientSettings, _ operands: [CommandArgument]) throws(OptionError) -> FilePath
+    {
         guard let first = operands.first else { throw OptionError("STATE is missing; 'onward status' lists them") }
         guard operands.count == 1 else { throw OptionError("unexpected '\(operands[1])'; one STATE is cancelled") }
-        return first
+        return FilePath(first.bytes)
     }
 
     private static func cancel(
-        _ name: String, _ settings: ClientSettings, _ report: TransferReport
+        _ name: FilePath, _ settings: ClientSettings, _ report: TransferReport
     ) async -> ExitStatus {
         var isKept = false
         do throws(CommandFailure) {

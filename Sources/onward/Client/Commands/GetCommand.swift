@@ -1,11 +1,12 @@
 import CommandLineInterface
+import SystemCalls
 
 /// `onward get`: downloads a file.
 enum GetCommand {
     private struct Plan: Sendable {
         var url: TransferURL
         /// As it was named, or under the URL's own name in the directory that was.
-        var output: String
+        var output: FilePath
     }
 
     static let command = ClientCommand(
@@ -20,22 +21,21 @@ enum GetCommand {
             ManualSection("Examples", [.example("onward get https://example.org/files/big.bin -o copy.bin")])
         ])
 
-    static func run(_ arguments: [String]) -> ExitStatus {
+    static func run(_ arguments: [CommandArgument]) -> ExitStatus {
         command.run(arguments, check: check) { plan, settings, report, signals in
             func unusable(_ reason: String) -> ExitStatus {
-                let output = DisplayText.printable(plan.output)
                 return report.ended(
-                    CommandFailure(.inputOutput, "destination-unusable", "'\(output)' \(reason)"))
+                    CommandFailure(.inputOutput, "destination-unusable", "'\(plan.output)' \(reason)"))
             }
-            guard let path = AbsolutePath.of(plan.output) else {
+            guard let path = plan.output.absolute else {
                 return unusable("lies in a directory that is not there")
             }
-            guard !AbsolutePath.isDirectory(path) else { return unusable("is a directory") }
+            guard !path.isDirectory else { return unusable("is a directory") }
             return await DownloadJob(plan.url, to: path, settings).run(report, signals)
         }
     }
 
-    private static func check(_ settings: ClientSettings, _ operands: [String]) throws(OptionError) -> Plan {
+    private static func check(_ settings: ClientSettings, _ operands: [CommandArgument]) throws(OptionError) -> Plan {
         guard let first = operands.first else { throw OptionError("URL is missing") }
         guard operands.count == 1 else {
             throw OptionError("unexpected '\(operands[1])'; one URL is fetched, to the file that -o names")
@@ -45,11 +45,11 @@ enum GetCommand {
             throw OptionError("--token-file and a user in the URL exclude each other")
         }
         var output = settings.output ?? "."
-        if output.hasSuffix("/") || AbsolutePath.isDirectory(output) {
+        if output.hasSuffix("/") || output.isDirectory {
             guard let name = url.fileName else {
                 throw OptionError("'\(first)' names no file; say with -o FILE where it goes")
             }
-            output += (output.hasSuffix("/") ? "" : "/") + name
+            output = output.appending(FilePath(name))
         }
         return Plan(url: url, output: output)
     }

@@ -37,15 +37,16 @@ enum HealthCommand {
                 ])
         ], common: [])
 
-    static func run(_ arguments: [String]) -> ExitStatus {
+    static func run(_ arguments: [CommandArgument]) -> ExitStatus {
         command.run(arguments, check: check) { question, settings, report, _ in
             await ask(question, settings, report)
         }
     }
 
-    private static func check(_ settings: ClientSettings, _ operands: [String]) throws(OptionError) -> Question {
+    private static func check(_ settings: ClientSettings, _ operands: [CommandArgument]) throws(OptionError) -> Question
+    {
         guard operands.count <= 1 else { throw OptionError("unexpected '\(operands[1])'; one URL is asked") }
-        let operand = operands.first ?? "/readyz"
+        let operand = try operands.first?.requireText() ?? "/readyz"
         guard operand.hasPrefix("/") else { return .url(try TransferURL(operand)) }
         guard operand.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw OptionError("'\(operand)' is not a path such as /readyz")

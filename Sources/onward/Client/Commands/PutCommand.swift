@@ -1,11 +1,12 @@
 import CommandLineInterface
 import HTTPSemantics
+import SystemCalls
 
 /// `onward put`: uploads files.
 enum PutCommand {
     private struct Plan: Sendable {
         /// Absolute.
-        var paths: [String]
+        var paths: [FilePath]
         var url: TransferURL
     }
 
@@ -32,13 +33,13 @@ enum PutCommand {
                 ])
         ])
 
-    static func run(_ arguments: [String]) -> ExitStatus {
+    static func run(_ arguments: [CommandArgument]) -> ExitStatus {
         command.run(arguments, check: check) { plan, settings, report, signals in
             await put(plan, settings, report, signals)
         }
     }
 
-    private static func check(_ settings: ClientSettings, _ operands: [String]) throws(OptionError) -> Plan {
+    private static func check(_ settings: ClientSettings, _ operands: [CommandArgument]) throws(OptionError) -> Plan {
         guard operands.count >= 2, let last = operands.last else {
             throw OptionError(
                 operands.isEmpty ? "FILE and URL are missing" : "'\(operands[0])' is alone: FILE and URL are needed")
@@ -54,15 +55,16 @@ enum PutCommand {
         if url.hasCredentials && settings.tokenFile != nil {
             throw OptionError("--token-file and a user in the URL exclude each other")
         }
-        var paths: [String] = []
+        var paths: [FilePath] = []
+        var seen: Set<FilePath> = []
         for file in files {
             if file == "-" {
                 throw OptionError("standard input cannot be read twice, as resuming needs it; write it to a file first")
             }
             guard !file.isEmpty else { throw OptionError("a file's name is empty") }
             // One whose directory is missing has no absolute path; that it is missing is found again later.
-            let path = AbsolutePath.of(file) ?? file
-            guard !paths.contains(path) else { throw OptionError("'\(file)' is given twice") }
+            let path = FilePath(file.bytes).absolute ?? FilePath(file.bytes)
+            guard seen.insert(path).inserted else { throw OptionError("'\(file)' is given twice") }
             paths.append(path)
         }
         return Plan(paths: paths, url: url)
@@ -99,7 +101,7 @@ enum PutCommand {
 
     /// Tells of a file that an earlier run has sent.
     private static func skip(_ entry: FinishedFiles.Entry, _ job: UploadJob, _ report: TransferReport) {
-        report.begin(job.identity, kept: entry.size, total: entry.size, reference: job.identity.name)
+        report.begin(job.identity, kept: entry.size, total: entry.size, reference: FilePath(job.identity.name))
         report.completed(status: entry.status, location: entry.location, size: entry.size, isEarlier: true)
     }
 }

@@ -1,5 +1,6 @@
 import CommandLineInterface
 import ResumableTransfer
+import SystemCalls
 
 /// `onward resume`: goes on with what was interrupted.
 enum ResumeCommand {
@@ -12,22 +13,24 @@ enum ResumeCommand {
         """,
         options: ClientSettings.resumeOptions, operands: ClientManual.states)
 
-    static func run(_ arguments: [String]) -> ExitStatus {
+    static func run(_ arguments: [CommandArgument]) -> ExitStatus {
         command.run(arguments, check: check) { name, settings, report, signals in
             if let name { return await resume(one: name, settings, report, signals) }
             return await resumeAll(settings, report, signals)
         }
     }
 
-    private static func check(_ settings: ClientSettings, _ operands: [String]) throws(OptionError) -> String? {
+    private static func check(_ settings: ClientSettings, _ operands: [CommandArgument]) throws(OptionError)
+        -> FilePath?
+    {
         guard operands.count <= 1 else {
             throw OptionError("unexpected '\(operands[1])'; one STATE is gone on with, or all of them")
         }
-        return operands.first
+        return operands.first.map { FilePath($0.bytes) }
     }
 
     private static func resume(
-        one name: String, _ settings: ClientSettings, _ report: TransferReport, _ signals: SignalWatch
+        one name: FilePath, _ settings: ClientSettings, _ report: TransferReport, _ signals: SignalWatch
     ) async -> ExitStatus {
         do throws(CommandFailure) {
             return try await resume(try StateReference.find(name), settings, report, signals)
@@ -44,7 +47,7 @@ enum ResumeCommand {
         var result = ExitStatus.done
         for reference in all {
             if signals.isStopRequested { break }
-            if StateFile.holder(of: reference.shown, in: reference.directory).isHeld {
+            if StateFile.holder(of: reference.shown.repairedText, in: reference.directory).isHeld {
                 report.note("\(reference.shown) is being worked on already.")
                 continue
             }

@@ -1,5 +1,6 @@
 import CommandLineInterface
 import ResumableTransfer
+import SystemCalls
 
 /// `onward status`: what is interrupted, and how far it is.
 enum StatusCommand {
@@ -12,11 +13,11 @@ enum StatusCommand {
         """,
         options: ClientSettings.statusOptions)
 
-    static func run(_ arguments: [String]) -> ExitStatus {
+    static func run(_ arguments: [CommandArgument]) -> ExitStatus {
         command.run(arguments, check: check) { _, settings, report, _ in list(settings, report) }
     }
 
-    private static func check(_ settings: ClientSettings, _ operands: [String]) throws(OptionError) {
+    private static func check(_ settings: ClientSettings, _ operands: [CommandArgument]) throws(OptionError) {
         if let first = operands.first { throw OptionError("unexpected '\(first)'; all states are listed") }
     }
 
@@ -26,7 +27,7 @@ enum StatusCommand {
         for reference in StateReference.all() {
             do throws(CommandFailure) {
                 guard let (saved, data) = try reference.load() else { continue }
-                let holder = StateFile.holder(of: reference.shown, in: reference.directory)
+                let holder = StateFile.holder(of: reference.shown.repairedText, in: reference.directory)
                 let entry = Entry(reference, saved, data, isActive: holder.isHeld, process: holder.process)
                 lines.append(settings.isJSON ? entry.json.text : entry.text)
             } catch {
@@ -41,8 +42,8 @@ enum StatusCommand {
 
     /// One state, as it is shown.
     struct Entry: Sendable {
-        let name: String
-        let path: String
+        let name: FilePath
+        let path: FilePath
         let identity: TransferIdentity
         let position: TransferPosition
         let savedAt: Int64
@@ -69,11 +70,13 @@ enum StatusCommand {
         }
 
         var json: JSONLine {
-            var line = JSONLine([
-                ("state", .text(name)), ("path", .text(path)), ("kind", .text(identity.kind.rawValue)),
-                ("file", .text(identity.path)), ("method", .text(identity.method)),
-                ("url", .text(TransferURL.shown(identity.url))),
-            ])
+            var line = JSONLine([])
+            line.append("state", path: name)
+            line.append("path", path: path)
+            line.append("kind", .text(identity.kind.rawValue))
+            line.append("file", path: identity.path)
+            line.append("method", .text(identity.method))
+            line.append("url", .text(TransferURL.shown(identity.url)))
             for (name, value) in position.members { line.append(name, value) }
             line.append("savedAt", savedAt)
             line.append("active", .truth(isActive))

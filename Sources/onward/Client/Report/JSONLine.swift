@@ -1,3 +1,6 @@
+import Foundation
+import SystemCalls
+
 /// A JSON object in one line (RFC 8259), its members in the order in which they were given.
 struct JSONLine: Sendable {
     enum Value: Sendable, Hashable {
@@ -16,6 +19,12 @@ struct JSONLine: Sendable {
     mutating func append(_ name: String, _ value: Value) { members.append((name, value)) }
 
     mutating func append(_ name: String, _ value: String?) { append(name, value.map { .text($0) } ?? .null) }
+
+    /// Followed by a member with `Bytes` in its name that has the bytes in base64 (RFC 4648), if the path is not UTF-8.
+    mutating func append(_ name: String, path: FilePath?) {
+        append(name, path?.repairedText)
+        if let path, path.text == nil { append(name + "Bytes", Data(path.bytes).base64EncodedString()) }
+    }
 
     mutating func append(_ name: String, _ value: Int64?) { append(name, value.map { .number($0) } ?? .null) }
 

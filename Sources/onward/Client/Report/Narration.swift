@@ -1,14 +1,15 @@
 import ResumableTransfer
+import SystemCalls
 
 /// What is said to people about a transfer, in sentences.
 enum Narration {
     static func begun(_ identity: TransferIdentity, total: Int64?) -> String {
-        let name = DisplayText.printable(identity.fileName)
+        let name = DisplayText.printable(identity.fileName.description)
         let size = total.map { " (\(Amount.bytes($0)))" } ?? ""
         let url = DisplayText.printable(TransferURL.shown(identity.url))
         return switch identity.kind {
         case .put: "Sending \(name)\(size) to \(url)"
-        case .get: "Fetching \(url) to \(DisplayText.printable(identity.path))"
+        case .get: "Fetching \(url) to \(DisplayText.printable(identity.path.description))"
         }
     }
 
@@ -26,7 +27,7 @@ enum Narration {
         _ identity: TransferIdentity, _ position: TransferPosition, status: Int, location: String?, isAnswerLost: Bool,
         moved: Int64, seconds: Double
     ) -> String {
-        let name = DisplayText.printable(identity.fileName)
+        let name = DisplayText.printable(identity.fileName.description)
         let speed = moved > 0 && seconds >= 0.1 ? ", \(Amount.rate(Double(moved) / seconds))" : ""
         let amount = "\(Amount.bytes(position.moved)) in \(Amount.elapsed(seconds))\(speed)"
         switch identity.kind {
@@ -35,29 +36,30 @@ enum Narration {
             let answer = isAnswerLost ? "the server has all of it, its answer was lost" : "\(status)"
             return "Sent \(name): \(place) (\(answer); \(amount))"
         case .get:
-            return "Fetched \(DisplayText.printable(identity.path)) (\(amount))"
+            return "Fetched \(DisplayText.printable(identity.path.description)) (\(amount))"
         }
     }
 
     /// A file that is not sent again.
     static func sentEarlier(_ identity: TransferIdentity, status: Int, location: String?) -> String {
         let place = DisplayText.printable(TransferURL.shown(location ?? identity.url))
-        return "\(DisplayText.printable(identity.fileName)) was already sent by an earlier run: \(place) (\(status))"
+        return
+            "\(DisplayText.printable(identity.fileName.description)) was already sent by an earlier run: \(place) (\(status))"
     }
 
     /// How to go on after an interruption.
     /// - Parameter reference: of the state; `nil` where nothing is kept.
-    static func advice(_ position: TransferPosition, reference: String?) -> String {
+    static func advice(_ position: TransferPosition, reference: FilePath?) -> String {
         guard let reference else { return "Nothing is kept to go on with; the same command begins anew." }
         return "\(position.keptText). Run the same command again to go on, or: onward resume \(shellWord(reference))"
     }
 
     /// What can be done with what is left of a transfer that ended for good.
-    static func kept(_ data: ResumeData, reference: String) -> String {
+    static func kept(_ data: ResumeData, reference: FilePath) -> String {
         guard data.kind == .download else {
             return "What was sent is kept: the same command tries to go on, --restart begins anew."
         }
-        let place = data.partialPath.map { " in \(DisplayText.printable($0))" } ?? ""
+        let place = data.partialPath.map { " in \(DisplayText.printable($0.description))" } ?? ""
         return """
             What was received is kept\(place).
             The same command tries to go on, --restart begins anew, 'onward cancel \(shellWord(reference))' removes it.
@@ -65,7 +67,12 @@ enum Narration {
     }
 
     /// A word as a shell has to be given it.
-    static func shellWord(_ text: String) -> String {
+    static func shellWord(_ path: FilePath) -> String {
+        guard let text = path.text, text == DisplayText.printable(text) else {
+            // What a terminal would obey or could not show, as bash, zsh and others read it.
+            let escaped = FilePath(path.bytes.flatMap { #"\'"#.utf8.contains($0) ? [UInt8(ascii: "\\"), $0] : [$0] })
+            return "$'" + DisplayText.printable(escaped.description) + "'"
+        }
         let plain = text.unicodeScalars.allSatisfy { scalar in
             scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)
                 || "/._-+,:@%".unicodeScalars.contains(scalar)

@@ -20,7 +20,7 @@ final class TransferReport: Sendable {
     private struct State {
         var identity: TransferIdentity?
         var position = TransferPosition(kind: .put)
-        var reference: String?
+        var reference: FilePath?
         /// Of the last line for a program.
         var told: TransferPosition?
         var start = 0.0
@@ -59,7 +59,7 @@ final class TransferReport: Sendable {
     /// - Parameters:
     ///   - kept: bytes that an earlier run has moved.
     ///   - reference: what its state is called; `nil` where none will be kept.
-    func begin(_ identity: TransferIdentity, kept: Int64, total: Int64?, reference: String?) {
+    func begin(_ identity: TransferIdentity, kept: Int64, total: Int64?, reference: FilePath?) {
         state.withLock { state in
             state = State(line: state.line)
             state.identity = identity
@@ -114,7 +114,7 @@ final class TransferReport: Sendable {
             case .quiet: break
             }
             if let contentCoding {
-                let name = DisplayText.printable(identity.path)
+                let name = DisplayText.printable(identity.path.description)
                 let coding = DisplayText.printable(contentCoding)
                 write("onward \(command): \(name) is stored as the server sent it, coded as \(coding)", &state)
             }
@@ -192,7 +192,7 @@ final class TransferReport: Sendable {
         case .started:
             line = begin("started")
             Self.appendSubject(&line, identity)
-            line.append("state", state.reference)
+            line.append("state", path: state.reference)
         case .progress, .received:
             guard told != position else { return }
             line = begin("progress")
@@ -211,7 +211,7 @@ final class TransferReport: Sendable {
     }
 
     private static func appendSubject(_ line: inout JSONLine, _ identity: TransferIdentity) {
-        line.append("file", identity.path)
+        line.append("file", path: identity.path)
         line.append("url", TransferURL.shown(identity.url))
     }
 
@@ -246,7 +246,8 @@ final class TransferReport: Sendable {
         let now = Self.now
         let isSent = identity.kind == .put && state.position.moved == state.position.total
         let line = ProgressLine(
-            name: DisplayText.printable(identity.fileName), done: state.position.moved, total: state.position.total,
+            name: DisplayText.printable(identity.fileName.description), done: state.position.moved,
+            total: state.position.total,
             rate: state.meter.rate(at: now),
             note: state.isWaiting ? "waiting" : isSent ? "waiting for the answer" : nil)
         switch style {

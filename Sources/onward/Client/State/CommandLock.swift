@@ -6,10 +6,10 @@ import SystemCalls
 /// ends.
 final class CommandLock: Sendable {
     private let directory: PrivateDirectory
-    private let name: String
+    private let name: FilePath
     private let file: FileDescriptor
 
-    private init(_ directory: PrivateDirectory, _ name: String, _ file: FileDescriptor) {
+    private init(_ directory: PrivateDirectory, _ name: FilePath, _ file: FileDescriptor) {
         self.directory = directory
         self.name = name
         self.file = file
@@ -29,7 +29,7 @@ final class CommandLock: Sendable {
 
     /// - Parameter pause: between two of the attempts. Whoever just looks holds the lock, too, but for a moment only.
     static func take(
-        _ name: String, in directory: PrivateDirectory,
+        _ name: FilePath, in directory: PrivateDirectory,
         pause: () -> Void = { SystemClock.pause(nanoseconds: 10_000_000) }
     ) throws(CommandFailure) -> Attempt {
         var attempts = 10
@@ -54,7 +54,7 @@ final class CommandLock: Sendable {
     }
 
     /// Whether somebody holds the lock of this name, and who.
-    static func holder(of name: String, in directory: PrivateDirectory) -> (isHeld: Bool, process: Int32?) {
+    static func holder(of name: FilePath, in directory: PrivateDirectory) -> (isHeld: Bool, process: Int32?) {
         guard let file = directory.openExistingLock(name), (try? file.isLockedElsewhere()) == true else {
             return (false, nil)
         }

@@ -7,7 +7,7 @@ import SystemCalls
 struct FinishedFiles: Sendable {
     /// One file, as it was when it was sent.
     struct Entry: Sendable, Hashable, Codable {
-        var path: String
+        var path: FilePath
         var size: Int64
         /// Nanoseconds since 1970.
         var modified: Int64
@@ -30,13 +30,13 @@ struct FinishedFiles: Sendable {
     private static let prefix = "several-"
     private static let suffix = ".done"
 
-    private let fileName: String
+    private let fileName: FilePath
 
-    private init(fileName: String) { self.fileName = fileName }
+    private init(fileName: FilePath) { self.fileName = fileName }
 
     /// The list of the command with these transfers.
     init(_ members: [TransferIdentity]) {
-        fileName = Self.prefix + TransferIdentity.digest(members.map(\.name)) + Self.suffix
+        fileName = FilePath(Self.prefix + TransferIdentity.digest(members.map { Array($0.name.utf8) }) + Self.suffix)
     }
 
     private func content(in states: PrivateDirectory) -> Content? {
@@ -58,7 +58,7 @@ struct FinishedFiles: Sendable {
     }
 
     /// What is known of `path`, unless it has changed since.
-    func entry(of path: String) -> Entry? {
+    func entry(of path: FilePath) -> Entry? {
         guard let states = PrivateDirectory.existingStates(), let entries = content(in: states)?.entries else {
             return nil
         }
@@ -86,7 +86,7 @@ extension FinishedFiles {
     private static func all(with member: TransferIdentity) -> [(list: FinishedFiles, content: Content)] {
         guard let states = PrivateDirectory.existingStates() else { return [] }
         return states.names().filter { $0.hasPrefix(prefix) && $0.hasSuffix(suffix) }.compactMap { name in
-            let list = FinishedFiles(fileName: name)
+            let list = FinishedFiles(fileName: FilePath(name))
             guard let content = list.content(in: states), content.members.contains(member) else { return nil }
             return (list, content)
         }
@@ -118,7 +118,7 @@ extension FinishedFiles {
 
 extension FinishedFiles.Entry {
     /// The file as it is now; `nil` where it cannot be looked at.
-    init?(_ path: String, status: Int, location: String?) {
+    init?(_ path: FilePath, status: Int, location: String?) {
         guard let now = try? FileDescriptor.open(path, [.readOnly, .nonBlocking]).status() else { return nil }
         self.init(
             path: path, size: now.size,

@@ -7,14 +7,11 @@ import SystemCalls
 struct PrivateDirectory: Sendable {
     static let largestFile = 1 << 20
 
-    let path: String
+    let path: FilePath
     private let descriptor: FileDescriptor
 
     /// `$XDG_STATE_HOME/onward`, or `~/.local/state/onward`.
-    static var statePath: String {
-        let transfers = TransferClient.Configuration.defaultStorageDirectory
-        return transfers.lastIndex(of: "/").map { String(transfers[..<$0]) } ?? transfers
-    }
+    static var statePath: FilePath { TransferClient.Configuration.defaultStoragePath.directory }
 
     /// The directory for states, made with mode 0700 where it is missing.
     static func states() throws(CommandFailure) -> PrivateDirectory {
@@ -50,8 +47,8 @@ struct PrivateDirectory: Sendable {
     }
 
     /// The directory of a state file that the user names.
-    static func of(_ file: String) throws(CommandFailure) -> PrivateDirectory {
-        let path = file.lastIndex(of: "/").map { $0 == file.startIndex ? "/" : String(file[..<$0]) } ?? "."
+    static func of(_ file: FilePath) throws(CommandFailure) -> PrivateDirectory {
+        let path = file.directory
         do throws(Errno) {
             return PrivateDirectory(path: path, descriptor: try FileDescriptor.open(path, [.readOnly, .directory]))
         } catch {
@@ -61,20 +58,18 @@ struct PrivateDirectory: Sendable {
         }
     }
 
-    private static func makeDirectories(_ path: String) throws(Errno) {
-        var made = ""
-        for part in path.split(separator: "/") {
-            made += "/" + part
+    private static func makeDirectories(_ path: FilePath) throws(Errno) {
+        for directory in path.ancestry {
             do throws(Errno) {
-                try FileDescriptor.makeDirectory(made)
+                try FileDescriptor.makeDirectory(directory)
             } catch {
                 // What is there may be one in which nothing can be made, such as /.
-                if error != .fileExists && !AbsolutePath.isDirectory(made) { throw error }
+                if error != .fileExists && !directory.isDirectory { throw error }
             }
         }
     }
 
-    func path(of name: String) -> String { path == "/" ? "/" + name : path + "/" + name }
+    func path(of name: FilePath) -> FilePath { path.appending(name) }
 
     func names() -> [String] { ((try? descriptor.entryNames()) ?? []).sorted() }
 
@@ -82,7 +77,7 @@ struct PrivateDirectory: Sendable {
 
     /// The content of a file; `nil` where there is none.
     /// - Throws: also where others could have written it, or may read it.
-    func read(_ name: String) throws(CommandFailure) -> Data? {
+    func read(_ name: FilePath) throws(CommandFailure) -> Data? {
         let file: FileDescriptor
         do throws(Errno) {
             file = try descriptor.open(at: name, [.readOnly, .noFollow, .nonBlocking])
@@ -113,14 +108,14 @@ struct PrivateDirectory: Sendable {
         return Data(buffer.prefix(try file.read(into: buffer, at: 0)))
     }
 
-    private func failure(_ name: String, _ reason: String) -> CommandFailure {
+    private func failure(_ name: FilePath, _ reason: String) -> CommandFailure {
         CommandFailure(.inputOutput, "state-unusable", "the state file \(path(of: name)) \(reason)")
     }
 
     /// Puts `content` in place of a file in one step, and on stable storage. The file is for its owner alone.
-    func replace(_ name: String, with content: Data) throws(Errno) {
+    func replace(_ name: FilePath, with content: Data) throws(Errno) {
         // One name: what a process that was killed has left is removed by the next one.
-        let temporary = ".\(name).tmp"
+        let temporary = "." + name + ".tmp"
         do throws(Errno) {
             try? descriptor.unlink(at: temporary)
             let file = try descriptor.open(at: temporary, [.writeOnly, .create, .exclusive, .noFollow])
@@ -143,7 +138,7 @@ struct PrivateDirectory: Sendable {
         if let failure { throw failure }
     }
 
-    func remove(_ name: String) {
+    func remove(_ name: FilePath) {
         try? descriptor.unlink(at: name)
         try? descriptor.synchronize()
     }
@@ -151,19 +146,19 @@ struct PrivateDirectory: Sendable {
     // MARK: Locks
 
     /// Opens a file to lock, made where it is missing.
-    func openLock(_ name: String) throws(Errno) -> FileDescriptor {
+    func openLock(_ name: FilePath) throws(Errno) -> FileDescriptor {
         try descriptor.open(at: name, [.readWrite, .create, .noFollow])
     }
 
     /// Whether `file` still is what `name` stands for.
-    func names(_ file: FileDescriptor, _ name: String) -> Bool {
+    func names(_ file: FileDescriptor, _ name: FilePath) -> Bool {
         guard let own = try? file.status(), let there = try? descriptor.status(at: name) else { return false }
         return own.inode == there.inode && own.device == there.device
     }
 
-    func unlinkLock(_ name: String) { try? descriptor.unlink(at: name) }
+    func unlinkLock(_ name: FilePath) { try? descriptor.unlink(at: name) }
 
-    func openExistingLock(_ name: String) -> FileDescriptor? {
+    func openExistingLock(_ name: FilePath) -> FileDescriptor? {
         try? descriptor.open(at: name, [.readOnly, .noFollow])
     }
 }

@@ -1,12 +1,13 @@
 import Foundation
 import ResumableTransfer
+import SystemCalls
 
 /// What a state file says: a transfer that was interrupted, and how it is gone on with.
 struct SavedTransfer: Sendable, Hashable, Codable {
     /// Options that another command than the first one needs, too.
     struct Options: Sendable, Hashable, Codable {
-        var tokenFile: String?
-        var caFile: String?
+        var tokenFile: FilePath?
+        var caFile: FilePath?
         var appendSize: Int64?
 
         /// Which credentials the transfer was begun with, for people.

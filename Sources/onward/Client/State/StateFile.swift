@@ -11,17 +11,17 @@ final class StateFile: Sendable {
 
     let identity: TransferIdentity
     /// What `onward resume` and `onward cancel` call it: its name, or its path where the user chose that.
-    let reference: String
+    let reference: FilePath
     /// Whether the user named the file.
-    var isChosen: Bool { reference.hasPrefix("/") }
+    var isChosen: Bool { reference.isAbsolute }
     private let directory: PrivateDirectory
-    private let fileName: String
+    private let fileName: FilePath
     private let locks: [CommandLock]
     private let failure = Monitor<Errno?>(nil)
     private let saved = Monitor<Int64?>(nil)
 
     private init(
-        _ identity: TransferIdentity, _ reference: String, _ directory: PrivateDirectory, _ fileName: String,
+        _ identity: TransferIdentity, _ reference: FilePath, _ directory: PrivateDirectory, _ fileName: FilePath,
         _ locks: [CommandLock]
     ) {
         self.identity = identity
@@ -34,28 +34,28 @@ final class StateFile: Sendable {
     /// Takes the state of a command.
     /// - Parameter chosen: the path of the state file, absolute, where the user names one.
     /// - Throws: 75 where the same command runs already.
-    static func claim(_ identity: TransferIdentity, chosen: String?) throws(CommandFailure) -> StateFile {
+    static func claim(_ identity: TransferIdentity, chosen: FilePath?) throws(CommandFailure) -> StateFile {
         let name = identity.name
         var locks: [CommandLock] = []
         guard let chosen else {
             let states = try PrivateDirectory.states()
-            locks.append(try lock(name + lockSuffix, in: states, identity))
-            return StateFile(identity, name, states, name + suffix, locks)
+            locks.append(try lock(FilePath(name + lockSuffix), in: states, identity))
+            return StateFile(identity, FilePath(name), states, FilePath(name + suffix), locks)
         }
         // Also against the same command with its state in another place.
         do throws(CommandFailure) {
-            locks.append(try lock(name + lockSuffix, in: try PrivateDirectory.states(), identity))
+            locks.append(try lock(FilePath(name + lockSuffix), in: try PrivateDirectory.states(), identity))
         } catch {
             if error.status == .tryAgain { throw error }
         }
-        let fileName = chosen.split(separator: "/").last.map(String.init) ?? chosen
+        let fileName = chosen.lastComponent
         let directory = try PrivateDirectory.of(chosen)
-        locks.append(try lock("." + fileName + lockSuffix, in: directory, identity))
+        locks.append(try lock("." + fileName + FilePath(lockSuffix), in: directory, identity))
         return StateFile(identity, chosen, directory, fileName, locks)
     }
 
     private static func lock(
-        _ name: String, in directory: PrivateDirectory, _ identity: TransferIdentity
+        _ name: FilePath, in directory: PrivateDirectory, _ identity: TransferIdentity
     ) throws(CommandFailure) -> CommandLock {
         switch try CommandLock.take(name, in: directory) {
         case .taken(let lock): return lock
@@ -68,8 +68,8 @@ final class StateFile: Sendable {
     static func subject(of identity: TransferIdentity) -> String {
         let url = TransferURL.shown(identity.url)
         return switch identity.kind {
-        case .put: "the upload of \(DisplayText.printable(identity.path)) to \(url)"
-        case .get: "the download of \(url) to \(DisplayText.printable(identity.path))"
+        case .put: "the upload of \(identity.path) to \(url)"
+        case .get: "the download of \(url) to \(identity.path)"
         }
     }
 
@@ -126,10 +126,10 @@ final class StateFile: Sendable {
     }
 
     /// For people.
-    var path: String { DisplayText.printable(directory.path(of: fileName)) }
+    var path: FilePath { directory.path(of: fileName) }
 
     /// Whether somebody works with the state of this name now.
     static func holder(of name: String, in states: PrivateDirectory) -> (isHeld: Bool, process: Int32?) {
-        CommandLock.holder(of: name + lockSuffix, in: states)
+        CommandLock.holder(of: FilePath(name + lockSuffix), in: states)
     }
 }

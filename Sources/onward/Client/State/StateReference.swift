@@ -1,48 +1,51 @@
 import ResumableTransfer
+import SystemCalls
 
 /// A state that a command names: by its name, or by its path.
 struct StateReference: Sendable {
     let directory: PrivateDirectory
-    let fileName: String
+    let fileName: FilePath
     /// The path, where it does not lie among the other states.
-    let chosen: String?
-    let shown: String
+    let chosen: FilePath?
+    /// The name without the suffix, or the path.
+    let shown: FilePath
 
     /// Finds the state that `text` names.
     /// - Throws: 66 where there is none.
-    static func find(_ text: String) throws(CommandFailure) -> StateReference {
+    static func find(_ path: FilePath) throws(CommandFailure) -> StateReference {
         let missing = CommandFailure(
-            .noSource, "no-such-state", "there is no state '\(DisplayText.printable(text))'; 'onward status' lists them"
+            .noSource, "no-such-state", "there is no state '\(path)'; 'onward status' lists them"
         )
         let states = PrivateDirectory.existingStates()
-        if !text.contains("/"), let states, let found = try among(states, text) { return found }
-        guard let path = AbsolutePath.of(text) else { throw missing }
+        if path.lastComponent == path, let states, let found = try among(states, path) { return found }
+        guard let path = path.absolute else { throw missing }
         let directory = try PrivateDirectory.of(path)
-        let name = path.split(separator: "/").last.map(String.init) ?? ""
+        let name = path.lastComponent
         guard try directory.read(name) != nil else { throw missing }
-        if let states, AbsolutePath.of(states.path) == directory.path, name.hasSuffix(StateFile.suffix) {
-            return StateReference(states, String(name.dropLast(StateFile.suffix.count)))
+        if let states, states.path.absolute == directory.path, name.hasSuffix(FilePath(StateFile.suffix)) {
+            return StateReference(states, name.withoutStateSuffix)
         }
         return StateReference(directory: directory, fileName: name, chosen: path, shown: path)
     }
 
-    private static func among(_ states: PrivateDirectory, _ text: String) throws(CommandFailure) -> StateReference? {
-        let found = StateReference(states, text)
+    private static func among(_ states: PrivateDirectory, _ name: FilePath) throws(CommandFailure) -> StateReference? {
+        let found = StateReference(states, name)
         return try states.read(found.fileName) == nil ? nil : found
     }
 
     /// All that lie in the directory for states.
     static func all() -> [StateReference] {
         guard let states = PrivateDirectory.existingStates() else { return [] }
-        return states.names().filter { $0.hasSuffix(StateFile.suffix) && !$0.hasPrefix(".") }
-            .map { StateReference(states, String($0.dropLast(StateFile.suffix.count))) }
+        return states.names().map { FilePath($0) }
+            .filter { $0.hasSuffix(FilePath(StateFile.suffix)) && $0.bytes.first != UInt8(ascii: ".") }
+            .map { StateReference(states, $0.withoutStateSuffix) }
     }
 
-    private init(_ states: PrivateDirectory, _ name: String) {
-        self.init(directory: states, fileName: name + StateFile.suffix, chosen: nil, shown: name)
+    private init(_ states: PrivateDirectory, _ name: FilePath) {
+        self.init(directory: states, fileName: name + FilePath(StateFile.suffix), chosen: nil, shown: name)
     }
 
-    private init(directory: PrivateDirectory, fileName: String, chosen: String?, shown: String) {
+    private init(directory: PrivateDirectory, fileName: FilePath, chosen: FilePath?, shown: FilePath) {
         self.directory = directory
         self.fileName = fileName
         self.chosen = chosen
@@ -68,4 +71,8 @@ struct StateReference: Sendable {
         }
         return try StateFile.claim(saved.identity, chosen: chosen)
     }
+}
+
+extension FilePath {
+    fileprivate var withoutStateSuffix: FilePath { FilePath(bytes.dropLast(StateFile.suffix.utf8.count)) }
 }

@@ -1,5 +1,6 @@
 import Digests
 import HTTPSemantics
+import SystemCalls
 
 /// What makes two commands the same: source or target, method and URL.
 struct TransferIdentity: Sendable, Hashable, Codable {
@@ -7,39 +8,40 @@ struct TransferIdentity: Sendable, Hashable, Codable {
 
     let kind: Kind
     /// Of the source or target, absolute.
-    let path: String
+    let path: FilePath
     let method: String
     /// Without user, password and fragment.
     let url: String
 
-    static func put(_ path: String, _ url: TransferURL, method: Method) -> TransferIdentity {
+    static func put(_ path: FilePath, _ url: TransferURL, method: Method) -> TransferIdentity {
         TransferIdentity(kind: .put, path: path, method: method.rawValue, url: url.identity)
     }
 
-    static func get(_ url: TransferURL, to path: String) -> TransferIdentity {
+    static func get(_ url: TransferURL, to path: FilePath) -> TransferIdentity {
         TransferIdentity(kind: .get, path: path, method: Method.get.rawValue, url: url.identity)
     }
 
     /// The file's own name.
-    var fileName: String { path.split(separator: "/").last.map(String.init) ?? path }
+    var fileName: FilePath { path.withoutTrailingSlashes.lastComponent }
 
     /// How the command's state is called: the file's name as far as it is plain, and what tells it from all others.
     var name: String {
-        let plain = fileName.unicodeScalars.prefix(40).map { scalar in
+        let plain = fileName.repairedText.unicodeScalars.prefix(40).map { scalar in
             let isPlain =
                 scalar.properties.isAlphabetic || ("0"..."9").contains(scalar) || "._-".unicodeScalars.contains(scalar)
             return isPlain ? Character(scalar) : "_"
         }
         // A leading dash would be an option, a leading dot hidden.
         let start = String(plain).drop { $0 == "." || $0 == "-" }
-        return "\(start.isEmpty ? "file" : start)-\(Self.digest([kind.rawValue, path, method, url]))"
+        let parts = [Array(kind.rawValue.utf8), path.bytes, Array(method.utf8), Array(url.utf8)]
+        return "\(start.isEmpty ? "file" : start)-\(Self.digest(parts))"
     }
 
     /// 32 bits of SHA-256 over the parts, each with its length before it.
-    static func digest(_ parts: [String]) -> String {
+    static func digest(_ parts: [[UInt8]]) -> String {
         var digest = RunningDigest(.sha256)
         for part in parts {
-            Array("\(part.utf8.count):\(part)".utf8).withUnsafeBytes { digest.update($0) }
+            (Array("\(part.count):".utf8) + part).withUnsafeBytes { digest.update($0) }
         }
         return digest.finalized().prefix(4).map { byte in
             let text = String(byte, radix: 16)

@@ -1,0 +1,189 @@
+import Glibc
+
+/// A path of the file system: any bytes but NUL, compared byte by byte.
+///
+/// A Swift string compares by canonical equivalence and repairs what is not UTF-8. To the system "é" and "e\u{301}" are
+/// two names, and any byte sequence is a name.
+public struct FilePath: Sendable, Hashable {
+    public let bytes: [UInt8]
+
+    public init(_ bytes: some Sequence<UInt8>) { self.bytes = Array(bytes) }
+
+    /// The UTF-8 bytes of `text`, without any normalization.
+    public init(_ text: String) { bytes = Array(text.utf8) }
+
+    private static let slash = UInt8(ascii: "/")
+
+    public var isEmpty: Bool { bytes.isEmpty }
+    public var isAbsolute: Bool { bytes.first == Self.slash }
+    /// Whether the system would see only the part before a NUL.
+    public var containsNUL: Bool { bytes.contains(0) }
+
+    /// The same as a string; `nil` if it is not UTF-8.
+    public var text: String? { String(validating: bytes, as: UTF8.self) }
+
+    /// The same as a string in which U+FFFD replaces what is not UTF-8.
+    public var repairedText: String { String(decoding: bytes, as: UTF8.self) }
+
+    /// Calls `body` with the bytes followed by NUL, as system calls expect them.
+    @inline(__always)
+    public func withCString<Result>(_ body: (UnsafePointer<CChar>) -> Result) -> Result {
+        (bytes + [0]).withUnsafeBufferPointer { buffer in
+            buffer.withMemoryRebound(to: CChar.self) { rebound in
+                // An array with at least one element has a base address.
+                body(rebound.baseAddress!)
+            }
+        }
+    }
+}
+
+// MARK: - Components
+
+extension FilePath {
+    /// What follows the last slash; empty for a path that ends with a slash.
+    public var lastComponent: FilePath {
+        guard let slash = bytes.lastIndex(of: Self.slash) else { return self }
+        return FilePath(bytes[(slash + 1)...])
+    }
+
+    /// What precedes the last slash; "/" for a path in the root directory, "." for one without a slash.
+    public var directory: FilePath {
+        guard let slash = bytes.lastIndex(of: Self.slash) else { return "." }
+        return slash == 0 ? "/" : FilePath(bytes[..<slash])
+    }
+
+    /// The same without slashes at its end; "/" stays.
+    public var withoutTrailingSlashes: FilePath {
+        let end = bytes.lastIndex { $0 != Self.slash } ?? 0
+        return FilePath(bytes.prefix(end + 1))
+    }
+
+    /// The path of `name` in this directory.
+    public func appending(_ name: FilePath) -> FilePath {
+        FilePath(bytes.last == Self.slash ? bytes + name.bytes : bytes + [Self.slash] + name.bytes)
+    }
+
+    public func hasSuffix(_ suffix: FilePath) -> Bool {
+        bytes.count >= suffix.bytes.count && bytes.suffix(suffix.bytes.count).elementsEqual(suffix.bytes)
+    }
+
+    /// The paths of all directories on the way, from the root on, and the path itself.
+    public var ancestry: [FilePath] {
+        let ends = bytes.indices.filter { bytes[$0] == Self.slash && $0 > 0 } + [bytes.count]
+        return ends.map { FilePath(bytes[..<$0]) }
+    }
+
+    public static func + (left: FilePath, right: FilePath) -> FilePath { FilePath(left.bytes + right.bytes) }
+}
+
+// MARK: - What the system knows
+
+extension FilePath {
+    /// The absolute path without symbolic links (realpath(3)).
+    public func resolved() throws(Errno) -> FilePath {
+        guard !isEmpty, !containsNUL else { throw .noSuchFile }
+        var error = Errno.noSuchFile
+        let found = withCString { path -> FilePath? in
+            guard let pointer = realpath(path, nil) else {
+                error = .current
+                return nil
+            }
+            defer { free(pointer) }
+            return FilePath(UnsafeBufferPointer(start: pointer, count: strlen(pointer)).map { UInt8(bitPattern: $0) })
+        }
+        guard let found else { throw error }
+        return found
+    }
+
+    /// The path from the root directory on: its directory without symbolic links, its last component as it is given.
+    /// `nil` if there is no such directory.
+    public var absolute: FilePath? {
+        guard !isEmpty, !containsNUL else { return nil }
+        let trimmed = withoutTrailingSlashes
+        let name = trimmed.lastComponent
+        // These are directories themselves.
+        if ["", ".", ".."].contains(name) { return try? trimmed.resolved() }
+        return (try? trimmed.directory.resolved())?.appending(name)
+    }
+
+    /// Whether the path leads to a directory; symbolic links are followed.
+    public var isDirectory: Bool { (try? status().isDirectory) ?? false }
+
+    /// The attributes of what the path leads to; symbolic links are followed (stat(2)).
+    public func status() throws(Errno) -> FileStatus {
+        var status = stat()
+        _ = try retryingOnInterrupt { withCString { stat($0, &status) } }
+        return FileStatus(status)
+    }
+
+    /// The path that a variable of the environment holds; `nil` if it is unset.
+    public static func environment(_ name: String) -> FilePath? {
+        getenv(name).map { FilePath(UnsafeBufferPointer(start: $0, count: strlen($0)).map { UInt8(bitPattern: $0) }) }
+    }
+}
+
+// MARK: - As text
+
+extension FilePath: ExpressibleByStringLiteral {
+    public init(stringLiteral text: String) { self.init(text) }
+}
+
+extension FilePath: CustomStringConvertible {
+    /// For people: in one line, with `\xHH` for control characters and for bytes that are not UTF-8.
+    public var description: String {
+        escaped(controls: true) { byte in
+            let digits = String(byte, radix: 16, uppercase: true)
+            return "\\x" + (digits.utf8.count == 1 ? "0" : "") + digits
+        }
+    }
+
+    /// The same as text in which `escape` replaces each byte that is not UTF-8, and with `controls` each byte of a control
+    /// character.
+    public func escaped(controls: Bool = false, _ escape: (UInt8) -> String) -> String {
+        var result = ""
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            var decoder = UTF8()
+            var iterator = rest.makeIterator()
+            switch decoder.decode(&iterator) {
+            case .scalarValue(let scalar):
+                let width = UTF8.width(scalar)
+                let isControl = scalar.properties.generalCategory == .control
+                if controls && isControl {
+                    result += rest.prefix(width).map(escape).joined()
+                } else {
+                    result.unicodeScalars.append(scalar)
+                }
+                rest = rest.dropFirst(width)
+            case .error, .emptyInput:
+                result += escape(rest[rest.startIndex])
+                rest = rest.dropFirst()
+            }
+        }
+        return result
+    }
+}
+
+extension FilePath: Codable {
+    private enum CodingKeys: String, CodingKey { case bytes }
+
+    /// Reads a string, or an object with the bytes.
+    public init(from decoder: any Decoder) throws {
+        if let container = try? decoder.singleValueContainer(), let text = try? container.decode(String.self) {
+            self.init(text)
+        } else {
+            self.init(try decoder.container(keyedBy: CodingKeys.self).decode([UInt8].self, forKey: .bytes))
+        }
+    }
+
+    /// Writes a string, or an object with the bytes if it is not UTF-8.
+    public func encode(to encoder: any Encoder) throws {
+        if let text {
+            var container = encoder.singleValueContainer()
+            try container.encode(text)
+        } else {
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(bytes, forKey: .bytes)
+        }
+    }
+}

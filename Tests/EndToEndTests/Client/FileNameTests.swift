@@ -1,0 +1,226 @@
+import Foundation
+import Glibc
+import SystemCalls
+import Testing
+
+/// Names of files are bytes: they need not be UTF-8, and are the same only if all bytes are.
+@Suite("Commands: names of any bytes", .blocking, .timeLimit(.minutes(15)))
+struct FileNameTests {
+    /// Not UTF-8; a first character that combines with the slash before it; two normal forms of one text; what a terminal
+    /// would obey.
+    static let names: [FilePath] = [
+        FilePath("gr".utf8 + [0xF6, 0xDF] + "er.bin".utf8), FilePath([0xFF]), "\u{301}x.bin", "\u{200D}x", "\u{FE0F}x",
+        "caf\u{E9}.bin", "cafe\u{301}.bin", "a\r\nb", "line\nfeed\n", "\u{1B}[2Jx", "a\\x41b", "%F6",
+    ]
+
+    private func make(_ home: CommandHome, _ name: FilePath, _ bytes: [UInt8]) throws -> FilePath {
+        let path = FilePath(home.path).appending(name)
+        let file = try FileDescriptor.open(path, [.writeOnly, .create, .exclusive])
+        try bytes.withUnsafeBytes { try file.write($0, at: 0) }
+        return path
+    }
+
+    private func content(_ path: FilePath) throws -> [UInt8] {
+        try FileDescriptor.open(path, [.readOnly]).content(atMost: 64 << 20)
+    }
+
+    /// The path that an event has, from its bytes if there are any.
+    private func file(_ event: CommandRun.Event?) -> FilePath? {
+        if let text = event?.text("fileBytes") { return Data(base64Encoded: text).map { FilePath($0) } }
+        return event?.text("file").map { FilePath($0) }
+    }
+
+    /// No control character but the line feeds that end the lines.
+    private func expectSafe(_ run: CommandRun, lines: Int? = nil, sourceLocation: SourceLocation = #_sourceLocation) {
+        let controls = run.errors.unicodeScalars.filter { $0.properties.generalCategory == .control && $0 != "\n" }
+        #expect(controls.isEmpty, "\(run.errors)", sourceLocation: sourceLocation)
+        guard let lines else { return }
+        #expect(run.errors.utf8.count { $0 == 0x0A } == lines, "\(run.errors)", sourceLocation: sourceLocation)
+    }
+
+    @Test("put sends the file that is named, and says which", arguments: names)
+    func put(name: FilePath) throws {
+        try withServer { server in
+            let home = try CommandHome()
+            let bytes = Payload.bytes(1000)
+            let path = try make(home, name, bytes)
+            let run = try home.run(bytes: "put", "--json", path, FilePath(server.url("/files/a.bin")))
+            try run.expect(0)
+            expectSame(server.published("a.bin") ?? [], bytes)
+            #expect(file(try run.objects().last) == path.absolute)
+            try home.run(bytes: "put", path, FilePath(server.url("/files/a.bin"))).expect(0)
+            let told = try home.run(bytes: "put", path, FilePath(server.url("/files/b.bin")))
+            expectSafe(told, lines: 2)
+        }
+    }
+
+    @Test("get writes the file that is named, beside what has a similar name", arguments: names)
+    func get(name: FilePath) throws {
+        let server = try ScriptedServer { request, reply in
+            try ScriptedFile(bytes: Payload.bytes(5000)).serve(request, reply)
+        }
+        let home = try CommandHome()
+        let directory = FilePath(home.path).appending("d")
+        try FileDescriptor.makeDirectory(directory)
+        let run = try home.run(
+            bytes: "get", "--json", FilePath(server.url + "/a"), "-o", directory.appending(name))
+        try run.expect(0)
+        #expect(try entries(directory) == [name])
+        expectSame(try content(directory.appending(name)), Payload.bytes(5000))
+        #expect(file(try run.objects().last) == directory.absolute?.appending(name))
+    }
+
+    /// All entries of a directory, whatever their bytes.
+    private func entries(_ directory: FilePath) throws -> Set<FilePath> {
+        let stream = try #require(directory.withCString { opendir($0) })
+        defer { closedir(stream) }
+        var names: Set<FilePath> = []
+        while let entry = readdir(stream) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { FilePath($0.prefix { $0 != 0 }) }
+            if name != ".", name != ".." { names.insert(name) }
+        }
+        return names
+    }
+
+    @Test("Two normal forms of one text are two files, in one command too")
+    func normalForms() throws {
+        try withServer { server in
+            let home = try CommandHome()
+            let paths = try Self.names.map { try make(home, $0, $0.bytes) }
+            let run = try home.start(bytes: ["put", "--json"] + paths + [FilePath(server.url("/files/"))])
+            try run.expect(0)
+            let completed = try run.objects().filter { $0.name == "completed" }
+            #expect(Set(completed.map { file($0) }) == Set(paths.map(\.absolute)))
+            let published = server.publishedNames().compactMap { server.published($0) }
+            #expect(Set(published) == Set(Self.names.map(\.bytes)))
+        }
+    }
+
+    @Test("A name that is not UTF-8 is sent with its bytes percent-encoded")
+    func disposition() throws {
+        let model = ScriptedUpload()
+        let server = try ScriptedServer { try model.serve($0, $1) }
+        let home = try CommandHome()
+        try home.run(bytes: "put", try make(home, Self.names[0], [1]), FilePath(server.url + "/box/")).expect(0)
+        let value = try #require(server.requests.first { $0.method == "POST" }?.fields["Content-Disposition"])
+        #expect(value == "inline; filename=\"gr_F6_DFer.bin\"; filename*=UTF-8''gr%25F6%25DFer.bin")
+    }
+
+    @Test(
+        "What a URL's name has is kept: bytes that are not UTF-8 stay percent-encoded",
+        arguments: [
+            ("/files/gr%F6%DFer.bin", "gr%F6%DFer.bin"), ("/files/%CC%81x", "\u{301}x"),
+            ("/files/cafe%CC%81", "cafe\u{301}"),
+            ("/files/caf%C3%A9", "caf\u{E9}"), ("/files/\u{301}x", "\u{301}x"), ("/files/cafe\u{301}", "cafe\u{301}"),
+        ] as [(String, FilePath)])
+    func nameOfURL(target: String, name: FilePath) throws {
+        let server = try ScriptedServer { try ScriptedFile(bytes: [1, 2, 3]).serve($0, $1) }
+        let home = try CommandHome()
+        let directory = FilePath(home.path).appending("d")
+        try FileDescriptor.makeDirectory(directory)
+        try home.run(bytes: "get", FilePath(server.url + target), "-o", directory).expect(0)
+        #expect(try entries(directory) == [name])
+    }
+
+    @Test("Bytes of a URL's path are asked for as they are")
+    func target() throws {
+        let server = try ScriptedServer { try ScriptedFile(bytes: [1]).serve($0, $1) }
+        let home = try CommandHome()
+        let url = FilePath(server.url + "/e\u{301}/").bytes + [0xF6]
+        try home.run(bytes: "get", FilePath(url), "-o", FilePath(home.path + "/x")).expect(0)
+        #expect(server.requests.map(\.target) == ["/e%CC%81/%F6"])
+    }
+
+    @Test("An interrupted transfer of such a name goes on, by its command, by resume and by cancel", arguments: names)
+    func resumed(name: FilePath) throws {
+        try withServer { server in
+            let home = try CommandHome()
+            let bytes = Payload.bytes(3_000_000)
+            let path = try make(home, name, bytes)
+            let command: [FilePath] = ["put", "--json", path, FilePath(server.url("/files/a.bin"))]
+            func interrupt() throws {
+                let run = try home.start(bytes: command + ["--limit-rate", "1M"])
+                _ = try run.awaitEvent("progress") { ($0.number("sent") ?? 0) > 300_000 }
+                run.process.kill(SIGTERM)
+                try run.expect(75)
+            }
+            try interrupt()
+            let list = try home.run("status", "--json")
+            #expect(file(try list.objects().first) == path.absolute)
+            expectSafe(try home.run("status"))
+            try home.run(bytes: "resume", FilePath(try #require(try list.objects().first?.text("state")))).expect(0)
+            expectSame(server.published("a.bin") ?? [], bytes)
+            try interrupt()
+            let again = try home.start(bytes: command)
+            try again.expect(0)
+            #expect(try again.objects().contains { $0.name == "resumed" })
+            try interrupt()
+            let shown = FilePath(home.states).appending(FilePath(try #require(home.stateNames.first)))
+            try home.run(bytes: "cancel", shown).expect(0)
+            #expect(home.stateNames == [])
+        }
+    }
+
+    @Test("So does a download, whose partial file has such a name, too", arguments: names)
+    func resumedDownload(name: FilePath) throws {
+        try withServer { server in
+            let bytes = Payload.bytes(3_000_000)
+            try Data(bytes).write(to: URL(filePath: server.path(of: "a.bin")))
+            let home = try CommandHome()
+            let target = FilePath(home.path).appending(name)
+            let command: [FilePath] = ["get", "--json", FilePath(server.url("/files/a.bin")), "-o", target]
+            let run = try home.start(bytes: command + ["--limit-rate", "1M"])
+            _ = try run.awaitEvent("progress") { ($0.number("received") ?? 0) > 1_500_000 }
+            run.process.kill(SIGTERM)
+            try run.expect(75)
+            expectSafe(try home.run("status"))
+            let again = try home.start(bytes: command)
+            try again.expect(0)
+            #expect(try again.objects().contains { $0.name == "resumed" && ($0.number("at") ?? 0) > 0 })
+            expectSame(try content(target), bytes)
+        }
+    }
+
+    @Test("Options with a file's name take any bytes", arguments: names)
+    func options(name: FilePath) throws {
+        try withServer { server in
+            let home = try CommandHome()
+            let token = try make(home, name, Array("s3cret\n".utf8))
+            let file = try make(home, "file", Payload.bytes(3_000_000))
+            let state = FilePath(home.path).appending("s" + name)
+            let url = FilePath(server.url("/files/a.bin"))
+            let command: [FilePath] = ["put", "--json", "--token-file", token, "--state=" + state, file, url]
+            let run = try home.start(bytes: command + ["--limit-rate", "1M"])
+            _ = try run.awaitEvent("progress") { ($0.number("sent") ?? 0) > 300_000 }
+            run.process.kill(SIGTERM)
+            try run.expect(75)
+            #expect(try content(state).count > 100)
+            expectSafe(run)
+            try home.run(bytes: "resume", state).expect(0)
+            #expect(throws: Errno.noSuchFile) { try content(state) }
+            let authority = try home.run(bytes: "put", "--cacert", token + "x", file, url)
+            try authority.expect(74)
+            expectSafe(authority, lines: 1)
+        }
+    }
+
+    @Test("What is wrong with such a name is said in lines that no terminal obeys", arguments: names)
+    func refused(name: FilePath) throws {
+        let home = try CommandHome()
+        let path = FilePath(home.path).appending(name)
+        let missing = try home.run(bytes: "put", path, "http://127.0.0.1:1/x")
+        try missing.expect(66)
+        expectSafe(missing, lines: 1)
+        let words: [[FilePath]] = [
+            ["put", path], ["put", path, path, "http://h/"], ["get", path],
+            ["put", "--token-file", path + "/x", "a", "b"],
+            ["get", "-o", path + "/x", "http://127.0.0.1:1/x"], ["resume", path], ["cancel", name], ["--" + name],
+            ["put", "--" + name], ["put", "--header", name, "a", "http://h/"], ["get", "http://h/x", name],
+        ]
+        for words in words {
+            let run = try home.start(bytes: words)
+            #expect([.exited(64), .exited(66), .exited(74)].contains(try run.process.awaitEnding()))
+            expectSafe(run)
+        }
+    }
+}
