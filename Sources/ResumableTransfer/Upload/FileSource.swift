@@ -14,19 +14,29 @@ public struct FileSource: UploadSource {
     private let status: FileStatus
 
     /// Opens a file for reading; a symbolic link is followed, once.
-    /// - Throws: `noSuchSource` if there is no such file or it is not a regular one, `sourceUnavailable` if it cannot be
-    ///   opened.
+    /// - Throws: `noSuchSource` if there is no such file, if it is not a regular one, or if it has content although its
+    ///   size is 0, as files in /proc have; `sourceUnavailable` if it cannot be opened.
     public init(path: String) throws(TransferError) { try self.init(FilePath(path)) }
 
     /// The same for a name that need not be UTF-8.
     public init(_ path: FilePath) throws(TransferError) {
+        let status: FileStatus
         let resolved: FilePath
         do throws(Errno) {
-            resolved = try path.resolved()
+            // Before anything is resolved: in /proc a pipe or a socket has a name that leads nowhere.
+            status = try path.status()
+            resolved = status.isRegular ? try path.resolved() : path
         } catch {
             throw TransferError(.noSuchSource, "There is no file \(path).", underlying: "\(error)")
         }
+        if let reason = status.reasonAgainstUpload { throw TransferError(.noSuchSource, "\(path) \(reason)") }
         try self.init(opening: resolved)
+        if self.status.size == 0, hasContent {
+            throw TransferError(
+                .noSuchSource,
+                "\(path) has content although its size is 0, so what is sent could not be verified or resumed. Copy it to a file first."
+            )
+        }
     }
 
     /// Opens the file that resume data names.
@@ -51,10 +61,13 @@ public struct FileSource: UploadSource {
                 isAbsent ? .noSuchSource : .sourceUnavailable, "The file \(path) cannot be opened.",
                 underlying: "\(error)")
         }
-        guard status.isRegular else {
-            throw TransferError(.noSuchSource, "\(path) is not a regular file.")
-        }
+        if let reason = status.reasonAgainstUpload { throw TransferError(.noSuchSource, "\(path) \(reason)") }
         file = path
+    }
+
+    private var hasContent: Bool {
+        var byte: UInt8 = 0
+        return withUnsafeMutableBytes(of: &byte) { (try? descriptor.read(into: $0, at: 0)) ?? 0 } > 0
     }
 
     public var length: Int64? { status.size }
@@ -101,5 +114,19 @@ extension FileSource: RecognizableSource {
                 path: file, modified: modified.seconds &* 1_000_000_000 &+ modified.nanoseconds, inode: status.inode,
                 device: status.device, owner: status.owner),
             size: status.size, sample: digest.finalized().hexadecimal)
+    }
+}
+
+extension FileStatus {
+    /// Why a file of this kind cannot be uploaded; `nil` for a regular one.
+    fileprivate var reasonAgainstUpload: String? {
+        switch mode & UInt32(S_IFMT) {
+        case UInt32(S_IFREG): nil
+        case UInt32(S_IFDIR): "is a directory; only files can be uploaded."
+        case UInt32(S_IFIFO):
+            "is a pipe. It cannot be read twice, which resuming needs; write its content to a file first."
+        case UInt32(S_IFSOCK): "is a socket; only files can be uploaded."
+        default: "is a device; only files can be uploaded."
+        }
     }
 }

@@ -1,0 +1,69 @@
+import Foundation
+import Glibc
+import Testing
+
+/// What is no file of a fixed size is refused with the reason, before anything is sent.
+@Suite("Command: put of what is no ordinary file", .blocking, .timeLimit(.minutes(15)))
+struct SpecialSourceTests {
+    private func server() throws -> ScriptedServer {
+        try ScriptedServer { _, reply in
+            try reply.discardBody()
+            try reply.respond(201)
+        }
+    }
+
+    @Test(
+        "Files in /proc, devices, directories, pipes and sockets are refused, each with its reason",
+        arguments: [
+            ("/proc/cpuinfo", "size is 0"), ("/proc/version", "size is 0"), ("/dev/null", "is a device"),
+            ("/dev/zero", "is a device"), ("/dev/stdin", "is a device"), ("/tmp", "is a directory"),
+            ("FIFO", "is a pipe"), ("LINK", "is a pipe"), ("SOCKET", "is a socket"),
+        ])
+    func refused(path: String, reason: String) throws {
+        let server = try server()
+        let home = try CommandHome()
+        var path = path
+        if ["FIFO", "LINK", "SOCKET"].contains(path) {
+            let kind = path
+            path = home.path + "/" + kind
+            #expect(mkfifo(home.path + "/FIFO", 0o600) == 0)
+            #expect(symlink(home.path + "/FIFO", home.path + "/LINK") == 0)
+            #expect(mknod(home.path + "/SOCKET", UInt32(S_IFSOCK) | 0o600, 0) == 0)
+        }
+        for target in ["/files/", "/files/x"] {
+            let run = try home.run("put", path, server.url + target)
+            try run.expect(66)
+            #expect(run.errors.contains(path) && run.errors.contains(reason), "\(run.errors)")
+        }
+        #expect(server.requests.isEmpty)
+        #expect(home.stateNames == [])
+    }
+
+    @Test("Standard input is refused as a pipe, by both of its names; a file behind it is sent")
+    func standardInput() throws {
+        let server = try server()
+        let home = try CommandHome()
+        let onward = try ExecutableLocation.onward()
+        func run(_ script: String) throws -> (ChildProcess.Ending, String) {
+            let process = try ChildProcess(
+                "/bin/sh", ["-c", script, onward, server.url + "/x", try home.file([1, 2, 3])],
+                environment: ["HOME": home.path])
+            return (try process.awaitEnding(), process.errorOutput)
+        }
+        let (ending, text) = try run("printf x | \"$0\" put /dev/stdin \"$1\"")
+        #expect(ending == .exited(66) && text.contains("/dev/stdin is a pipe"), "\(text)")
+        let (other, words) = try run("printf x | \"$0\" put - \"$1\"")
+        #expect(other == .exited(64) && words.contains("standard input cannot be read twice"), "\(words)")
+        #expect(server.requests.isEmpty)
+        #expect(try run("\"$0\" put /dev/stdin \"$1\" < \"$2\"").0 == .exited(0))
+        #expect(server.requests.first?.content == [1, 2, 3])
+    }
+
+    @Test("An empty file is sent as what it is")
+    func empty() throws {
+        let server = try server()
+        let home = try CommandHome()
+        try home.run("put", try home.file([]), server.url + "/x").expect(0)
+        #expect(server.requests.first?.isContentWhole == true && server.requests.first?.contentCount == 0)
+    }
+}
