@@ -11,7 +11,8 @@ public struct FileSource: UploadSource {
     /// The same; its name need not be UTF-8.
     public let file: FilePath
     private let descriptor: FileDescriptor
-    private let status: FileStatus
+    /// The attributes when it was opened.
+    package let status: FileStatus
 
     /// Opens a file for reading; a symbolic link is followed, once.
     /// - Throws: `noSuchSource` if there is no such file, if it is not a regular one, or if it has content although its

@@ -32,7 +32,8 @@ struct UploadJob: Sendable {
         self.chosenState = chosenState
     }
 
-    func run(_ report: TransferReport, _ signals: SignalWatch) async -> ExitStatus {
+    /// - Parameter finished: where it is noted that the file was sent.
+    func run(_ report: TransferReport, _ signals: SignalWatch, _ finished: FinishedFiles) async -> ExitStatus {
         report.begin(identity, kept: 0, total: nil, reference: chosenState ?? FilePath(identity.name))
         do throws(CommandFailure) {
             let state = try StateFile.claim(identity, chosen: chosenState)
@@ -48,7 +49,7 @@ struct UploadJob: Sendable {
                 run.othersState = (saved.options, resumeData)
             }
             let client = try settings.client(for: report, keptBy: run)
-            let status = await upload(source, client, run, earlier?.resumeData)
+            let status = await upload(source, client, run, earlier?.resumeData, finished)
             await client.shutDown()
             return status
         } catch {
@@ -58,7 +59,8 @@ struct UploadJob: Sendable {
 
     /// - Parameter data: what an earlier run kept.
     private func upload(
-        _ source: FileSource, _ client: TransferClient, _ run: TransferRun, _ data: ResumeData?
+        _ source: FileSource, _ client: TransferClient, _ run: TransferRun, _ data: ResumeData?,
+        _ finished: FinishedFiles
     ) async -> ExitStatus {
         let report = run.report
         let upload: Upload
@@ -73,7 +75,7 @@ struct UploadJob: Sendable {
         }
         if let error = await run.follow(upload) { return run.tell(error) }
         do throws(TransferError) {
-            return finish(try await upload.value(), run)
+            return finish(try await upload.value(), run, source, finished)
         } catch {
             return run.tell(error)
         }
@@ -101,7 +103,9 @@ struct UploadJob: Sendable {
         }
     }
 
-    private func finish(_ result: UploadResult, _ run: TransferRun) -> ExitStatus {
+    private func finish(
+        _ result: UploadResult, _ run: TransferRun, _ source: FileSource, _ finished: FinishedFiles
+    ) -> ExitStatus {
         let status = result.status?.rawValue ?? 0
         let isDone = result.isResponseLost || result.status?.isSuccessful == true
         guard isDone else {
@@ -116,11 +120,20 @@ struct UploadJob: Sendable {
         }
         // A PUT that succeeds has made the resource that it was sent to.
         let location = result.location ?? (request.method == .put ? identity.url : nil)
-        FinishedFiles.add(FinishedFiles.Entry(identity.path, status: status, location: location), of: identity)
-        // Told before the state goes: whoever is killed in between finds the same answer again, and sends nothing twice.
+        let entry = SentFilesList.Entry(identity.path, source.status, status: status, location: location)
+        var isNoted = true
+        do throws(Errno) {
+            try finished.add(entry, of: identity)
+        } catch {
+            isNoted = false
+            run.report.warn(
+                "that \(identity.fileName) has been sent cannot be noted: \(DisplayText.reason("\(error)"))")
+        }
+        // Before the state goes: a process that is killed in between leaves the server's answer to the next one, which
+        // sends nothing twice.
         run.report.completed(
             status: status, location: location, size: result.acknowledged, isAnswerLost: result.isResponseLost)
-        run.state.remove()
+        if isNoted { run.state.remove() }
         return .done
     }
 }

@@ -46,7 +46,7 @@ enum CancelCommand {
                         + " \(saved.options.credentials). To forget it here alone, remove \(state.path).")
             }
             state.remove()
-            FinishedFiles.cancel(saved.identity)
+            FinishedFiles().cancel(saved.identity)
             let what =
                 saved.identity.kind == .get
                 ? "the partial file is deleted"

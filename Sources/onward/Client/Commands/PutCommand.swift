@@ -73,34 +73,36 @@ enum PutCommand {
     private static func put(
         _ plan: Plan, _ settings: ClientSettings, _ report: TransferReport, _ signals: SignalWatch
     ) async -> ExitStatus {
+        let finished = FinishedFiles()
         guard plan.paths.count > 1 else {
             let job = UploadJob(plan.paths[0], to: plan.url, settings)
-            let status = await job.run(report, signals)
-            if status == .done { FinishedFiles.conclude(job.identity) }
+            let status = await job.run(report, signals, finished)
+            if status == .done { finished.conclude([job.identity]) }
             return status
         }
         let jobs = plan.paths.map { UploadJob($0, to: plan.url, settings) }
-        let finished = FinishedFiles(jobs.map(\.identity))
-        if settings.restarts { finished.forget() }
-        finished.begin(jobs.map(\.identity))
+        let members = jobs.map(\.identity)
+        finished.begin(members, restarts: settings.restarts)
         var result = ExitStatus.done
         for job in jobs {
             if let entry = finished.entry(of: job.identity.path) {
                 skip(entry, job, report)
                 continue
             }
-            let status = await job.run(report, signals)
+            let status = await job.run(report, signals, finished)
             result = .worse(result, status)
             // What interrupted one would interrupt all others, after as long a wait.
             if status == .tryAgain || signals.isStopRequested { break }
         }
-        if result == .done { finished.forget() } else { finished.forgetIfVain() }
-        for job in jobs { FinishedFiles.conclude(job.identity) }
+        finished.end(isDone: result == .done)
+        finished.conclude(members)
         return result
     }
 
-    /// Tells of a file that an earlier run has sent.
-    private static func skip(_ entry: FinishedFiles.Entry, _ job: UploadJob, _ report: TransferReport) {
+    /// Reports a file that an earlier run has sent.
+    private static func skip(_ entry: SentFilesList.Entry, _ job: UploadJob, _ report: TransferReport) {
+        // Left by a process that was killed after it had noted the file.
+        if StateFile.exists(of: job.identity) { try? StateFile.claim(job.identity, chosen: nil).remove() }
         report.begin(job.identity, kept: entry.size, total: entry.size, reference: FilePath(job.identity.name))
         report.completed(status: entry.status, location: entry.location, size: entry.size, isEarlier: true)
     }

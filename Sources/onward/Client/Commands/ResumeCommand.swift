@@ -72,8 +72,9 @@ enum ResumeCommand {
         switch (saved.identity.kind, resumeData.kind) {
         case (.put, .upload):
             let job = UploadJob(saved, resumeData, chosenState: reference.chosen, settings)
-            let status = await job.run(report, signals)
-            if status == .done { FinishedFiles.conclude(job.identity) }
+            let finished = FinishedFiles()
+            let status = await job.run(report, signals, finished)
+            if status == .done { finished.conclude([job.identity]) }
             return status
         case (.get, .download):
             return await DownloadJob(saved, resumeData, chosenState: reference.chosen, settings).run(report, signals)

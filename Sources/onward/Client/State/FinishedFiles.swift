@@ -1,128 +1,101 @@
-import Foundation
-import Glibc
 import SystemCalls
 
-/// What a command with several files has done already, so that the same command does not do it again. It is there until
-/// all of them are done, by whatever commands, or one of them is cancelled.
-struct FinishedFiles: Sendable {
-    /// One file, as it was when it was sent.
-    struct Entry: Sendable, Hashable, Codable {
-        var path: FilePath
-        var size: Int64
-        /// Nanoseconds since 1970.
-        var modified: Int64
-        var inode: UInt64
-        /// Of the response.
-        var status: Int
-        var location: String?
+/// The lists of what commands with several files have sent. A list is there until all of its files are sent, by whatever
+/// commands, or one of them is cancelled.
+final class FinishedFiles: Sendable {
+    private struct State {
+        /// All lists that were found, by their names; `nil` for one that cannot be used.
+        var lists: [FilePath: SentFilesList?] = [:]
+        /// The list of this command.
+        var own: FilePath?
     }
 
-    private struct Content: Codable {
-        static let currentVersion = 2
+    private let state = Monitor(State())
 
-        var version = currentVersion
-        /// The transfers of the command.
-        var members: [TransferIdentity]
-        /// One for each file that was sent.
-        var entries: [Entry] = []
-    }
-
-    private static let prefix = "several-"
-    private static let suffix = ".done"
-
-    private let fileName: FilePath
-
-    private init(fileName: FilePath) { self.fileName = fileName }
-
-    /// The list of the command with these transfers.
-    init(_ members: [TransferIdentity]) {
-        fileName = FilePath(Self.prefix + TransferIdentity.digest(members.map { Array($0.name.utf8) }) + Self.suffix)
-    }
-
-    private func content(in states: PrivateDirectory) -> Content? {
-        guard let data = try? states.read(fileName),
-            let content = try? JSONDecoder().decode(Content.self, from: data), content.version == Content.currentVersion
-        else { return nil }
-        return content
-    }
-
-    private func save(_ content: Content, in states: PrivateDirectory) {
-        guard let data = try? JSONEncoder().encode(content) else { return }
-        try? states.replace(fileName, with: data)
-    }
-
-    /// Makes the list where there is none, so that other commands find it.
-    func begin(_ members: [TransferIdentity]) {
-        guard let states = try? PrivateDirectory.states(), content(in: states) == nil else { return }
-        save(Content(members: members), in: states)
-    }
-
-    /// What is known of `path`, unless it has changed since.
-    func entry(of path: FilePath) -> Entry? {
-        guard let states = PrivateDirectory.existingStates(), let entries = content(in: states)?.entries else {
-            return nil
+    /// Reads the lists that have appeared since the last time, and forgets those that are gone.
+    private func refresh(_ state: inout State) {
+        guard let states = PrivateDirectory.existingStates() else {
+            state.lists = [:]
+            return
         }
-        return entries.last { $0.path == path && $0 == Entry(path, status: $0.status, location: $0.location) }
-    }
-
-    func forget() {
-        if let states = try? PrivateDirectory.states() { states.remove(fileName) }
-    }
-
-    /// Forgets a list that says nothing: no file was sent, and none can be gone on with.
-    func forgetIfVain() {
-        guard let states = PrivateDirectory.existingStates(), let content = content(in: states) else { return }
-        let names = Set(states.names())
-        guard content.entries.isEmpty, !content.members.contains(where: { names.contains($0.name + StateFile.suffix) })
-        else { return }
-        forget()
-    }
-}
-
-// MARK: - The lists that a transfer is in
-
-extension FinishedFiles {
-    /// All lists with `member`, whatever command has made them.
-    private static func all(with member: TransferIdentity) -> [(list: FinishedFiles, content: Content)] {
-        guard let states = PrivateDirectory.existingStates() else { return [] }
-        return states.names().filter { $0.hasPrefix(prefix) && $0.hasSuffix(suffix) }.compactMap { name in
-            let list = FinishedFiles(fileName: FilePath(name))
-            guard let content = list.content(in: states), content.members.contains(member) else { return nil }
-            return (list, content)
+        let names = states.names().filter { $0.hasPrefix(SentFilesList.prefix) && $0.hasSuffix(SentFilesList.suffix) }
+        let found = Set(names.map { FilePath($0) })
+        for name in state.lists.keys where !found.contains(name) { state.lists[name] = nil }
+        for name in found where state.lists[name] == nil {
+            state.lists.updateValue(SentFilesList(name, in: states), forKey: name)
         }
     }
 
-    /// Notes that a file has been sent.
-    static func add(_ entry: Entry?, of member: TransferIdentity) {
-        guard let entry, let states = try? PrivateDirectory.states() else { return }
-        for (list, var content) in all(with: member) {
-            content.entries = content.entries.filter { $0.path != entry.path } + [entry]
-            list.save(content, in: states)
+    /// Finds the list of a command with these transfers, or makes it so that other commands find it.
+    /// - Parameter restarts: whether what an earlier run has sent counts no more.
+    func begin(_ members: [TransferIdentity], restarts: Bool) {
+        state.withLock { state in
+            let name = SentFilesList.name(of: members)
+            if restarts, let states = PrivateDirectory.existingStates() { states.remove(name) }
+            refresh(&state)
+            state.own = name
+            guard case nil = state.lists[name] ?? nil, let states = try? PrivateDirectory.states() else { return }
+            if let list = try? SentFilesList(of: members, in: states) { state.lists[name] = list }
         }
     }
 
-    /// Forgets the lists of which `member` is one, and all are done. A command with several files does that at its end:
-    /// until then it needs its own.
-    static func conclude(_ member: TransferIdentity) {
-        for (list, content) in all(with: member)
-        where Set(content.members.map(\.path)).isSubset(of: content.entries.map(\.path)) {
-            list.forget()
+    /// What the list of this command knows of `path`, unless the file has changed since then.
+    func entry(of path: FilePath) -> SentFilesList.Entry? {
+        state.withLock { state in
+            guard let name = state.own, var list = state.lists[name] ?? nil, list.refresh() else { return nil }
+            state.lists[name] = list
+            return list.entry(of: path)
         }
     }
 
-    /// Forgets the lists with a transfer that nobody wants any more.
-    static func cancel(_ member: TransferIdentity) {
-        for (list, _) in all(with: member) { list.forget() }
+    /// Notes in all lists with `member` that its file has been sent.
+    func add(_ entry: SentFilesList.Entry, of member: TransferIdentity) throws(Errno) {
+        var failure: Errno?
+        state.withLock { state in
+            refresh(&state)
+            for case let list? in state.lists.values where list.members.contains(member) {
+                do throws(Errno) {
+                    try list.append(entry)
+                } catch {
+                    // Removed by another command in this moment.
+                    if error != .noSuchFile { failure = error }
+                }
+            }
+        }
+        if let failure { throw failure }
     }
-}
 
-extension FinishedFiles.Entry {
-    /// The file as it is now; `nil` where it cannot be looked at.
-    init?(_ path: FilePath, status: Int, location: String?) {
-        guard let now = try? FileDescriptor.open(path, [.readOnly, .nonBlocking]).status() else { return nil }
-        self.init(
-            path: path, size: now.size,
-            modified: now.modified.seconds &* 1_000_000_000 &+ now.modified.nanoseconds, inode: now.inode,
-            status: status, location: location)
+    /// Removes the lists with some of `members` of which all files are sent. A command with several files does that at its
+    /// end: until then it needs its own.
+    func conclude(_ members: [TransferIdentity]) {
+        state.withLock { state in
+            refresh(&state)
+            for (name, list) in state.lists {
+                guard var list, members.contains(where: { list.members.contains($0) }), list.refresh() else { continue }
+                state.lists[name] = list
+                if list.isComplete { list.remove() }
+            }
+        }
+    }
+
+    /// Removes the list of this command if all its files are sent, or if it says nothing: no file was sent, and none can
+    /// be resumed.
+    func end(isDone: Bool) {
+        state.withLock { state in
+            guard let name = state.own, var list = state.lists[name] ?? nil, list.refresh() else { return }
+            state.lists[name] = list
+            if isDone { return list.remove() }
+            guard list.isEmpty, let states = PrivateDirectory.existingStates() else { return }
+            let names = Set(states.names().map { FilePath($0) })
+            if !list.members.contains(where: { names.contains(FilePath($0.name + StateFile.suffix)) }) { list.remove() }
+        }
+    }
+
+    /// Removes the lists with a transfer that was cancelled.
+    func cancel(_ member: TransferIdentity) {
+        state.withLock { state in
+            refresh(&state)
+            for case let list? in state.lists.values where list.members.contains(member) { list.remove() }
+        }
     }
 }

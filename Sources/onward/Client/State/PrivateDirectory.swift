@@ -73,11 +73,13 @@ struct PrivateDirectory: Sendable {
 
     func names() -> [String] { ((try? descriptor.entryNames()) ?? []).sorted() }
 
+    func contains(_ name: FilePath) -> Bool { (try? descriptor.status(at: name)) != nil }
+
     // MARK: Files
 
     /// The content of a file; `nil` where there is none.
     /// - Throws: also where others could have written it, or may read it.
-    func read(_ name: FilePath) throws(CommandFailure) -> Data? {
+    func read(_ name: FilePath, atMost limit: Int64 = Int64(largestFile)) throws(CommandFailure) -> Data? {
         let file: FileDescriptor
         do throws(Errno) {
             file = try descriptor.open(at: name, [.readOnly, .noFollow, .nonBlocking])
@@ -89,11 +91,11 @@ struct PrivateDirectory: Sendable {
         let content: Data
         do throws(Errno) {
             status = try file.status()
-            content = try PrivateDirectory.content(of: file, size: Int(min(status.size, Int64(Self.largestFile))))
+            content = try PrivateDirectory.content(of: file, size: Int(min(status.size, limit)))
         } catch {
             throw failure(name, "cannot be read: \(error)")
         }
-        guard status.isRegular, status.size <= Int64(PrivateDirectory.largestFile) else {
+        guard status.isRegular, status.size <= limit else {
             throw failure(name, "is no state of a transfer")
         }
         guard status.owner == geteuid(), status.permissions & 0o077 == 0 else {
@@ -106,6 +108,24 @@ struct PrivateDirectory: Sendable {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: max(1, size), alignment: 1)
         defer { buffer.deallocate() }
         return Data(buffer.prefix(try file.read(into: buffer, at: 0)))
+    }
+
+    /// The bytes of a file from `start` on.
+    func content(of name: FilePath, from start: Int64) throws(Errno) -> Data {
+        let file = try descriptor.open(at: name, [.readOnly, .noFollow, .nonBlocking])
+        let count = Int(max(0, try file.status().size - start))
+        guard count > 0 else { return Data() }
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 1)
+        defer { buffer.deallocate() }
+        return Data(buffer.prefix(try file.read(into: buffer, at: start)))
+    }
+
+    /// Appends `bytes` to a file, on stable storage.
+    func append(_ bytes: [UInt8], to name: FilePath) throws(Errno) {
+        let file = try descriptor.open(at: name, [.writeOnly, .append, .noFollow, .nonBlocking])
+        // The offset does not matter: O_APPEND.
+        try PrivateDirectory.write(Data(bytes), to: file)
+        try file.synchronizeData()
     }
 
     private func failure(_ name: FilePath, _ reason: String) -> CommandFailure {

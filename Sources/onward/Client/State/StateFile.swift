@@ -54,6 +54,11 @@ final class StateFile: Sendable {
         return StateFile(identity, chosen, directory, fileName, locks)
     }
 
+    /// Whether something is kept of a command, in the directory for states.
+    static func exists(of identity: TransferIdentity) -> Bool {
+        PrivateDirectory.existingStates()?.contains(FilePath(identity.name + suffix)) ?? false
+    }
+
     private static func lock(
         _ name: FilePath, in directory: PrivateDirectory, _ identity: TransferIdentity
     ) throws(CommandFailure) -> CommandLock {

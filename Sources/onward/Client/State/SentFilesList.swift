@@ -1,0 +1,150 @@
+import Foundation
+import SystemCalls
+
+/// What a command with several files has sent, so that the same command does not send it again: a file that grows by one
+/// record for each of them, whatever their number.
+///
+/// It is read once; afterwards only what was appended since then, by whatever process.
+struct SentFilesList {
+    /// One file, as it was when it was sent.
+    struct Entry: Sendable, Hashable, Codable {
+        var path: FilePath
+        var size: Int64
+        /// Nanoseconds since 1970.
+        var modified: Int64
+        var inode: UInt64
+        /// Of the response.
+        var status: Int
+        var location: String?
+    }
+
+    /// A line of the file has one of these members.
+    private struct Record: Codable {
+        static let currentVersion = 3
+
+        var version: Int?
+        /// A transfer of the command.
+        var member: TransferIdentity?
+        /// A file that was sent.
+        var sent: Entry?
+    }
+
+    /// The form before the one with lines: a single JSON text, which was written again for each file.
+    private struct SingleText: Codable {
+        var version: Int
+        var members: [TransferIdentity]
+        var entries: [Entry]
+    }
+
+    static let prefix = "several-"
+    static let suffix = ".done"
+
+    let fileName: FilePath
+    private let states: PrivateDirectory
+    private(set) var members: Set<TransferIdentity> = []
+    private var entries: [FilePath: Entry] = [:]
+    private var missing: Set<FilePath> = []
+    /// Up to where the file was read.
+    private var position: Int64 = 0
+
+    /// Reads a list; `nil` if there is none that can be used.
+    init?(_ fileName: FilePath, in states: PrivateDirectory) {
+        self.fileName = fileName
+        self.states = states
+        guard let data = try? states.read(fileName, atMost: .max) else { return nil }
+        if data.first == UInt8(ascii: "{") {
+            guard let old = try? JSONDecoder().decode(SingleText.self, from: data), old.version == 2,
+                !old.members.isEmpty
+            else { return nil }
+            members = Set(old.members)
+            for entry in old.entries { entries[entry.path] = entry }
+            guard (try? rewrite(old.members, old.entries)) != nil else { return nil }
+        } else {
+            position = Int64(data.count)
+            apply(data)
+            guard !members.isEmpty else { return nil }
+        }
+        missing = Set(members.map(\.path)).subtracting(entries.keys)
+    }
+
+    /// Makes an empty list for a command with these transfers.
+    init(of members: [TransferIdentity], in states: PrivateDirectory) throws {
+        fileName = Self.name(of: members)
+        self.states = states
+        self.members = Set(members)
+        missing = Set(members.map(\.path))
+        try rewrite(members, [])
+    }
+
+    /// The name of the list for a command with these transfers.
+    static func name(of members: [TransferIdentity]) -> FilePath {
+        FilePath(prefix + TransferIdentity.digest(members.map { Array($0.name.utf8) }) + suffix)
+    }
+
+    private mutating func rewrite(_ members: [TransferIdentity], _ entries: [Entry]) throws {
+        var bytes = try RecordLines.line(Record(version: Record.currentVersion))
+        for member in members { bytes += try RecordLines.line(Record(member: member)) }
+        for entry in entries { bytes += try RecordLines.line(Record(sent: entry)) }
+        try states.replace(fileName, with: Data(bytes))
+        position = Int64(bytes.count)
+    }
+
+    private mutating func apply(_ bytes: some Collection<UInt8>) {
+        for record in RecordLines.records(Record.self, in: bytes) {
+            if let member = record.member { members.insert(member) }
+            guard let entry = record.sent else { continue }
+            entries[entry.path] = entry
+            missing.remove(entry.path)
+        }
+    }
+
+    /// Reads what was appended since the last time.
+    /// - Returns: whether the file still exists.
+    mutating func refresh() -> Bool {
+        guard let news = try? states.content(of: fileName, from: position) else { return false }
+        // A line that is being written is read when it is complete.
+        let complete = news.prefix(through: news.lastIndex(of: 0x0A) ?? -1)
+        apply(complete)
+        position += Int64(complete.count)
+        return true
+    }
+
+    /// Whether everything has been sent.
+    var isComplete: Bool { missing.isEmpty }
+
+    var isEmpty: Bool { entries.isEmpty }
+
+    /// The files that were sent.
+    var sent: [FilePath] { Array(entries.keys) }
+
+    /// What is known of `path`, unless the file has changed since then.
+    func entry(of path: FilePath) -> Entry? {
+        guard let entry = entries[path], let now = try? path.status(), entry.isOf(now) else { return nil }
+        return entry
+    }
+
+    /// Adds a file on stable storage: what removes the state of the upload next may survive a power loss, too.
+    func append(_ entry: Entry) throws(Errno) {
+        guard let line = try? RecordLines.line(Record(sent: entry)) else { throw .invalidArgument }
+        try states.append(line, to: fileName)
+    }
+
+    func remove() { states.remove(fileName) }
+}
+
+extension SentFilesList.Entry {
+    /// - Parameter file: the attributes that the file had when it was opened.
+    init(_ path: FilePath, _ file: FileStatus, status: Int, location: String?) {
+        self.init(
+            path: path, size: file.size, modified: Self.nanoseconds(file.modified), inode: file.inode, status: status,
+            location: location)
+    }
+
+    func isOf(_ file: FileStatus) -> Bool {
+        size == file.size && modified == Self.nanoseconds(file.modified) && inode == file.inode
+    }
+
+    private static func nanoseconds(_ time: FileStatus.Time) -> Int64 {
+        time.seconds &* 1_000_000_000 &+ time.nanoseconds
+    }
+}

@@ -1,0 +1,175 @@
+import Foundation
+import Glibc
+import SystemCalls
+import Testing
+
+@testable import onward
+
+@Suite("Lists of what was sent")
+struct SentFilesListTests {
+    private final class Place: Sendable {
+        let path: String
+
+        init() throws {
+            var template = Array("/tmp/onward-list-XXXXXX".utf8CString)
+            path = try #require(mkdtemp(&template).map { String(cString: $0) })
+        }
+
+        deinit { try? FileManager.default.removeItem(atPath: path) }
+
+        func directory() throws -> PrivateDirectory { try PrivateDirectory.of(FilePath(path + "/x")) }
+
+        /// The list's file.
+        func bytes(_ name: FilePath) throws -> [UInt8] {
+            Array(try #require(FileManager.default.contents(atPath: path + "/" + name.repairedText)))
+        }
+    }
+
+    private func members(_ count: Int, in directory: String = "/nowhere") -> [TransferIdentity] {
+        (0..<count).map {
+            TransferIdentity(
+                kind: .put, path: FilePath("\(directory)/file number \($0)"), method: "POST", url: "http://h/files/")
+        }
+    }
+
+    private func entry(_ member: TransferIdentity) -> SentFilesList.Entry {
+        SentFilesList.Entry(
+            path: member.path, size: 1, modified: 2, inode: 3, status: 201, location: "http://h/files/x")
+    }
+
+    /// Seconds that this thread has worked.
+    private func threadTime() -> Double {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+
+    /// What an attempt to read again finds.
+    private func found(_ name: FilePath, _ place: Place) throws -> (members: Int, missing: Bool, text: [FilePath])? {
+        guard let list = SentFilesList(name, in: try place.directory()) else { return nil }
+        return (list.members.count, !list.isComplete, list.sent.sorted { $0.description < $1.description })
+    }
+
+    @Test("The ten-thousandth file costs as much as the first")
+    func linear() throws {
+        let place = try Place()
+        let members = members(10_000)
+        var list = try SentFilesList(of: members, in: try place.directory())
+        var costs: [Double] = []
+        for thousand in 0..<10 {
+            let start = threadTime()
+            for member in members[(thousand * 1000)..<((thousand + 1) * 1000)] {
+                try list.append(entry(member))
+                let isThere = list.refresh()
+                #expect(isThere)
+            }
+            costs.append(threadTime() - start)
+        }
+        #expect(list.isComplete && list.sent.count == 10_000)
+        #expect(costs[9] < 4 * costs[0], "\(costs)")
+        let again = try #require(SentFilesList(list.fileName, in: try place.directory()))
+        #expect(again.isComplete && again.sent.count == 10_000 && again.members == Set(members))
+        #expect(try place.bytes(list.fileName).count > 2 << 20)
+    }
+
+    @Test("A record that was cut anywhere is left out, and harms none before or after it")
+    func torn() throws {
+        let place = try Place()
+        let members = members(3)
+        let list = try SentFilesList(of: members, in: try place.directory())
+        let name = list.fileName
+        try list.append(entry(members[0]))
+        let before = try place.bytes(name)
+        try list.append(entry(members[1]))
+        let whole = try place.bytes(name)
+        for end in before.count..<whole.count {
+            try place.directory().replace(name, with: Data(whole[..<end]))
+            // Without the line feed at its end the record can be there already.
+            let isThere = end >= whole.count - 1
+            #expect(try found(name, place)?.text == (isThere ? members[..<2] : members[..<1]).map(\.path), "\(end)")
+            let again = try #require(SentFilesList(name, in: try place.directory()))
+            try again.append(entry(members[2]))
+            #expect(try found(name, place)?.text.last == members[2].path, "\(end)")
+            #expect(try found(name, place)?.text.first == members[0].path, "\(end)")
+        }
+    }
+
+    @Test("Of an altered file the other records stay")
+    func altered() throws {
+        let place = try Place()
+        let members = members(20)
+        let list = try SentFilesList(of: members, in: try place.directory())
+        for member in members { try list.append(entry(member)) }
+        let whole = try place.bytes(list.fileName)
+        let start = try #require(whole.firstRange(of: Array(#"{"sent""#.utf8))?.lowerBound)
+        let seed = UInt64.random(in: 0...UInt64.max)
+        var generator = SplitMix(seed)
+        for _ in 0..<100 {
+            var bytes = whole
+            bytes[Int.random(in: start..<whole.count, using: &generator)] ^=
+                1 << UInt8.random(in: 0...7, using: &generator)
+            try place.directory().replace(list.fileName, with: Data(bytes))
+            // A line feed that is lost joins nothing: there are two of them between two records.
+            let count = try #require(try found(list.fileName, place)).text.count
+            #expect(count >= 19, "seed \(seed)")
+        }
+        try place.directory().replace(list.fileName, with: Data(whole + [UInt8](repeating: 0, count: 100)))
+        #expect(try found(list.fileName, place)?.text.count == 20)
+    }
+
+    @Test("A list of the old form is read, of whatever size, and goes on in the new form")
+    func oldForm() throws {
+        let place = try Place()
+        let members = members(6000, in: "/" + String(repeating: "d", count: 100))
+        let name = SentFilesList.name(of: members)
+        let encoder = JSONEncoder()
+        let memberText = String(decoding: try encoder.encode(members), as: UTF8.self)
+        let entryText = String(decoding: try encoder.encode(members.dropLast().map(entry)), as: UTF8.self)
+        let text = #"{"version":2,"members":\#(memberText),"entries":\#(entryText)}"#
+        #expect(text.utf8.count > 2 << 20)
+        try place.directory().replace(name, with: Data(text.utf8))
+        var list = try #require(SentFilesList(name, in: try place.directory()))
+        #expect(list.members == Set(members) && list.sent.count == 5999 && !list.isComplete)
+        try list.append(entry(members[5999]))
+        let isThere = list.refresh()
+        #expect(isThere && list.isComplete)
+        #expect(try found(name, place)?.missing == false)
+        #expect(try place.bytes(name).first != UInt8(ascii: "{"))
+    }
+
+    @Test("A file that has changed since it was sent is not known any more")
+    func changed() throws {
+        let place = try Place()
+        let path = FilePath(place.path + "/file")
+        try Data([1]).write(to: URL(filePath: path.repairedText))
+        let member = TransferIdentity(kind: .put, path: path, method: "POST", url: "http://h/files/")
+        var list = try SentFilesList(of: [member], in: try place.directory())
+        try list.append(SentFilesList.Entry(path, try path.status(), status: 201, location: nil))
+        let isThere = list.refresh()
+        #expect(isThere && list.entry(of: path)?.status == 201)
+        try Data([1, 2]).write(to: URL(filePath: path.repairedText))
+        #expect(list.entry(of: path) == nil)
+    }
+
+    @Test("Damaged files never trap")
+    func damaged() throws {
+        let place = try Place()
+        for text in ["", "{", "{}", "\n", "00000000 {}\n", "x", #"{"version":2,"members":[],"entries":[]}"#] {
+            try place.directory().replace("several-1.done", with: Data(text.utf8))
+            let list = SentFilesList("several-1.done", in: try place.directory())
+            #expect(list == nil || list?.members.isEmpty == true)
+        }
+    }
+
+    private struct SplitMix: RandomNumberGenerator {
+        private var state: UInt64
+        init(_ seed: UInt64) { state = seed }
+        mutating func next() -> UInt64 {
+            state &+= 0x9E37_79B9_7F4A_7C15
+            var value = state
+            value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+            value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+            return value ^ (value >> 31)
+        }
+    }
+}
