@@ -8,6 +8,8 @@ extension EasyHandle {
         set(CURLOPT_URL, request.uri)
         set(CURLOPT_PROTOCOLS_STR, "http,https")
         set(CURLOPT_NOSIGNAL, 1)
+        // A search for an address continues in a thread of its own; without this, the end of a transfer would wait for it.
+        set(CURLOPT_QUICK_EXIT, 1)
         set(CURLOPT_TCP_KEEPALIVE, 1)
         set(CURLOPT_FOLLOWLOCATION, 0)
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)

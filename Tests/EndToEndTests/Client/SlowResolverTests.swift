@@ -1,0 +1,157 @@
+import Foundation
+import Glibc
+import SystemCalls
+import Testing
+
+@testable import ResumableTransfer
+
+/// What a search for an address does that does not end, in this process: libcurl calls it in a thread of its own.
+private enum SlowResolver {
+    /// The names of hosts of which the search does not end.
+    static let suffix = ".slow.invalid"
+
+    struct State {
+        var waiting = 0
+        var isReleased = false
+    }
+
+    static let state = Monitor(State())
+
+    /// How many searches wait now.
+    static var waiting: Int { state.withLock { $0.waiting } }
+
+    static func awaitSearches(_ count: Int) -> Bool {
+        state.wait(until: Deadline(.seconds(60)).nanoseconds) { $0.waiting >= count ? () : nil } != nil
+    }
+
+    /// Ends the searches that wait, and lets the next ones wait.
+    static func release() {
+        state.withLock { $0.isReleased = true }
+        state.notifyAll()
+        _ = state.wait(until: Deadline(.seconds(60)).nanoseconds) { $0.waiting == 0 ? () : nil }
+        state.withLock { $0.isReleased = false }
+    }
+
+    static func wait() {
+        state.withLock { $0.waiting += 1 }
+        state.notifyAll()
+        // A limit, so that nothing hangs for ever if a test fails.
+        _ = state.wait(until: Deadline(.seconds(45)).nanoseconds) { $0.isReleased ? () : nil }
+        state.withLock { $0.waiting -= 1 }
+        state.notifyAll()
+    }
+}
+
+/// In place of the C library's function, for all of this process.
+@_cdecl("getaddrinfo")
+func slowGetaddrinfo(
+    _ host: UnsafePointer<CChar>?, _ service: UnsafePointer<CChar>?, _ hints: UnsafePointer<addrinfo>?,
+    _ result: UnsafeMutablePointer<UnsafeMutablePointer<addrinfo>?>?
+) -> Int32 {
+    typealias Function =
+        @convention(c) (
+            UnsafePointer<CChar>?, UnsafePointer<CChar>?, UnsafePointer<addrinfo>?,
+            UnsafeMutablePointer<UnsafeMutablePointer<addrinfo>?>?
+        ) -> Int32
+    if let host, String(cString: host).hasSuffix(SlowResolver.suffix) {
+        SlowResolver.wait()
+        return EAI_NONAME
+    }
+    // RTLD_NEXT, a macro that the importer does not see.
+    guard let next = dlsym(UnsafeMutableRawPointer(bitPattern: -1), "getaddrinfo") else { return EAI_SYSTEM }
+    return unsafeBitCast(next, to: Function.self)(host, service, hints, result)
+}
+
+@Suite("Client: a resolver that does not answer", .blocking, .serialized, .timeLimit(.minutes(15)))
+struct SlowResolverTests {
+    private let fixture = EngineFixture()
+
+    private func slow(_ connectTimeout: Duration = .seconds(300)) -> TransportRequest {
+        var request = fixture.request("GET", "http://host.slow.invalid/a")
+        request.settings.connectTimeout = connectTimeout
+        return request
+    }
+
+    @Test("cancelled: it ends at once, and other transfers go on")
+    func cancelled() async throws {
+        let server = try ScriptedServer { _, reply in try reply.respond(200, [:], "yes") }
+        let exchange = fixture.engine.start(slow())
+        #expect(SlowResolver.awaitSearches(1))
+        exchange.cancel()
+        #expect(await exchange.result().failure == .cancelled)
+        #expect(await fixture.run(fixture.request("GET", server.url + "/")).content == Array("yes".utf8))
+        // The search still goes on: nothing has waited for it.
+        #expect(SlowResolver.waiting == 1)
+        SlowResolver.release()
+    }
+
+    @Test("timed out: it ends, and other transfers go on")
+    func timedOut() async throws {
+        let server = try ScriptedServer { _, reply in try reply.respond(200, [:], "yes") }
+        let result = await fixture.run(slow(.milliseconds(300)))
+        #expect(result.failure != nil && result.head == nil)
+        #expect(await fixture.run(fixture.request("GET", server.url + "/")).content == Array("yes".utf8))
+        #expect(SlowResolver.waiting == 1)
+        SlowResolver.release()
+    }
+
+    @Test("shut down: the engine ends at once")
+    func shutDown() throws {
+        let engine = TransportEngine()
+        let exchange = engine.start(slow())
+        #expect(SlowResolver.awaitSearches(1))
+        engine.shutDown()
+        #expect(SlowResolver.waiting == 1)
+        withExtendedLifetime(exchange) {}
+        SlowResolver.release()
+    }
+
+    @Test("a pause of an upload is prompt")
+    func paused() async throws {
+        let client = TransferClient(.init())
+        let upload = client.upload(
+            TransferRequest("http://host.slow.invalid/a", method: .put), from: DataSource(Data([1, 2, 3])))
+        upload.start()
+        #expect(SlowResolver.awaitSearches(1))
+        _ = await upload.pause()
+        await client.shutDown()
+        #expect(SlowResolver.waiting == 1)
+        SlowResolver.release()
+    }
+}
+
+@Suite("Commands: a resolver that does not answer", .blocking, .timeLimit(.minutes(15)))
+struct SlowResolverCommandTests {
+    /// A library whose `getaddrinfo` says that it was called, and sleeps.
+    private func library(_ home: CommandHome) throws -> String {
+        let source = home.path + "/slow.c"
+        let library = home.path + "/slow.so"
+        let text = """
+            #include <unistd.h>
+            int getaddrinfo(const char *a, const char *b, const void *c, void *d)
+            {
+                (void)!write(2, "searching\\n", 10);
+                sleep(50);
+                return -2;
+            }
+            """
+        try Data(text.utf8).write(to: URL(filePath: source))
+        let compiler = try ChildProcess("/usr/bin/cc", ["-shared", "-fPIC", "-o", library, source])
+        #expect(try compiler.awaitEnding() == .exited(0), "\(compiler.errorOutput)")
+        return library
+    }
+
+    @Test(
+        "SIGTERM ends put and get at once", .enabled(if: access("/usr/bin/cc", X_OK) == 0, "needs a C compiler"),
+        arguments: ["put", "get"])
+    func stopped(command: String) throws {
+        let home = try CommandHome()
+        let url = "http://host.slow.invalid/x"
+        let words = command == "put" ? ["put", try home.file([1, 2, 3]), url] : ["get", url, "-o", home.path + "/x"]
+        let run = try home.start(words, environment: ["LD_PRELOAD": try library(home)])
+        _ = try run.process.awaitErrorOutput { $0.contains("searching") ? true : nil }
+        run.process.kill(SIGTERM)
+        // Less than the search takes.
+        #expect(try run.process.awaitEnding(within: .seconds(30)) == .exited(75))
+    }
+}
