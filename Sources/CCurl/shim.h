@@ -72,6 +72,14 @@ onward_easy_long(CURL *easy, CURLINFO info)
     return value;
 }
 
+static inline const char *
+onward_easy_text(CURL *easy, CURLINFO info)
+{
+    const char *value = NULL;
+    (curl_easy_getinfo)(easy, info, &value);
+    return value;
+}
+
 static inline CURLcode
 onward_easy_set_socket_functions(CURL *easy, int (*opened)(void *, curl_socket_t, curlsocktype),
                                  int (*close)(void *, curl_socket_t))

@@ -15,7 +15,8 @@ struct ExitStatusTests {
             .connectionLost: 75, .timedOut: 75, .serverUnavailable: 75, .unexpectedResponse: 75,
             .insecureConnection: 69, .offsetConflict: 69,
             .refused: 69, .gone: 69, .tooLarge: 69, .offsetLost: 69, .offsetImpossible: 69, .locationChanged: 69,
-            .locationUnusable: 69, .digestMismatch: 69, .resumptionUnsupported: 69, .tooManyRedirects: 69,
+            .locationUnusable: 69, .proxyRefused: 69, .digestMismatch: 69, .resumptionUnsupported: 69,
+            .tooManyRedirects: 69,
             .insecureRedirect: 69, .protocolViolation: 69, .unauthorized: 77, .noSuchSource: 66, .sourceChanged: 65,
             .sourceUnavailable: 74, .destinationUnusable: 74, .storageUnusable: 74, .resumeDataInvalid: 74,
             .authorizationFailed: 74, .invalidRequest: 64, .resumeDataUsed: 70, .internalFailure: 70,
@@ -23,6 +24,13 @@ struct ExitStatusTests {
         #expect(onward.ExitStatus(code).rawValue == expected[code])
         // What the library calls an interruption can be gone on with.
         if TransferError(code, "").isInterruption { #expect(onward.ExitStatus(code) == .tryAgain) }
+    }
+
+    @Test(
+        "A proxy that does not allow it is one that can be asked for permission", arguments: [401, 403, 407, 404, 501])
+    func proxies(number: Int) {
+        let error = TransferError(.proxyRefused, "No.", status: Status(rawValue: number))
+        #expect(CommandFailure(error).status == ([401, 403, 407].contains(number) ? .notAllowed : .unavailable))
     }
 
     @Test(

@@ -20,7 +20,7 @@ extension DownloadDriver {
         switch reason {
         case .connection, .unreachable, .unusableConnection:
             lastFailure ?? TransferError(.connectionLost, "The content ended before its end.")
-        case .stall: TransferError(.timedOut, "Nothing moved for the stall timeout.")
+        case .stall: lastFailure ?? TransferError(.timedOut, "Nothing moved for the stall timeout.")
         case .status(let status):
             TransferError(
                 .serverUnavailable, "The server cannot go on now (\(status)).", status: status, response: response)
@@ -51,7 +51,10 @@ extension DownloadDriver {
             TransferError(.refused, "The server refused the download (\(status)).", status: status, response: response)
         case .unauthorized(let status):
             TransferError(
-                .unauthorized, "The server does not allow the download (\(status)).", status: status,
+                .unauthorized,
+                status == 407
+                    ? "The proxy asks for credentials (\(status))."
+                    : "The server does not allow the download (\(status)).", status: status,
                 response: response)
         case .tooManyRedirects:
             TransferError(.tooManyRedirects, "There were too many redirections.", response: response)

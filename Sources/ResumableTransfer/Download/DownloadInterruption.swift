@@ -30,8 +30,9 @@ extension DownloadInterruption {
     init(_ failure: TransportFailure) {
         self =
             switch failure {
+            case .proxy(let proxy) where proxy.isPermanent: .unusableConnection
+            case .stalled, .proxy(.stalled): .stall
             case .resolve, .connect, .connectStalled, .proxy: .unreachable
-            case .stalled: .stall
             case .connectionLost, .cancelled, .sourceFailed, .sinkFailed: .connection
             default: .unusableConnection
             }

@@ -24,6 +24,7 @@ final class ActiveTransfer {
     private let gate: Int64?
     /// Whether the stall timeout bounds the time that a connection may take to be made.
     private let isStallLimit: Bool
+    private let uri: String
     private var gateOpensAt: Int64?
     private let sockets: ConnectionSockets
     private var socket: Int32?
@@ -45,6 +46,7 @@ final class ActiveTransfer {
         self.easy = easy
         self.sockets = sockets
         gate = request.gate?.nanoseconds
+        uri = request.uri
         isStallLimit = request.connectTimeout == request.stallTimeout
         receiver = ResponseReceiver(request, pacer: pacer)
         watch = ActivityWatch(limit: request.stallTimeout, now: now)
@@ -77,7 +79,7 @@ final class ActiveTransfer {
         reports.report(sent: sent, received: receiver.received, now: now, to: exchange)
         if isAnsweredEarly, receiver.isWhole || isSilent(2, now) { return .end(nil) }
         if let deadline = receiver.deadline, now >= deadline { return .end(nil) }
-        if watch.isStalled(now: now, output: unacknowledgedOutput) { return .end(.stalled) }
+        if watch.isStalled(now: now, output: unacknowledgedOutput) { return .end(stall) }
         var next = min(watch.nextTime ?? .max, reports.nextTime ?? .max, receiver.deadline ?? .max)
         let isDue = [
             endsSending(now, &next), lookIsOver(), rateAllows(now, &next),
@@ -94,6 +96,12 @@ final class ActiveTransfer {
     private var isWaiting: Bool {
         if !isConnected || receiver.resumesAt != nil { return true }
         return receiver.head == nil && (sender?.isGated == true || sender?.resumesAt != nil)
+    }
+
+    /// What nothing moving for too long means.
+    private var stall: TransportFailure {
+        guard !receiver.hasBegun, let proxy = easy.proxy(for: uri) else { return .stalled }
+        return .proxy(.stalled(proxy))
     }
 
     private func unacknowledgedOutput() -> Int32? {
@@ -201,7 +209,8 @@ final class ActiveTransfer {
         if receiver.isWhole { return result(nil) }
         // Newer versions of libcurl do not take the end before the end.
         if code == CURLE_READ_ERROR, sender?.isGivenUp == true { return result(nil, isContentWhole: false) }
-        let failure = TransportFailure(code, of: easy, isConnected: isConnected, isStallLimit: isStallLimit)
+        let failure = TransportFailure(
+            code, of: easy, asking: uri, isConnected: isConnected, isStallLimit: isStallLimit)
         return result(failure, isContentWhole: false)
     }
 

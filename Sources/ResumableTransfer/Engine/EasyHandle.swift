@@ -150,6 +150,17 @@ final class EasyHandle {
     /// The status of a proxy's answer to CONNECT; 0 where there is none.
     var connectStatus: Int { onward_easy_long(pointer, CURLINFO_HTTP_CONNECTCODE) }
 
+    /// The proxy's host and port, if the connection leads to one as far as can be known: to another port than that of the
+    /// URI.
+    /// - Parameter isTunnel: whether it is known to lead to a proxy.
+    func proxy(for uri: String, isTunnel: Bool = false) -> String? {
+        let port = onward_easy_long(pointer, CURLINFO_PRIMARY_PORT)
+        guard port != 0, let target = RequestURI(uri), isTunnel || port != target.port,
+            let host = onward_easy_text(pointer, CURLINFO_PRIMARY_IP).map({ String(cString: $0) }), !host.isEmpty
+        else { return nil }
+        return (host.contains(":") ? "[\(host)]" : host) + ":\(port)"
+    }
+
     /// Why the last connection could not be made, where the system refused it.
     var systemError: Errno? {
         let number = Int32(clamping: onward_easy_long(pointer, CURLINFO_OS_ERRNO))

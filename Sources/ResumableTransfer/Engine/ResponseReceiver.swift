@@ -15,6 +15,8 @@ struct ResponseReceiver {
     /// a server can send them for ever.
     private(set) var moved: Int64 = 0
     private var headSize: Int64 = 0
+    /// Whether anything came, be it an interim response or a part of a head.
+    private(set) var hasBegun = false
     /// When no more content is waited for, in monotonic nanoseconds; nil: that is not bounded.
     private(set) var deadline: Int64?
     /// Whether as much content has come as is wanted.
@@ -43,6 +45,7 @@ struct ResponseReceiver {
     /// Takes a header line.
     /// - Returns: what to tell; nil: nothing. ``failure`` says whether to go on.
     mutating func header(_ line: UnsafeRawBufferPointer) -> TransportEvent? {
+        hasBegun = true
         headSize += Int64(line.count)
         switch reader.take(line) {
         case .more: return nil

@@ -4,19 +4,25 @@ import SystemCalls
 extension TransportFailure {
     /// What libcurl's code means.
     /// - Parameter isStallLimit: whether a connection has no more time to be made than the stall timeout.
-    init(_ code: CURLcode, of easy: EasyHandle, isConnected: Bool, isStallLimit: Bool) {
+    /// - Parameter uri: that was asked for.
+    init(_ code: CURLcode, of easy: EasyHandle, asking uri: String, isConnected: Bool, isStallLimit: Bool) {
         let message = easy.text(of: code)
         switch code {
         // That a proxy refuses a tunnel has no code of its own.
-        case _ where !isConnected && easy.connectStatus >= 300: self = .proxy
+        case _ where !isConnected && easy.connectStatus >= 300: self = .proxy(.refused(easy.connectStatus))
         // A response without a status line.
         case CURLE_UNSUPPORTED_PROTOCOL where isConnected: self = .protocolViolation(message)
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT: self = .unsupportedURI
         case CURLE_COULDNT_RESOLVE_HOST: self = .resolve
-        case CURLE_COULDNT_RESOLVE_PROXY, CURLE_PROXY: self = .proxy
+        // The message has the URL, and in it perhaps a password.
+        case CURLE_COULDNT_CONNECT where message.hasPrefix("Unsupported proxy"),
+            CURLE_COULDNT_RESOLVE_PROXY where message.hasPrefix("Unsupported proxy"):
+            self = .proxy(.unusable)
+        case CURLE_COULDNT_RESOLVE_PROXY, CURLE_PROXY: self = .proxy(.failed(message))
         case CURLE_COULDNT_CONNECT: self = .unreachable(message, easy.systemError)
         case CURLE_OPERATION_TIMEDOUT where !isConnected:
-            self = isStallLimit ? .connectStalled : .unreachable(message, nil)
+            let proxy = easy.proxy(for: uri, isTunnel: message.hasPrefix("Proxy CONNECT"))
+            self = proxy.map { .proxy(.silent($0)) } ?? (isStallLimit ? .connectStalled : .unreachable(message, nil))
         // The connection was cut in the midst of the handshake: nothing is wrong with the certificate.
         case CURLE_SSL_CONNECT_ERROR
         where onward_easy_long(easy.pointer, CURLINFO_OS_ERRNO) != 0 || Self.tellsOfEnd(message):

@@ -1,3 +1,5 @@
+import HTTPSemantics
+import ResumableUpload
 import SystemCalls
 
 /// Why an exchange has no complete response.
@@ -8,8 +10,7 @@ enum TransportFailure: Error, Sendable, Hashable {
     case connect(to: String?, reason: String)
     /// No connection, or no end of its TLS handshake, within ``TransportRequest/stallTimeout``.
     case connectStalled
-    /// The proxy was not found, or it refused.
-    case proxy
+    case proxy(ProxyFailure)
     /// No secure connection, or the certificate is not to be trusted.
     case tls(String)
     /// The connection ended before the exchange did. `code` is libcurl's.
@@ -27,4 +28,29 @@ enum TransportFailure: Error, Sendable, Hashable {
     case tooManyRedirects
     /// The response is not HTTP, or its head is out of bounds.
     case protocolViolation(String)
+}
+
+/// Why a request did not get through a proxy. Nothing of it has arrived at the server, but for `stalled`.
+enum ProxyFailure: Sendable, Hashable {
+    /// The URL of the proxy has a form or a scheme that cannot be used.
+    case unusable
+    /// The proxy was not found, or it does not speak as it should.
+    case failed(String)
+    /// The proxy answered the request for a tunnel (CONNECT) with this status.
+    case refused(Int)
+    /// The proxy at this host and port did not make the connection in time.
+    case silent(String)
+    /// The proxy at this host and port got the request, and nothing came back for ``TransportRequest/stallTimeout``.
+    case stalled(String)
+}
+
+extension ProxyFailure {
+    /// Whether another try would end the same way.
+    var isPermanent: Bool {
+        switch self {
+        case .unusable: true
+        case .refused(let status): !Status(rawValue: status).isTransient
+        case .failed, .silent, .stalled: false
+        }
+    }
 }

@@ -1,3 +1,4 @@
+import HTTPSemantics
 import ResumableUpload
 
 extension TransferError {
@@ -8,7 +9,7 @@ extension TransferError {
         case .resolve: self.init(.hostNotFound, "The address of the host \(uri.host) could not be found.")
         case .connect(let peer, let reason):
             self.init(.cannotConnect, "\(peer ?? uri.authority) could not be reached: \(reason).")
-        case .proxy: self.init(.proxyFailed, "The proxy could not be used.")
+        case .proxy(let failure): self.init(failure, asking: uri)
         case .tls(let text):
             self.init(.insecureConnection, "A secure connection could not be made.", underlying: text)
         case .connectionLost(_, let text): self.init(.connectionLost, "The connection was lost.", underlying: text)
@@ -26,6 +27,27 @@ extension TransferError {
         case .tooManyRedirects: self.init(.tooManyRedirects, "There were too many redirections.")
         case .protocolViolation(let text):
             self.init(.protocolViolation, "The server's answer could not be understood.", underlying: text)
+        }
+    }
+
+    private init(_ failure: ProxyFailure, asking uri: RequestURI) {
+        switch failure {
+        case .unusable:
+            self.init(
+                .invalidRequest,
+                "The proxy's URL cannot be used: its scheme has to be http, https, socks4, socks4a, socks5 or socks5h.")
+        case .failed(let text): self.init(.proxyFailed, "The proxy could not be used.", underlying: text)
+        case .refused(let number):
+            let status = Status(rawValue: number)
+            self.init(
+                status.isTransient ? .proxyFailed : .proxyRefused,
+                status == 407
+                    ? "The proxy asks for credentials (\(status))."
+                    : "The proxy refused the connection to \(uri.authority) (\(status)).",
+                status: status)
+        case .silent(let proxy):
+            self.init(.timedOut, "The proxy \(proxy) did not connect to \(uri.authority) in time.")
+        case .stalled(let proxy): self.init(.timedOut, "Nothing came from the proxy \(proxy) for the stall timeout.")
         }
     }
 }

@@ -7,6 +7,7 @@ extension TransferError {
         case .resumeDataInvalid, .resumeDataUsed: -1002
         case .hostNotFound, .proxyFailed: -1003
         case .cannotConnect: -1004
+        case .proxyRefused: status == 407 ? -1013 : -1004
         case .connectionLost: -1005
         case .tooManyRedirects: -1007
         case .insecureRedirect, .locationUnusable: -1010

@@ -12,6 +12,8 @@ public struct TransferError: Error, Sendable {
         case hostNotFound = "host-not-found"
         case cannotConnect = "cannot-connect"
         case proxyFailed = "proxy-failed"
+        /// The proxy refused for good, with ``TransferError/status``.
+        case proxyRefused = "proxy-refused"
         /// No secure connection: its peer's certificate, among others.
         case insecureConnection = "insecure-connection"
         case connectionLost = "connection-lost"
@@ -68,7 +70,7 @@ public struct TransferError: Error, Sendable {
         /// running with it; here or in another process.
         case resumeDataUsed = "resume-data-used"
 
-        /// A URI, method or field that cannot be sent.
+        /// A URI, method or field that cannot be sent, or a proxy's URL that cannot be used.
         case invalidRequest = "invalid-request"
         /// The `authorize` closure threw.
         case authorizationFailed = "authorization-failed"

@@ -7,7 +7,7 @@ extension UploadDriver {
         switch reason {
         case .connection, .unreachable, .unusableConnection:
             lastFailure ?? TransferError(.connectionLost, "The connection was lost.")
-        case .stall: TransferError(.timedOut, "Nothing moved for the stall timeout.")
+        case .stall: lastFailure ?? TransferError(.timedOut, "Nothing moved for the stall timeout.")
         case .status(let status):
             TransferError(
                 .serverUnavailable, "The server cannot go on now (\(status)).", status: status, response: response)
@@ -24,7 +24,10 @@ extension UploadDriver {
             TransferError(.refused, "The server refused the upload (\(status)).", status: status, response: response)
         case .unauthorized(let status):
             TransferError(
-                .unauthorized, "The server does not allow the upload (\(status)).", status: status, response: response)
+                .unauthorized,
+                status == 407
+                    ? "The proxy asks for credentials (\(status))."
+                    : "The server does not allow the upload (\(status)).", status: status, response: response)
         case .gone(let status):
             TransferError(.gone, "The server does not know the upload any more.", status: status, response: response)
         case .expired: TransferError(.gone, "The lifetime of the upload has passed.")

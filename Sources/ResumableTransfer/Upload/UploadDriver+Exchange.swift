@@ -189,8 +189,9 @@ extension UploadInterruption {
     init(_ failure: TransportFailure) {
         self =
             switch failure {
+            case .proxy(let proxy) where proxy.isPermanent: .unusableConnection
+            case .stalled, .proxy(.stalled): .stall
             case .resolve, .connect, .connectStalled, .proxy: .unreachable
-            case .stalled: .stall
             case .connectionLost, .cancelled, .sourceFailed, .sinkFailed: .connection
             case .tls, .invalidRequest, .unsupportedURI, .tooManyRedirects, .protocolViolation: .unusableConnection
             }

@@ -26,12 +26,17 @@ extension CommandFailure {
         if let reason = error.response.flatMap({ ResponseReason.of($0) }) { message += " It says: \(reason)" }
         if let underlying = error.underlying, !underlying.isEmpty { message += " (\(DisplayText.reason(underlying)))" }
         self.init(
-            status: ExitStatus(error.code), code: error.code.rawValue, message: DisplayText.printable(message),
+            status: ExitStatus(error), code: error.code.rawValue, message: DisplayText.printable(message),
             response: error.status)
     }
 }
 
 extension ExitStatus {
+    init(_ error: TransferError) {
+        let isForbidden = error.code == .proxyRefused && [401, 403, 407].contains(error.status?.rawValue)
+        self = isForbidden ? .notAllowed : ExitStatus(error.code)
+    }
+
     /// How a command ends with this error.
     init(_ code: TransferError.Code) {
         self =
@@ -42,7 +47,7 @@ extension ExitStatus {
                 .tryAgain
             case .insecureConnection, .offsetConflict, .refused, .gone, .tooLarge, .offsetLost, .offsetImpossible,
                 .locationChanged, .locationUnusable, .digestMismatch, .resumptionUnsupported, .tooManyRedirects,
-                .insecureRedirect, .protocolViolation:
+                .insecureRedirect, .protocolViolation, .proxyRefused:
                 .unavailable
             case .unauthorized: .notAllowed
             case .noSuchSource: .noSource

@@ -138,6 +138,13 @@ struct TransferRun: Sendable {
         case .tryAgain: return Narration.advice(report.position, reference: isKept ? state.reference : nil)
         case .sourceChanged:
             return isKept ? unsentAdvice : "The same command sends it anew."
+        case .notAllowed where failure.response == 407:
+            return """
+                Give user and password of the proxy in its URL, percent-encoded if need be:
+                https_proxy=http://USER:PASSWORD@HOST:PORT, http_proxy for http URLs.
+                """
+        case .notAllowed where failure.code == TransferError.Code.proxyRefused.rawValue:
+            return "no_proxy=HOST in the environment goes there without the proxy."
         case .notAllowed:
             return "Give credentials with --token-file or --header"
                 + (isKept ? "; the same command goes on then." : ".")

@@ -52,7 +52,10 @@ struct EngineEndingTests {
         #expect(await fixture.run(fixture.request("GET", "no URI")).failure == .unsupportedURI)
         var request = fixture.request("GET", "http://127.0.0.1:\(port)/")
         request.settings.proxy = "http://nowhere.invalid:1"
-        #expect(await fixture.run(request).failure == .proxy)
+        guard case .proxy(.failed)? = await fixture.run(request).failure else {
+            Issue.record("the failure is another one")
+            return
+        }
     }
 
     @Test("nothing that moves for the stall timeout: in the content, before the response, within it")

@@ -1,0 +1,110 @@
+import Foundation
+import HTTPSemantics
+import Testing
+
+/// Proxies that refuse, hang, or cannot be used: the command says so, with the status, and does not try in vain.
+@Suite("Commands: proxies that do not let through", .blocking, .timeLimit(.minutes(15)))
+struct ClientProxyTests {
+    private func words(_ command: String, _ home: CommandHome, _ scheme: String = "https") throws -> [String] {
+        let url = scheme + "://origin.invalid/files/x"
+        return command == "put" ? ["put", try home.file([1, 2, 3]), url] : ["get", url, "-o", home.path + "/x"]
+    }
+
+    private func run(
+        _ words: [String], through proxy: String, _ home: CommandHome
+    ) throws -> CommandRun {
+        let run = try home.start(words, environment: ["https_proxy": proxy, "http_proxy": proxy, "no_proxy": ""])
+        _ = try run.process.awaitEnding(within: .seconds(60))
+        return run
+    }
+
+    @Test(
+        "A tunnel that is refused for good is asked for once, and the status is named",
+        arguments: ["put", "get"], [(407, 77), (403, 77), (401, 77), (404, 69), (400, 69)] as [(Int, Int32)])
+    func refused(command: String, statuses: (Int, Int32)) throws {
+        let proxy = try ScriptedServer { _, reply in try reply.respond(statuses.0, [:], "no") }
+        let home = try CommandHome()
+        let run = try run(try words(command, home) + ["--json"], through: proxy.url, home)
+        try run.expect(statuses.1)
+        #expect(proxy.requests.map(\.method) == ["CONNECT"])
+        #expect(run.errors.contains("proxy") && run.errors.contains("\(statuses.0)"), "\(run.errors)")
+        #expect(!run.errors.contains("--token-file"), "\(run.errors)")
+        #expect(run.errors.contains("https_proxy=http://USER:PASSWORD@HOST:PORT") == (statuses.0 == 407))
+        let failed = try #require(try run.objects().last)
+        #expect(failed.name == "failed" && failed.text("code") == "proxy-refused")
+        #expect(failed.number("status") == Int64(statuses.0))
+    }
+
+    @Test("One that is refused for now is asked for again, as often as --retries says", arguments: [502, 503, 504])
+    func unavailable(status: Int) throws {
+        let proxy = try ScriptedServer { _, reply in try reply.respond(status) }
+        let home = try CommandHome()
+        let run = try run(try words("put", home) + ["--retries", "1"], through: proxy.url, home)
+        try run.expect(75)
+        #expect(proxy.requests.map(\.method) == ["CONNECT", "CONNECT"])
+        #expect(
+            run.errors.contains("The proxy refused the connection to origin.invalid:443 (\(status)"), "\(run.errors)")
+    }
+
+    @Test("Without a tunnel 407 is the proxy's, too", arguments: ["put", "get"])
+    func plain(command: String) throws {
+        let proxy = try ScriptedServer { _, reply in
+            try reply.discardBody()
+            try reply.respond(407, ["Proxy-Authenticate": "Basic realm=x"])
+        }
+        let home = try CommandHome()
+        let run = try run(try words(command, home, "http"), through: proxy.url, home)
+        try run.expect(77)
+        #expect(run.errors.contains("The proxy asks for credentials (407"), "\(run.errors)")
+        #expect(run.errors.contains("http_proxy") && !run.errors.contains("--token-file"), "\(run.errors)")
+    }
+
+    @Test("The credentials of the proxy's URL are sent to it")
+    func credentials() throws {
+        let proxy = try ScriptedServer { _, reply in try reply.respond(403) }
+        let home = try CommandHome()
+        let url = "http://me:s%20cret@127.0.0.1:\(proxy.port)"
+        try run(try words("get", home), through: url, home).expect(77)
+        let value = try #require(proxy.requests.first?.fields["Proxy-Authorization"])
+        #expect(value == "Basic " + Data("me:s cret".utf8).base64EncodedString())
+    }
+
+    @Test(
+        "A URL of a proxy that cannot be used is an error at once, without its password",
+        arguments: [
+            "foo://me:s3cret@127.0.0.1:1", "http://me:s3cret@127.0.0.1:99999",
+        ])
+    func unusable(url: String) throws {
+        let home = try CommandHome()
+        let run = try run(try words("put", home) + ["--json"], through: url, home)
+        try run.expect(64)
+        #expect(run.errors.contains("proxy's URL") && !run.errors.contains("s3cret"), "\(run.errors)")
+        #expect(try !run.objects().contains { $0.name == "interrupted" })
+    }
+
+    @Test("A proxy that hangs is a timeout that names it", arguments: ["http", "https"])
+    func hanging(scheme: String) throws {
+        let proxy = try ScriptedServer { _, reply in reply.stall() }
+        let home = try CommandHome()
+        let options = ["--retries", "0", "--stall-timeout", "1s", "--json"]
+        let run = try run(try words("get", home, scheme) + options, through: proxy.url, home)
+        try run.expect(75)
+        #expect(
+            run.errors.contains("the proxy 127.0.0.1:\(proxy.port)")
+                || run.errors.contains("The proxy 127.0.0.1:\(proxy.port)"), "\(run.errors)")
+        #expect(try run.objects().last?.text("code") == "timed-out")
+    }
+
+    @Test("A server that is silent after an interim response is a timeout that does not name the proxy")
+    func answering() throws {
+        let proxy = try ScriptedServer { _, reply in
+            try reply.send(raw: "HTTP/1.1 103 Early Hints\r\n\r\n")
+            reply.stall()
+        }
+        let home = try CommandHome()
+        let options = ["--retries", "0", "--stall-timeout", "1s"]
+        let run = try run(try words("get", home, "http") + options, through: proxy.url, home)
+        try run.expect(75)
+        #expect(run.errors.contains("Nothing moved for the stall timeout"), "\(run.errors)")
+    }
+}
