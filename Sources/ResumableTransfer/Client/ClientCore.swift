@@ -6,6 +6,7 @@ final class ClientCore: Sendable {
     let configuration: TransferClient.Configuration
     let engine = TransportEngine()
     let storage: TransferStorage
+    let servers = ServerTraits()
 
     private struct State {
         var isShutDown = false

@@ -27,6 +27,7 @@ extension UploadDriver {
         }
         if request.content.bearsBytes { position = request.content.start }
         observe(request, outgoing)
+        isAnnounced = false
         let exchange = core.engine.start(
             transportRequest(for: request, outgoing, uri: base.text, isCancelling: isCancelling))
         var isAborted = false
@@ -41,6 +42,7 @@ extension UploadDriver {
         }
         sent += result.sent
         take(result, of: request, from: base, isAborted: isAborted)
+        learn(from: result, to: request)
         plan.source.acknowledged(upTo: machine.acknowledged)
         await keepCheckpoint()
         tellProgress(sent: max(position, machine.acknowledged), acknowledged: machine.acknowledged)
@@ -53,6 +55,7 @@ extension UploadDriver {
         for await event in exchange.events {
             switch event {
             case .interim(let head) where !isAborted:
+                if head.status == .uploadResumptionSupported { isAnnounced = true }
                 let before = machine.acknowledged
                 let reaction = machine.interim(uploadHead(head, base), now: SystemClock.realtimeSeconds())
                 // Bytes may be on their way behind a proxy that has taken all of them.
@@ -101,6 +104,17 @@ extension UploadDriver {
         machine.interrupted(UploadInterruption(failure), sent: result.sent, sourceEnded: result.sourceEnded)
     }
 
+    /// Remembers what the next upload to the same server need not find out again.
+    private func learn(from result: TransportResult, to request: ClientRequest) {
+        guard let target = RequestURI(plan.request.uri) else { return }
+        if request.kind == .create, isAnnounced { core.servers.noteCreation(target, isAnnounced: true) }
+        if request.kind == .create, request.awaitsInterim, !isAnnounced, result.head?.status.isSuccessful == true {
+            core.servers.noteCreation(target, isAnnounced: false)
+        }
+        if let isSupported = machine.supportsResumption { core.servers.noteSupport(target, isSupported) }
+        if let limits = machine.resumption?.limits { core.servers.noteLimits(target, limits) }
+    }
+
     private func uploadHead(_ head: TransportHead, _ base: RequestURI) -> UploadResponseHead {
         let locations = head.fields.values("Location")
         return UploadResponseHead(
@@ -137,6 +151,11 @@ extension UploadDriver {
         }
     }
 
+    private func awaitsInterim(_ request: ClientRequest) -> Bool {
+        guard request.awaitsInterim, let target = RequestURI(plan.request.uri) else { return request.awaitsInterim }
+        return core.servers.awaitsInterim(target, length: plan.length)
+    }
+
     private func transportRequest(
         for request: ClientRequest, _ outgoing: TransferRequest, uri: String, isCancelling: Bool
     ) -> TransportRequest {
@@ -154,7 +173,7 @@ extension UploadDriver {
             }
         return TransportRequest(
             method: outgoing.method.rawValue, uri: uri, fields: outgoing.fields, content: content,
-            gate: request.awaitsInterim ? configuration.gate : nil,
+            gate: awaitsInterim(request) ? configuration.gate : nil,
             stallTimeout: isCancelling
                 ? min(configuration.stallTimeout ?? patience, patience) : configuration.stallTimeout,
             rateLimit: configuration.rateLimit, settings: TransportSettings(configuration),

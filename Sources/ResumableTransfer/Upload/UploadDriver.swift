@@ -34,13 +34,15 @@ final class UploadDriver {
     /// Position in the representation up to which the last request with content handed bytes to the kernel.
     var position: Int64 = 0
     var requests = 0
+    /// Whether a 104 came for the request that is being sent.
+    var isAnnounced = false
 
     init(core: ClientCore, plan: UploadPlan, control: Control, progress: TransferProgress) {
         self.core = core
         self.plan = plan
         self.control = control
         self.progress = progress
-        machine = UploadDriver.machine(for: plan, core.configuration, fields: Fields())
+        machine = UploadDriver.machine(for: plan, core, fields: Fields())
         isResuming = plan.resumed != nil
     }
 
@@ -91,22 +93,34 @@ final class UploadDriver {
         {
             fields.append("Repr-Digest", digest)
         }
-        machine = UploadDriver.machine(for: plan, core.configuration, fields: fields)
+        machine = UploadDriver.machine(for: plan, core, fields: fields)
     }
 
     private static func machine(
-        for plan: UploadPlan, _ configuration: TransferClient.Configuration, fields: Fields
+        for plan: UploadPlan, _ core: ClientCore, fields: Fields
     ) -> ClientUpload {
+        let configuration = core.configuration
+        let target = RequestURI(plan.request.uri)
         let method = plan.request.method == .get ? Method.post : plan.request.method
         let intent = UploadIntent(
-            dialect: configuration.dialect, style: configuration.creation, method: method, length: plan.length,
-            maximumContent: configuration.maximumContent, fields: fields,
+            dialect: configuration.dialect, style: style(for: plan, core), method: method, length: plan.length,
+            maximumContent: [configuration.maximumContent, target.flatMap { core.servers.maximumAppend($0) }]
+                .compactMap { $0 }.min(), fields: fields,
             allowsOtherOrigin: configuration.allowsOtherOrigin)
         let random: @Sendable () -> Double = { Double.random(in: 0..<1) }
         guard let resumed = plan.resumed else {
             return ClientUpload(intent, retry: configuration.retry, random: random)
         }
         return ClientUpload(resuming: resumed.resumption, intent: intent, retry: configuration.retry, random: random)
+    }
+
+    /// How the upload is begun; a target that has answered is not asked again for its limits.
+    private static func style(for plan: UploadPlan, _ core: ClientCore) -> CreationStyle {
+        let style = core.configuration.creation
+        guard style == .automatic, let length = plan.length, length > CreationStyle.largestUnasked,
+            let target = RequestURI(plan.request.uri), let isSupported = core.servers.supportsResumption(target)
+        else { return style }
+        return isSupported ? .careful : .optimistic
     }
 
     // MARK: The loop

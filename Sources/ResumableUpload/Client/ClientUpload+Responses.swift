@@ -20,7 +20,9 @@ extension ClientUpload {
         let answer = Answer(head: head, sent: sent, sourceEnded: sourceEnded, problem: problem, now: now)
         switch request.kind {
         case .cancel: endCancellation(isConfirmed: head.status.isSuccessful || head.status.isGone)
-        case .discover: endDiscovery(isSupported: isSupport(head))
+        case .discover:
+            supportsResumption = isSupport(head)
+            endDiscovery(isSupported: isSupport(head))
         case .retrieve: takeRetrieval(answer)
         case .create, .append:
             if let completed {

@@ -53,6 +53,8 @@ public struct ClientUpload: Sendable {
     var learnedBound: Int64?
     /// Whether the target was asked for its limits.
     var hasDiscovered = false
+    /// What it answered of resumable uploads; `nil` if it was not asked, or gave no answer.
+    package internal(set) var supportsResumption: Bool?
 
     /// Where redirections of the target and of the upload resource led.
     var target: ClientRequest.Resource = .target

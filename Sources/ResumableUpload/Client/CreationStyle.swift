@@ -14,5 +14,5 @@ public enum CreationStyle: Sendable, Hashable, CaseIterable {
     case plain
 
     /// In bytes.
-    static let largestUnasked: Int64 = 4 << 20
+    package static let largestUnasked: Int64 = 4 << 20
 }

@@ -6,10 +6,10 @@ extension ClientSettings {
     /// The client that these settings ask for.
     /// - Parameters:
     ///   - report: told the head of every message, with `--verbose`.
-    ///   - run: keeps what an upload needs, before content is sent that would else be lost, and that a download is whole.
-    func client(for report: TransferReport? = nil, keptBy run: TransferRun? = nil) throws(CommandFailure)
-        -> TransferClient
-    {
+    ///   - save: keeps what an upload needs, before content is sent that would else be lost, and that a download is whole.
+    func client(
+        for report: TransferReport? = nil, saving save: (@Sendable (ResumeData) -> Void)? = nil
+    ) throws(CommandFailure) -> TransferClient {
         var configuration = TransferClient.Configuration()
         configuration.creation = isPlain ? .plain : isCareful ? .careful : .automatic
         configuration.dialect = dialect
@@ -21,7 +21,7 @@ extension ClientSettings {
         configuration.sendsDigest = sendsDigest
         // The lock of the command is instead of them.
         configuration.issuesTickets = false
-        if let run { configuration.checkpointed = { run.save($0) } }
+        if let save { configuration.checkpointed = { save($0) } }
         if isVerbose, let report {
             configuration.observer = { record in report.head(record) }
         }

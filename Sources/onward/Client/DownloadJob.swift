@@ -25,7 +25,7 @@ struct DownloadJob: Sendable {
         self.chosenState = chosenState
     }
 
-    func run(_ report: TransferReport, _ signals: SignalWatch) async -> ExitStatus {
+    func run(_ report: TransferReport, _ signals: SignalWatch, _ clients: CommandClients) async -> ExitStatus {
         report.begin(identity, kept: 0, total: nil, reference: chosenState ?? FilePath(identity.name))
         do throws(CommandFailure) {
             let state = try StateFile.claim(identity, chosen: chosenState)
@@ -35,10 +35,7 @@ struct DownloadJob: Sendable {
             let run = TransferRun(
                 state: state, options: settings.saved, report: report, signals: signals,
                 areTriesChosen: settings.retries != nil)
-            let client = try settings.client(for: report, keptBy: run)
-            let status = await download(client, run)
-            await client.shutDown()
-            return status
+            return await download(try clients.client(for: settings, run), run)
         } catch {
             return report.ended(error)
         }

@@ -33,7 +33,9 @@ struct UploadJob: Sendable {
     }
 
     /// - Parameter finished: where it is noted that the file was sent.
-    func run(_ report: TransferReport, _ signals: SignalWatch, _ finished: FinishedFiles) async -> ExitStatus {
+    func run(
+        _ report: TransferReport, _ signals: SignalWatch, _ clients: CommandClients, _ finished: FinishedFiles
+    ) async -> ExitStatus {
         report.begin(identity, kept: 0, total: nil, reference: chosenState ?? FilePath(identity.name))
         do throws(CommandFailure) {
             let state = try StateFile.claim(identity, chosen: chosenState)
@@ -48,10 +50,8 @@ struct UploadJob: Sendable {
             if let (saved, resumeData) = earlier, settings.hasOtherCredentials(than: saved.options) {
                 run.othersState = (saved.options, resumeData)
             }
-            let client = try settings.client(for: report, keptBy: run)
-            let status = await upload(source, client, run, earlier?.resumeData, finished)
-            await client.shutDown()
-            return status
+            let client = try clients.client(for: settings, run)
+            return await upload(source, client, run, earlier?.resumeData, finished)
         } catch {
             return report.ended(error)
         }

@@ -1,5 +1,7 @@
 import Foundation
 import Glibc
+import HTTPSemantics
+import SystemCalls
 import Testing
 
 @Suite("Command: put of several files, ended by other commands", .blocking, .timeLimit(.minutes(15)))
@@ -67,6 +69,85 @@ struct SeveralFilesTests {
             #expect(!again.errors.contains("Sent small.bin") && again.errors.contains("Sent big.bin"))
             #expect(try lists(home) == [])
         }
+    }
+
+    /// A server that takes files into a collection, and announces upload resources if `announces`.
+    private func collection(announces: Bool) throws -> ScriptedServer {
+        try ScriptedServer { request, reply in
+            let name = request.fields["Content-Disposition"] ?? ""
+            let path = "/u/\(abs(name.hashValue))"
+            guard request.method == "POST" else { return try reply.respond(404) }
+            if announces {
+                try reply.interim(104, [ScriptedUpload.version.0: ScriptedUpload.version.1, "Location": path])
+            }
+            try reply.discardBody()
+            try reply.respond(201, ["Upload-Complete": "?1", "Location": "/files" + path])
+        }
+    }
+
+    @Test("kill -9 after many files, of which the list is large: none is sent a second time")
+    func many() throws {
+        let server = try collection(announces: true)
+        let home = try CommandHome()
+        // Each takes some hundred bytes in the list.
+        let directory = home.path + "/" + String(repeating: "d", count: 200)
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
+        let files = (0..<1800).map { directory + "/\($0)" }
+        for file in files { try Data([1]).write(to: URL(filePath: file)) }
+        let command = ["put", "--json"] + files + [server.url + "/files/"]
+        let run = try home.start(command)
+        #expect(server.awaitRequests(1700, within: .seconds(600)))
+        run.process.kill(SIGKILL)
+        _ = try run.process.awaitEnding()
+        let before = server.requests.count
+        let completed = run.output.split(separator: "\n").filter { $0.contains("\"completed\"") }.count
+        let again = try home.start(command)
+        #expect(try again.process.awaitEnding(within: .seconds(600)) == .exited(0), "\(again.errors)")
+        let posts = server.requests.filter { $0.method == "POST" }
+        // At most the one in flight: this server does not let it resume.
+        #expect(posts.count <= files.count + 1 && posts.count >= files.count, "\(before) \(posts.count)")
+        #expect(posts.count - min(before, posts.count) <= files.count - completed + 1)
+        #expect(try lists(home) == [])
+    }
+
+    @Test("Many files go over one connection, and only the first one waits for a 104 that never comes")
+    func connections() throws {
+        let slow = Monitor(0)
+        let server = try ScriptedServer { request, reply in
+            let start = ContinuousClock.now
+            try reply.discardBody()
+            if ContinuousClock.now - start > .milliseconds(600) { slow.withLock { $0 += 1 } }
+            try reply.respond(201, ["Location": "/files/x"])
+        }
+        let home = try CommandHome()
+        let files = try (0..<100).map { try home.file([1, 2, 3], "\($0)") }
+        let run = try home.start(["put", "--json"] + files + [server.url + "/files/"])
+        #expect(try run.process.awaitEnding(within: .seconds(90)) == .exited(0), "\(run.errors)")
+        #expect(server.connections == 1 && server.requests.count == 100)
+        // A busy machine may hold up some more.
+        #expect((1...20).contains(slow.withLock { $0 }))
+    }
+
+    @Test("resume of several transfers uses one connection")
+    func resumed() throws {
+        let server = try ScriptedServer { request, reply in
+            try reply.discardBody()
+            let fields: Fields = [ScriptedUpload.version.0: ScriptedUpload.version.1, "Upload-Complete": "?1"]
+            if request.method == "PUT" {
+                try reply.interim(104, fields.merging(["Location": "/u" + request.target, "Upload-Complete": "?0"]))
+                return reply.reset()
+            }
+            if request.method == "HEAD" { return try reply.respond(503) }
+            try reply.respond(204, fields)
+        }
+        let home = try CommandHome()
+        for name in ["a", "b", "c"] {
+            try home.run("put", "--retries", "0", try home.file([1, 2, 3], name), server.url + "/" + name).expect(75)
+        }
+        #expect(home.stateNames.count == 3)
+        let before = server.connections
+        try home.run("resume", "--retries", "0").expect(75)
+        #expect(server.connections == before + 1)
     }
 
     @Test("A command of which nothing could be sent leaves no list")

@@ -38,6 +38,32 @@ struct UploadCreationTests {
         #expect(request.fields["Expect"] == nil)
     }
 
+    @Test("A client asks a target for its limits once, and keeps to the largest append that an upload was told")
+    func learned() async throws {
+        let inventories = Monitor<[ScriptedUpload]>([])
+        let server = try ScriptedServer { request, reply in
+            let model = inventories.withLock { all in
+                if request.method == "POST" {
+                    all.append(ScriptedUpload(path: "/u/\(all.count)", limits: "max-append-size=3000000"))
+                }
+                return all.last ?? ScriptedUpload(limits: "max-append-size=3000000")
+            }
+            try model.serve(request, reply)
+        }
+        let fixture = try UploadFixture { _ in }
+        let bytes = Payload.bytes(5_000_000)
+        for (count, content) in [(1, bytes), (2, bytes), (3, [UInt8](bytes.prefix(4_000_000)))] {
+            let request = TransferRequest(server.url + "/box/", method: .post)
+            let result = try await fixture.client.upload(request, from: DataSource(Data(content))).value()
+            #expect(result.status == 200)
+            expectSame(inventories.withLock { $0.last?.inventory.bytes } ?? [], content)
+            #expect(inventories.withLock { $0.count } == count)
+        }
+        #expect(server.requests.filter { $0.method == "OPTIONS" }.count == 1)
+        // Not even the optimistic one begins with more than the server takes.
+        #expect(server.requests.allSatisfy { $0.contentCount <= 3_000_000 && $0.isContentWhole })
+    }
+
     @Test("GET, the default method of a request, stands for POST")
     func defaultMethod() async throws {
         let model = ScriptedUpload()

@@ -31,7 +31,10 @@ enum GetCommand {
                 return unusable("lies in a directory that is not there")
             }
             guard !path.isDirectory else { return unusable("is a directory") }
-            return await DownloadJob(plan.url, to: path, settings).run(report, signals)
+            let clients = CommandClients()
+            let status = await DownloadJob(plan.url, to: path, settings).run(report, signals, clients)
+            await clients.shutDown()
+            return status
         }
     }
 

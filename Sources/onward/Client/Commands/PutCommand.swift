@@ -35,7 +35,10 @@ enum PutCommand {
 
     static func run(_ arguments: [CommandArgument]) -> ExitStatus {
         command.run(arguments, check: check) { plan, settings, report, signals in
-            await put(plan, settings, report, signals)
+            let clients = CommandClients()
+            let status = await put(plan, settings, report, signals, clients)
+            await clients.shutDown()
+            return status
         }
     }
 
@@ -71,12 +74,13 @@ enum PutCommand {
     }
 
     private static func put(
-        _ plan: Plan, _ settings: ClientSettings, _ report: TransferReport, _ signals: SignalWatch
+        _ plan: Plan, _ settings: ClientSettings, _ report: TransferReport, _ signals: SignalWatch,
+        _ clients: CommandClients
     ) async -> ExitStatus {
         let finished = FinishedFiles()
         guard plan.paths.count > 1 else {
             let job = UploadJob(plan.paths[0], to: plan.url, settings)
-            let status = await job.run(report, signals, finished)
+            let status = await job.run(report, signals, clients, finished)
             if status == .done { finished.conclude([job.identity]) }
             return status
         }
@@ -89,7 +93,7 @@ enum PutCommand {
                 skip(entry, job, report)
                 continue
             }
-            let status = await job.run(report, signals, finished)
+            let status = await job.run(report, signals, clients, finished)
             result = .worse(result, status)
             // What interrupted one would interrupt all others, after as long a wait.
             if status == .tryAgain || signals.isStopRequested { break }

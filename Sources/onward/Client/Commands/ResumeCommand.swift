@@ -15,8 +15,15 @@ enum ResumeCommand {
 
     static func run(_ arguments: [CommandArgument]) -> ExitStatus {
         command.run(arguments, check: check) { name, settings, report, signals in
-            if let name { return await resume(one: name, settings, report, signals) }
-            return await resumeAll(settings, report, signals)
+            let clients = CommandClients()
+            let status =
+                if let name {
+                    await resume(one: name, settings, report, signals, clients)
+                } else {
+                    await resumeAll(settings, report, signals, clients)
+                }
+            await clients.shutDown()
+            return status
         }
     }
 
@@ -30,17 +37,18 @@ enum ResumeCommand {
     }
 
     private static func resume(
-        one name: FilePath, _ settings: ClientSettings, _ report: TransferReport, _ signals: SignalWatch
+        one name: FilePath, _ settings: ClientSettings, _ report: TransferReport, _ signals: SignalWatch,
+        _ clients: CommandClients
     ) async -> ExitStatus {
         do throws(CommandFailure) {
-            return try await resume(try StateReference.find(name), settings, report, signals)
+            return try await resume(try StateReference.find(name), settings, report, signals, clients)
         } catch {
             return report.ended(error)
         }
     }
 
     private static func resumeAll(
-        _ settings: ClientSettings, _ report: TransferReport, _ signals: SignalWatch
+        _ settings: ClientSettings, _ report: TransferReport, _ signals: SignalWatch, _ clients: CommandClients
     ) async -> ExitStatus {
         let all = StateReference.all()
         if all.isEmpty { report.note("Nothing is interrupted.") }
@@ -53,7 +61,7 @@ enum ResumeCommand {
             }
             let status: ExitStatus
             do throws(CommandFailure) {
-                status = try await resume(reference, settings, report, signals)
+                status = try await resume(reference, settings, report, signals, clients)
             } catch {
                 status = report.ended(error)
             }
@@ -63,7 +71,8 @@ enum ResumeCommand {
     }
 
     private static func resume(
-        _ reference: StateReference, _ settings: ClientSettings, _ report: TransferReport, _ signals: SignalWatch
+        _ reference: StateReference, _ settings: ClientSettings, _ report: TransferReport, _ signals: SignalWatch,
+        _ clients: CommandClients
     ) async throws(CommandFailure) -> ExitStatus {
         guard let (saved, resumeData) = try reference.load() else {
             throw CommandFailure(.noSource, "no-such-state", "there is no state '\(reference.shown)' any more")
@@ -73,11 +82,12 @@ enum ResumeCommand {
         case (.put, .upload):
             let job = UploadJob(saved, resumeData, chosenState: reference.chosen, settings)
             let finished = FinishedFiles()
-            let status = await job.run(report, signals, finished)
+            let status = await job.run(report, signals, clients, finished)
             if status == .done { finished.conclude([job.identity]) }
             return status
         case (.get, .download):
-            return await DownloadJob(saved, resumeData, chosenState: reference.chosen, settings).run(report, signals)
+            return await DownloadJob(saved, resumeData, chosenState: reference.chosen, settings)
+                .run(report, signals, clients)
         case (.put, .download), (.get, .upload):
             throw CommandFailure(.inputOutput, "state-damaged", "the state \(reference.shown) contradicts itself")
         }

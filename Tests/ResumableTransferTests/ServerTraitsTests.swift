@@ -1,0 +1,43 @@
+import ResumableUpload
+import Testing
+
+@testable import ResumableTransfer
+
+@Suite("What uploads learn of servers")
+struct ServerTraitsTests {
+    private func uri(_ text: String) throws -> RequestURI { try #require(RequestURI(text)) }
+
+    @Test("After a creation without 104 small content waits no more, at this origin alone, until a 104 comes")
+    func silence() throws {
+        let traits = ServerTraits()
+        let (here, beside, elsewhere) = (try uri("http://h/a"), try uri("http://h:80/b?x"), try uri("https://h/a"))
+        #expect(traits.awaitsInterim(here, length: 1))
+        traits.noteCreation(here, isAnnounced: false)
+        #expect(!traits.awaitsInterim(here, length: 1) && !traits.awaitsInterim(beside, length: 4 << 20))
+        #expect(traits.awaitsInterim(elsewhere, length: 1))
+        #expect(traits.awaitsInterim(here, length: (4 << 20) + 1) && traits.awaitsInterim(here, length: nil))
+        traits.noteCreation(beside, isAnnounced: true)
+        #expect(traits.awaitsInterim(here, length: 1))
+    }
+
+    @Test("What a target answered is known for this target alone")
+    func targets() throws {
+        let traits = ServerTraits()
+        let (here, beside) = (try uri("http://h/a"), try uri("http://h/b"))
+        #expect(traits.supportsResumption(here) == nil && traits.maximumAppend(here) == nil)
+        traits.noteSupport(here, true)
+        traits.noteLimits(here, UploadLimits(maxAppendSize: 5))
+        #expect(traits.supportsResumption(here) == true && traits.maximumAppend(here) == 5)
+        #expect(traits.supportsResumption(beside) == nil && traits.maximumAppend(beside) == nil)
+        traits.noteLimits(here, UploadLimits())
+        #expect(traits.maximumAppend(here) == nil)
+    }
+
+    @Test("What is known does not grow without bound")
+    func bound() throws {
+        let traits = ServerTraits()
+        for number in 0..<5000 { traits.noteSupport(try uri("http://h/\(number)"), false) }
+        #expect(traits.supportsResumption(try uri("http://h/4999")) == false)
+        #expect(traits.supportsResumption(try uri("http://h/0")) == nil)
+    }
+}
