@@ -50,6 +50,24 @@ import Testing
         return result
     }
 
+    @Test(
+        "Names whose first character combines with the slash before it are names", arguments: ["\u{301}x", "\u{200D}"])
+    func combining(segment: String) throws {
+        let path = NSTemporaryDirectory() + "onward-check-" + UploadID().text
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let store = try UploadStore.open(root: path, configuration: StoreConfiguration(minFree: 0))
+        let upload = try store.create(.testing(length: 3))
+        try upload.append("abc")
+        let name = try #require(PublishedName(segments: ["dir", segment]))
+        _ = try upload.publish(.testing(name))
+        upload.release()
+        store.close()
+        #expect(PublishedName(path: name.path)?.segments == ["dir", segment])
+        #expect(try findings(path).isEmpty)
+        try FileManager.default.removeItem(atPath: path + "/files/dir")
+        #expect(try findings(path).map(\.kind) == [.fileRemoved])
+    }
+
     enum Harm: CaseIterable {
         case none, blobGone, blobShort, blobLong, strangeBytes, fileGone, fileChanged, fileCut, row, page, unlock
 

@@ -100,7 +100,7 @@ public final class DataDirectoryCheck {
 
     private func check(_ record: FileRecord, _ report: (CheckFinding) -> Void) {
         let path = "files/" + record.name
-        guard let name = PublishedName(segments: record.name.split(separator: "/").map(String.init)) else {
+        guard let name = PublishedName(path: record.name) else {
             return found(.rowUnreadable, path, "the recorded name is none", report)
         }
         do throws(StoreError) {

@@ -75,7 +75,7 @@ extension UploadStore {
     ) throws(StoreError) -> StoreInspection.Stage {
         let page = try catalogue.files(after: last, limit: Self.pageSize)
         for record in page {
-            guard let name = PublishedName(segments: record.name.split(separator: "/").map(String.init)) else {
+            guard let name = PublishedName(path: record.name) else {
                 continue
             }
             do throws(StoreError) {

@@ -10,6 +10,11 @@ public struct PublishedName: Hashable, Sendable {
         self.segments = segments
     }
 
+    /// The reverse of ``path``. A slash separates also before a character that combines with it.
+    public init?(path: String) {
+        self.init(segments: path.utf8.split(separator: UInt8(ascii: "/")).map { String(decoding: $0, as: UTF8.self) })
+    }
+
     /// The directory that holds it.
     public var directory: Directory { Directory(trusted: Array(segments.dropLast())) }
 
