@@ -181,6 +181,40 @@ struct FileNameTests {
         }
     }
 
+    @Test("A replacement that is cut is kept beside what it replaces, under such a name, too", arguments: names)
+    func replacement(name: FilePath) throws {
+        let file = ScriptedFile(bytes: Payload.bytes(400_000), fields: ["ETag": "\"one\"", "Content-Type": "a/b"])
+        let other = ScriptedFile(
+            bytes: Payload.bytes(700_000, seed: 2),
+            fields: ["ETag": "\"two\"", "Content-Type": "a/b", "Content-Encoding": "gzip"])
+        let turns = UploadInventory()
+        let server = try ScriptedServer { request, reply in
+            switch turns.turn() {
+            case 1: try file.serve(request, reply, cut: 200_000)
+            case 2: try other.serve(request, reply, cut: 300_000)
+            case 3: reply.stall()
+            default: try other.serve(request, reply)
+            }
+        }
+        let home = try CommandHome()
+        let directory = FilePath(home.path).appending("d")
+        try FileDescriptor.makeDirectory(directory)
+        let command: [FilePath] = ["get", FilePath(server.url + "/a"), "-o", directory.appending(name)]
+        let run = try home.start(bytes: command)
+        #expect(server.awaitRequests(3))
+        run.process.kill(SIGTERM)
+        try run.expect(75)
+        #expect(try entries(directory).count == 2)
+        let again = try home.start(bytes: command)
+        try again.expect(0)
+        expectSafe(again)
+        #expect(again.errors.contains(" is stored as the server sent it, coded as gzip"), "\(again.errors)")
+        #expect(server.requests.last?.fields["Range"] == "bytes=300000-")
+        #expect(server.requests.last?.fields["If-Range"] == "\"two\"")
+        #expect(try entries(directory) == [name])
+        expectSame(try content(directory.appending(name)), other.bytes)
+    }
+
     @Test("Options with a file's name take any bytes", arguments: names)
     func options(name: FilePath) throws {
         try withServer { server in
