@@ -71,6 +71,7 @@ import Testing
             #expect(try catalogue.processing(after: nil, limit: 9) == [row.id])
             #expect(try catalogue.processing(after: row.id, limit: 9) == [])
             #expect(try catalogue.processingCount() == 1)
+            #expect(throws: StoreError.superseded) { try catalogue.commit(.withdraw(row.id, epoch: 1)) }
             let file = FileRecord(name: "a", principal: "p", size: 3)
             try catalogue.commit(
                 .complete(

@@ -43,9 +43,13 @@ package protocol BlobArea: Sendable {
     func synchronizePublication(
         _ name: PublishedName, of blob: (any Blob)?, since epoch: SynchronizationEpoch
     ) throws(StoreError)
-    /// Withdraws a publication that could not be made durable: the file that was replaced gets its name again, if it still
-    /// exists, and the bytes are removed.
-    func withdraw(_ published: PublishedName, to name: String) throws(StoreError)
+    /// Withdraws a publication that has its name: the file that was replaced gets the name again, if it still exists, and
+    /// the bytes their old one; otherwise the name is removed. Nothing is durable yet. Not safe to repeat: a second exchange
+    /// would publish the bytes again.
+    /// - Returns: for ``synchronizeWithdrawal(_:since:)``.
+    func withdraw(_ published: PublishedName, to name: String) throws(StoreError) -> SynchronizationEpoch
+    /// Returns once the names are durable as they are, also where the directory of the published one does not exist.
+    func synchronizeWithdrawal(_ published: PublishedName, since epoch: SynchronizationEpoch) throws(StoreError)
     /// The epoch now.
     var synchronizationEpoch: SynchronizationEpoch { get }
     /// Throws `notFound`, or `parentIsFile` if the name or a part of its path is no directory.

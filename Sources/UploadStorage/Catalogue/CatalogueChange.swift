@@ -10,6 +10,8 @@ package enum CatalogueChange: Sendable {
     /// The target resource is about to run and must not run again.
     case markProcessing(UploadID, epoch: Int64)
     case intend(UploadID, epoch: Int64, PublicationIntent)
+    /// The publication that was decided could not be made durable: its names are restored, and it is not tried again.
+    case withdraw(UploadID, epoch: Int64)
     case complete(Completion)
     case invalidate(Invalidation)
     /// Finished uploads, too. Does nothing for rows that are gone or have a higher epoch.

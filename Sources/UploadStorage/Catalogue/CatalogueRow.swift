@@ -17,6 +17,8 @@ package struct CatalogueRow: Sendable, Hashable {
     package var intent: PublicationIntent?
     /// Encoded states of the running digests, each of the first bytes up to its own count, none beyond `offset`.
     package var digestStates: [[UInt8]]
+    /// Whether the publication in `intent` failed and has to be withdrawn.
+    package var isWithdrawn = false
 
     var record: UploadRecord {
         UploadRecord(

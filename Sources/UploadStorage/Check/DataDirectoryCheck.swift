@@ -72,6 +72,8 @@ public final class DataDirectoryCheck {
     private func check(_ row: CatalogueRow, size: Int64?, _ report: (CheckFinding) -> Void) {
         let path = "uploads/" + row.blob
         let told = "\(row.offset) bytes of \(row.id) were acknowledged"
+        // Its bytes are given up as soon as its names are restored.
+        if row.isWithdrawn { return }
         if let intent = row.intent {
             let isInPlace = (try? area.openPublished(intent.name))?.identity == intent.identity
             if size ?? 0 < row.offset && !isInPlace {

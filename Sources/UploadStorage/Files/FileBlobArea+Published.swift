@@ -138,7 +138,8 @@ extension FileBlobArea {
         }
     }
 
-    func withdraw(_ published: PublishedName, to name: String) throws(StoreError) {
+    func withdraw(_ published: PublishedName, to name: String) throws(StoreError) -> SynchronizationEpoch {
+        let epoch = directories.epoch
         let parent = try walk(published.directory)[0]
         try translating("withdraw a publication") { [directory] () throws(Errno) in
             do throws(Errno) {
@@ -154,10 +155,18 @@ extension FileBlobArea {
                     try parent.unlink(at: published.lastSegment)
                 }
             }
-            try remove(name)
-            // So that a loss of power does not bring the bytes back, if the disk works again. The result proves nothing.
-            _ = try? parent.synchronize()
-            _ = try? directory.uploads.synchronize()
+        }
+        return epoch
+    }
+
+    func synchronizeWithdrawal(_ published: PublishedName, since epoch: SynchronizationEpoch) throws(StoreError) {
+        var parent: FileDescriptor?
+        do throws(StoreError) { parent = try walk(published.directory)[0] } catch {
+            guard [.notFound, .parentIsFile].contains(error) else { throw error }
+        }
+        try translating("synchronize a withdrawal") { [directory, directories] () throws(Errno) in
+            if let parent { try directories.synchronize(parent, since: epoch) }
+            try directories.synchronize(directory.uploads, since: epoch)
         }
     }
 

@@ -15,6 +15,7 @@ package final class FaultPlan: Sendable {
         var crashStep: Int?
         var failures: [Int: Errno] = [:]
         var failing: [Operation: Errno] = [:]
+        var failingAfter: (Operation, [Operation: Errno])?
     }
 
     private let state: Monitor<State>
@@ -41,6 +42,12 @@ package final class FaultPlan: Sendable {
         state.withLock { $0.failing[operation] = error }
     }
 
+    /// Once the next operation of this kind has been made, every operation of the other kinds fails.
+    package func fail(_ operations: [Operation], after operation: Operation, with error: Errno) {
+        let failing = Dictionary(uniqueKeysWithValues: operations.map { ($0, error) })
+        state.withLock { $0.failingAfter = (operation, failing) }
+    }
+
     /// Called before an operation has any effect.
     func step(_ operation: Operation) throws(Errno) {
         try state.withLock { (state) throws(Errno) in
@@ -52,6 +59,10 @@ package final class FaultPlan: Sendable {
                 throw .inputOutput
             }
             if let error = state.failures[state.steps] ?? state.failing[operation] { throw error }
+            if let (trigger, failing) = state.failingAfter, trigger == operation {
+                state.failing.merge(failing) { $1 }
+                state.failingAfter = nil
+            }
         }
     }
 }

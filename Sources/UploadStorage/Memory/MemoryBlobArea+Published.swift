@@ -68,7 +68,7 @@ extension MemoryBlobArea {
         try state.withLock { (state) throws(StoreError) in
             try Self.walk(published.directory, in: &state)
             let source = Self.path(name)
-            guard case .file(let inode) = state.namespace.nodes[source] else {
+            guard case .file = state.namespace.nodes[source] else {
                 throw .failure(.noSuchFile, during: "publish")
             }
             switch state.namespace.nodes[Self.path(published)] {
@@ -77,12 +77,13 @@ extension MemoryBlobArea {
             case .file: state.namespace.exchange(source, with: Self.path(published))
             case nil: state.namespace.move(source, to: Self.path(published))
             }
-            state.inodes[inode]?.changed += 1
         }
         return SynchronizationEpoch()
     }
 
-    package func withdraw(_ published: PublishedName, to name: String) throws(StoreError) {
+    package func withdraw(
+        _ published: PublishedName, to name: String
+    ) throws(StoreError) -> SynchronizationEpoch {
         try step(.rename)
         state.withLock { state in
             let (source, target) = (Self.path(name), Self.path(published))
@@ -91,10 +92,16 @@ extension MemoryBlobArea {
             } else {
                 state.namespace.remove(target)
             }
-            if state.namespace.nodes[source] != nil { state.namespace.remove(source) }
         }
-        _ = try? synchronizeNames(in: ([MemoryNamespace.files] + published.directory.segments).joined(separator: "/"))
-        _ = try? synchronizeNames(in: MemoryNamespace.uploads)
+        return SynchronizationEpoch()
+    }
+
+    package func synchronizeWithdrawal(
+        _ name: PublishedName, since epoch: SynchronizationEpoch
+    ) throws(StoreError) {
+        let parent = ([MemoryNamespace.files] + name.directory.segments).joined(separator: "/")
+        if state.withLock({ $0.namespace.nodes[parent] != nil }) { try synchronizeNames(in: parent) }
+        try synchronizeNames(in: MemoryNamespace.uploads)
     }
 
     package func synchronizePublication(

@@ -141,9 +141,11 @@ extension MemoryBlobArea.State {
     }
 
     func attributes(_ number: Int) throws(Errno) -> PublishedFile.Attributes {
-        guard let inode = inodes[number],
-            let tag = EntityTag(opaque: "\(number)-\(inode.content.count)-\(inode.modified)-\(inode.changed)")
-        else { throw .noSuchFile }
+        guard let inode = inodes[number] else { throw .noSuchFile }
+        let changed = "\(inode.changed)-\(namespace.renames[.file(inode: number)] ?? 0)"
+        guard let tag = EntityTag(opaque: "\(number)-\(inode.content.count)-\(inode.modified)-\(changed)") else {
+            throw .noSuchFile
+        }
         return PublishedFile.Attributes(
             size: Int64(inode.content.count), modifiedSeconds: inode.modified / 1_000_000_000,
             modifiedNanoseconds: inode.modified % 1_000_000_000, entityTag: tag)

@@ -98,6 +98,11 @@ package final class MemoryCatalogue: UploadCatalogue {
                 row.phase = .processing
                 row.intent = intent
             }
+        case .withdraw(let id, let epoch):
+            try update(id, epoch, in: &state) { (row) throws(StoreError) in
+                if row.intent == nil { throw .superseded }
+                row.isWithdrawn = true
+            }
         case .complete(let completion):
             try update(completion.id, completion.epoch, in: &state) { row in
                 row.offset = max(row.offset, completion.offset)
@@ -105,6 +110,7 @@ package final class MemoryCatalogue: UploadCatalogue {
                 row.upload = completion.upload
                 row.expiresAt = completion.expiresAt
                 row.intent = nil
+                row.isWithdrawn = false
                 row.digestStates = []
             }
             if let file = completion.file { state.files[file.name] = file }
@@ -114,6 +120,7 @@ package final class MemoryCatalogue: UploadCatalogue {
                 row.upload = invalidation.upload
                 row.expiresAt = invalidation.expiresAt
                 row.intent = nil
+                row.isWithdrawn = false
                 row.digestStates = []
             }
         case .delete(let removals):

@@ -8,6 +8,7 @@ struct MemoryNamespace {
     private struct Change {
         var removed: String?
         var added: [(path: String, node: Node)] = []
+        var renamed: [Node] = []
         var unsynchronized: Set<String>
     }
 
@@ -16,6 +17,9 @@ struct MemoryNamespace {
 
     private(set) var nodes: [String: Node] = [uploads: .directory, files: .directory]
     private var base: [String: Node] = [uploads: .directory, files: .directory]
+    /// How often a node was renamed. A journal writes the change time that a rename sets together with the names.
+    private(set) var renames: [Node: Int] = [:]
+    private var baseRenames: [Node: Int] = [:]
     private var changes: [Change] = []
 
     mutating func add(_ path: String, _ node: Node) {
@@ -31,9 +35,10 @@ struct MemoryNamespace {
     mutating func move(_ path: String, to newPath: String) {
         guard let node = nodes.removeValue(forKey: path) else { return }
         nodes[newPath] = node
+        renames[node, default: 0] += 1
         changes.append(
             Change(
-                removed: path, added: [(newPath, node)],
+                removed: path, added: [(newPath, node)], renamed: [node],
                 unsynchronized: [Self.parent(of: path), Self.parent(of: newPath)]))
     }
 
@@ -41,9 +46,10 @@ struct MemoryNamespace {
         guard let node = nodes[path], let otherNode = nodes[other] else { return }
         nodes[path] = otherNode
         nodes[other] = node
+        for node in [node, otherNode] { renames[node, default: 0] += 1 }
         changes.append(
             Change(
-                added: [(path, otherNode), (other, node)],
+                added: [(path, otherNode), (other, node)], renamed: [node, otherNode],
                 unsynchronized: [Self.parent(of: path), Self.parent(of: other)]))
     }
 
@@ -61,9 +67,11 @@ struct MemoryNamespace {
     /// What is left after a crash: of the changes that were not synchronised, any.
     func afterCrash(using generator: inout some RandomNumberGenerator) -> MemoryNamespace {
         var result = base
+        var renames = baseRenames
         for change in changes where change.unsynchronized.isEmpty || Bool.random(using: &generator) {
             if let path = change.removed { result[path] = nil }
             for (path, node) in change.added { result[path] = node }
+            for node in change.renamed { renames[node, default: 0] += 1 }
         }
         // What lies in a directory that was lost is lost with it.
         for path in result.keys.sorted() where path.contains("/") && result[Self.parent(of: path)] != .directory {
@@ -72,6 +80,8 @@ struct MemoryNamespace {
         var survivor = MemoryNamespace()
         survivor.nodes = result
         survivor.base = result
+        survivor.renames = renames
+        survivor.baseRenames = renames
         return survivor
     }
 

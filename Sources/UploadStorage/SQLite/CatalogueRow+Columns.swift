@@ -6,7 +6,8 @@ extension CatalogueRow {
         let phaseColumns: [SQLiteValue] =
             switch phase {
             case .receiving: [.integer(CatalogueSQL.Phase.receiving), .null, .null]
-            case .processing: [.integer(CatalogueSQL.Phase.processing), .null, .null]
+            case .processing:
+                [.integer(CatalogueSQL.Phase.processing), .null, isWithdrawn ? .text(CatalogueSQL.withdrawn) : .null]
             case .complete(let response):
                 [.integer(CatalogueSQL.Phase.complete), .blob(response.savedBytes), .null]
             case .invalid(let reason): [.integer(CatalogueSQL.Phase.invalid), .null, .text(reason)]
@@ -31,7 +32,8 @@ extension CatalogueRow {
                 intent: try columns[11].blob.map { (bytes) throws(ByteDecoder.Malformed) in
                     try PublicationIntent(savedBytes: bytes)
                 },
-                digestStates: try DigestStates(savedBytes: digests).states)
+                digestStates: try DigestStates(savedBytes: digests).states,
+                isWithdrawn: phase == CatalogueSQL.Phase.processing && columns[10].text != nil)
         } catch {
             throw .damaged("a row of an upload cannot be read")
         }

@@ -156,6 +156,9 @@ enum CatalogueSQL {
         """
     static let markProcessing = "UPDATE uploads SET epoch = ?2, phase = 1 \(fence) AND intent IS NULL"
     static let intend = "UPDATE uploads SET epoch = ?2, phase = 1, intent = ?3 \(fence)"
+    static let withdrawn = "withdrawn"
+    // In an unfinished upload the reason has no other use.
+    static let withdraw = "UPDATE uploads SET epoch = ?2, reason = '\(withdrawn)' \(fence) AND intent IS NOT NULL"
     static let complete = """
         UPDATE uploads SET epoch = ?2, "offset" = max("offset", ?3), phase = 2, response = ?4, expires_at = ?5,
             intent = NULL, digests = ?6, creation = ?7

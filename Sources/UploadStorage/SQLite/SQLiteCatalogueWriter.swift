@@ -189,6 +189,8 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
             refusal = try fenced(CatalogueSQL.markProcessing, id, epoch)
         case .intend(let id, let epoch, let intent):
             refusal = try fenced(CatalogueSQL.intend, id, epoch, [.blob(intent.savedBytes)])
+        case .withdraw(let id, let epoch):
+            refusal = try fenced(CatalogueSQL.withdraw, id, epoch)
         case .complete(let completion):
             refusal = try fenced(
                 CatalogueSQL.complete, completion.id, completion.epoch,

@@ -71,7 +71,7 @@ extension OpenUpload {
                 of: id
             ) { $0?.phase == .invalid(reason: reason) }
         }
-        close(as: .invalid(reason: reason), expiresAt: expiresAt, keepsBytes: false)
+        close(as: .invalid(reason: reason), expiresAt: expiresAt)
     }
 
     /// Makes the final response durable, as the one who set `activity`.
@@ -96,11 +96,11 @@ extension OpenUpload {
         }
         if isRecorded, let replaced { store.ledger.addPublished(-replaced.size, for: replaced.principal) }
         if isRecorded, let file { store.ledger.addPublished(file.size, for: file.principal) }
-        close(as: .complete(response), expiresAt: expiresAt, keepsBytes: file != nil)
+        close(as: .complete(response), expiresAt: expiresAt)
     }
 
     /// The end of an upload in memory, once it is durable.
-    private func close(as phase: UploadRecord.Phase, expiresAt: Int64, keepsBytes: Bool) {
+    private func close(as phase: UploadRecord.Phase, expiresAt: Int64) {
         let (row, reserved, decided) = update { state in
             let reserved = state.reserved
             let decided = state.unsettled?.intent.name
@@ -125,6 +125,7 @@ extension OpenUpload {
         guard let row else { return }
         if !isTransient { store.finished.add(phase) }
         store.ledger.end(row.upload.principal, releasing: reserved, counts: !isTransient)
-        if !keepsBytes { store.discard(row.blob) }
+        // After a publication this is the name of the replaced file, a second one of the new file, or free.
+        store.discard(row.blob)
     }
 }

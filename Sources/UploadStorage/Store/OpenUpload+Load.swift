@@ -28,7 +28,10 @@ extension OpenUpload {
             }
             update { state in
                 state.take(row, blob: blob)
-                state.unsettled = row.intent.map { Unsettled(intent: $0, validated: store.configuration.validated) }
+                let hasFailed = row.isWithdrawn || store.failedPublications.contains(id)
+                state.unsettled = row.intent.map {
+                    Unsettled(intent: $0, validated: store.configuration.validated, hasFailed: hasFailed)
+                }
                 state.activity = .idle
             }
         } catch {
@@ -37,8 +40,10 @@ extension OpenUpload {
         }
     }
 
+    static let lossReason = "acknowledged bytes were lost"
+
     private func invalidateLost(_ row: inout CatalogueRow) throws(StoreError) {
-        let reason = "acknowledged bytes were lost"
+        let reason = Self.lossReason
         let expiresAt = store.expiryOfFinished
         let remaining = row.upload.withoutFields
         try store.catalogue.commit(

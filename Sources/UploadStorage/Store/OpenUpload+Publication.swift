@@ -106,10 +106,10 @@ extension OpenUpload {
                 // Somebody outside put a file there in between: judge again.
                 continue
             case .lost:
-                store.tellLoss(of: id)
-                return try giveUp(publication, because: .stateLost)
+                if !isTransient { try invalidateLost() }
+                throw .stateLost
             case .failed(let error):
-                try fail()
+                try fail(intent, row)
                 throw error
             }
         }
@@ -141,11 +141,9 @@ extension OpenUpload {
         do throws(StoreError) {
             let (row, unsettled) = monitor.withLock { ($0.row, $0.unsettled) }
             guard let row else { throw .notFound }
-            if let unsettled, unsettled.hasFailed {
-                try fail()
-            } else if let unsettled {
+            if let unsettled {
                 try store.pathLocks.withLock(unsettled.intent.name) { () throws(StoreError) in
-                    try settle(unsettled, of: row)
+                    if unsettled.hasFailed { try fail(unsettled.intent, row) } else { try settle(unsettled, of: row) }
                 }
             } else {
                 // The target resource was at work, and must not run again.
@@ -164,17 +162,46 @@ extension OpenUpload {
             try finish(
                 with: unsettled.validated(intent.response, attributes),
                 publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes))
-        case .occupied, .lost:
+        case .occupied:
             try finish(with: intent.refused, publishedAs: nil)
+        case .lost:
+            try invalidateLost()
         case .failed:
-            try fail()
+            try fail(intent, row)
         }
     }
 
+    private func invalidateLost() throws(StoreError) {
+        try invalidate(because: Self.lossReason)
+        store.finished.addLost()
+        store.tellLoss(of: id)
+    }
+
     /// Ends the upload, whose file could not be made durable: what of it is on the disk is unknown.
-    private func fail() throws(StoreError) {
-        if isTransient { return }
-        update { $0.unsettled?.hasFailed = true }
+    ///
+    /// The failure is recorded before a name changes, so that a publication of which some names are withdrawn is never
+    /// taken for one to carry out. The bytes are removed last: until the names are durable, theirs may be that of the file
+    /// that they had replaced.
+    private func fail(_ intent: PublicationIntent, _ row: CatalogueRow) throws(StoreError) {
+        if isTransient { return try withdrawTransient(intent, row) }
+        store.failedPublications.insert(id)
+        let epoch = update { state in
+            state.unsettled?.hasFailed = true
+            return state.epoch
+        }
+        if !row.isWithdrawn {
+            try store.catalogue.commit(.withdraw(id, epoch: epoch), of: id) { $0?.isWithdrawn ?? false }
+            update { $0.row?.isWithdrawn = true }
+        }
+        try store.withdraw(intent, from: row.blob, of: id)
         try invalidate(because: "its file could not be made durable")
+        store.failedPublications.remove(id)
+    }
+
+    /// No row says how to go on after a failure. Then the bytes keep their name, which may be that of the replaced file.
+    private func withdrawTransient(_ intent: PublicationIntent, _ row: CatalogueRow) throws(StoreError) {
+        update { $0.keepsBytes = true }
+        try store.withdraw(intent, from: row.blob, of: nil)
+        update { $0.keepsBytes = false }
     }
 }

@@ -68,6 +68,8 @@ final class OpenUpload: Sendable {
         var lengthIsRecorded = true
         var markedDurably = false
         var unsettled: Unsettled?
+        /// Without a row: what has the name of the bytes may be the file that they had replaced.
+        var keepsBytes = false
         var acknowledgement = Acknowledgement.idle
         /// What the ledger counts for this upload.
         var reserved: Int64 = 0

@@ -8,7 +8,7 @@ extension UploadStore {
         case occupied
         /// The bytes are neither here nor there.
         case lost
-        /// The file could not be made durable, and was withdrawn.
+        /// The file could not be made durable, and has to be withdrawn.
         case failed(StoreError)
     }
 
@@ -53,16 +53,17 @@ extension UploadStore {
 
     /// Carries an intent out, or finds that it has been. Safe to repeat from any point at which it was cut off.
     /// The path lock of the name is held, and the content is durable.
+    ///
+    /// Afterwards the old name is that of the replaced file, a second name of the new one, or free. It is to be removed once
+    /// the publication is recorded: until then the replaced file may have to come back.
     func place(_ intent: PublicationIntent, from name: String, _ blob: (any Blob)?) throws(StoreError) -> Placement {
         do throws(StoreError) {
             let current = try lookUp(intent.name)
             if let current, current.identity == intent.identity {
-                // Renamed before the interruption. The old name is that of the replaced file, or a second name of this one,
-                // which a file system without exclusive rename leaves.
-                if let error = synchronize(intent.name, from: name, nil, since: area.synchronizationEpoch) {
+                // Renamed before the interruption.
+                if let error = synchronize(intent.name, nil, since: area.synchronizationEpoch) {
                     return .failed(error)
                 }
-                try translating("remove a second name") { () throws(Errno) in try area.remove(name) }
                 return try lookUp(intent.name).map { .published($0.file.attributes) } ?? .lost
             }
             guard let blob = try existing(blob, name), try isTheOne(blob, intent) else { return .lost }
@@ -73,9 +74,7 @@ extension UploadStore {
             // Before the bytes leave their place, or a crash could take the new one away from under them.
             try area.makeDirectories(for: intent.name, durably: writesBack)
             let epoch = try area.publish(name, as: intent.name, replacing: current != nil)
-            if let error = synchronize(intent.name, from: name, blob, since: epoch) { return .failed(error) }
-            // What was replaced; if that fails, it is an orphan, for the sweep to find.
-            if current != nil { discard(name) }
+            if let error = synchronize(intent.name, blob, since: epoch) { return .failed(error) }
             let attributes = try translating("read attributes") { () throws(Errno) in try blob.attributes() }
             return .published(attributes)
         } catch {
@@ -86,10 +85,10 @@ extension UploadStore {
         }
     }
 
-    /// Makes a publication durable, or withdraws it: after a failure a second attempt would prove nothing.
-    /// - Returns: the error.
+    /// Makes a publication durable.
+    /// - Returns: the error, after which a second attempt would prove nothing.
     private func synchronize(
-        _ name: PublishedName, from oldName: String, _ blob: (any Blob)?, since epoch: SynchronizationEpoch
+        _ name: PublishedName, _ blob: (any Blob)?, since epoch: SynchronizationEpoch
     ) -> StoreError? {
         guard writesBack else { return nil }
         do throws(StoreError) {
@@ -98,9 +97,27 @@ extension UploadStore {
             }
             return nil
         } catch {
-            // If that fails, too, the name keeps the bytes; their upload fails all the same.
-            _ = try? area.withdraw(name, to: oldName)
             return error
+        }
+    }
+
+    /// Restores the names as they were before a publication, durably. Safe to repeat from any point at which it was cut off.
+    /// The path lock of the name is held.
+    ///
+    /// Until this returns, `name` may be that of the replaced file.
+    /// - Parameter id: the upload, if it has a row.
+    func withdraw(_ intent: PublicationIntent, from name: String, of id: UploadID?) throws(StoreError) {
+        if let id, let error = failedPublications.synchronizationError(id) { throw error }
+        var isInPlace = false
+        do throws(StoreError) { isInPlace = try lookUp(intent.name)?.identity == intent.identity } catch {
+            guard [.targetIsDirectory, .targetIsSpecial, .parentIsFile].contains(error) else { throw error }
+        }
+        let epoch =
+            isInPlace ? try area.withdraw(intent.name, to: name) : area.synchronizationEpoch
+        guard writesBack else { return }
+        do throws(StoreError) { try area.synchronizeWithdrawal(intent.name, since: epoch) } catch {
+            if let id { failedPublications.setSynchronizationError(id, error) }
+            throw error
         }
     }
 

@@ -20,6 +20,7 @@ public final class UploadStore: Sendable {
     let writeBack: WorkQueue
     let healthCheck: WorkQueue
     let lastModification = Monitor<Int64>(0)
+    let failedPublications = FailedPublications()
     /// How far the sweep has come. Held while it runs.
     let inspection = Monitor(StoreInspection())
     /// Why the catalogue cannot be used any more, and who is informed.

@@ -155,6 +155,9 @@ struct FaultTests {
             #expect(try faults.end() > 0)
             func check() throws {
                 #expect(try server.exchange(.get("/files/file.bin")).body == [1, 2, 3])
+            }
+            func checkEnd() throws {
+                try check()
                 if let location {
                     #expect(try [404, 410].contains(server.exchange(.retrieval(.v8, location)).status))
                 }
@@ -162,9 +165,11 @@ struct FaultTests {
                 #expect(isEmpty == true)
             }
             try check()
+            // Where the restored names cannot be made durable either, the upload ends after the next start.
+            if fault.place != .files || fault.occasions == "1" { try checkEnd() }
             try expectReady(server)
             try server.restart()
-            try check()
+            try checkEnd()
             #expect(
                 try server.exchange(Request("PUT", "/files/file.bin", [], .bytes(part(0..<Self.length)))).isSuccessful)
             #expect(server.published("file.bin") == part(0..<Self.length))

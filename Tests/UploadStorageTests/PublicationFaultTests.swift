@@ -1,0 +1,297 @@
+import ResumableUpload
+import SystemCalls
+import Testing
+
+@testable import UploadStorage
+
+/// One publication with every pair of failures, and with every failure and every crash, over the memory twin.
+@Suite struct PublicationFaultTests {
+    struct Kind: Sendable, CustomTestStringConvertible {
+        var replaces: Bool
+        var isPlain: Bool
+
+        var testDescription: String { "\(replaces ? "replacing" : "new"), \(isPlain ? "plain" : "resumable")" }
+
+        static let all = [false, true].flatMap { replaces in
+            [false, true].map { Kind(replaces: replaces, isPlain: $0) }
+        }
+    }
+
+    private static let old = Array("old".utf8)
+    private static let new = Array("new one".utf8)
+
+    /// What a run was, for the report of a failure.
+    private struct Run: CustomStringConvertible {
+        var kind: Kind
+        var failures: [Int: Errno] = [:]
+        var crashStep: Int?
+        var seed: UInt64 = 0
+        var steps: [FaultPlan.Operation] = []
+
+        var description: String {
+            "\(kind.testDescription), failures at \(failures.keys.sorted()), crash at \(crashStep ?? 0), seed \(seed), "
+                + "steps \(steps)"
+        }
+    }
+
+    /// Steps that one publication makes, the start of the store and two sweeps included.
+    private func steps(_ kind: Kind) throws -> Int {
+        var run = Run(kind: kind)
+        try perform(&run)
+        return run.steps.count
+    }
+
+    @Test(
+        "OFF-18: two failures of one publication lose no old file and store no false answer", arguments: Kind.all)
+    func pairs(_ kind: Kind) throws {
+        let count = try steps(kind)
+        for first in 1...count {
+            for second in (first + 1)...(count + 12) {
+                var run = Run(kind: kind, seed: UInt64(first * 100 + second))
+                run.failures = [first: .inputOutput, second: .inputOutput]
+                try perform(&run)
+            }
+        }
+    }
+
+    @Test(
+        "OFF-18: a failure and a crash at any later step lose no old file and store no false answer",
+        arguments: Kind.all)
+    func crashes(_ kind: Kind) throws {
+        let count = try steps(kind)
+        for first in 1...count {
+            for crash in (first + 1)...(count + 12) {
+                var run = Run(kind: kind, seed: UInt64(first * 100 + crash))
+                run.failures = [first: .inputOutput]
+                run.crashStep = crash
+                try perform(&run)
+            }
+        }
+    }
+
+    @Test(
+        "OFF-18: a failed publication stays failed whatever fails after it, and the old file is kept",
+        arguments: [
+            [.synchronizeNames, .commit], [.synchronizeNames, .rename], [.synchronizeNames, .rename, .commit],
+            [.synchronize, .commit], [.synchronize, .rename], [.synchronize, .rename, .remove],
+        ] as [[FaultPlan.Operation]], [false, true])
+    func failingAgain(_ operations: [FaultPlan.Operation], _ replaces: Bool) throws {
+        let fixture = try StoreFixture(.memory)
+        if replaces {
+            let lease = try fixture.store.create(.testing())
+            try lease.append(Self.old)
+            _ = try lease.publish(.testing(name("x")))
+            lease.release()
+        }
+        let lease = try fixture.store.create(.testing())
+        let id = try #require(lease.id)
+        try lease.append(Self.new)
+        _ = try lease.acknowledge()
+        fixture.plan.fail(operations, after: .rename, with: .inputOutput)
+        #expect(throws: StoreError.self) { try lease.publish(.testing(name("x"))) }
+        // The upload is loaded anew from its row.
+        lease.release()
+        #expect(!fixture.store.sweep().failures.isEmpty)
+        for operation in operations { fixture.plan.fail(operation, with: nil) }
+        _ = fixture.store.sweep()
+        _ = fixture.store.sweep()
+        func check() throws {
+            if replaces {
+                #expect(try fixture.store.publishedFile(name("x")).readAll() == Self.old)
+            } else {
+                #expect(throws: StoreError.notFound) { try fixture.store.publishedFile(name("x")) }
+            }
+        }
+        try check()
+        try fixture.reopen()
+        try check()
+        #expect(throws: StoreError.gone(reason: "its file could not be made durable")) { try fixture.store.lease(id) }
+        _ = fixture.store.sweep()
+        #expect(try fixture.blobCount() == 0)
+        #expect(fixture.store.sweep() == SweepReport())
+        #expect(fixture.store.usage(of: "alice") == Usage(publishedBytes: replaces ? 3 : 0))
+    }
+
+    /// Where a withdrawal ended.
+    enum Stage: CaseIterable {
+        case recorded, renamed, synchronized
+    }
+
+    @Test(
+        "OFF-18: a withdrawal that was interrupted is completed by the next start",
+        arguments: StoreKind.allCases.flatMap { kind in [false, true].map { (kind, $0) } }, Stage.allCases)
+    func interruptedWithdrawal(_ kind: (store: StoreKind, replaces: Bool), _ stage: Stage) throws {
+        let fixture = try StoreFixture(kind.store)
+        let target = try name("dir/x")
+        if kind.replaces {
+            let lease = try fixture.store.create(.testing())
+            try lease.append(Self.old)
+            _ = try lease.publish(.testing(target))
+            lease.release()
+        }
+        let lease = try fixture.store.create(.testing())
+        let id = try #require(lease.id)
+        try lease.append(Self.new)
+        try lease.beginProcessing(marksDurably: false)
+        let (area, catalogue) = (fixture.store.area, fixture.store.catalogue)
+        let row = try #require(try catalogue.row(id))
+        let intent = PublicationIntent(
+            name: target,
+            replaced: kind.replaces ? try fixture.store.publishedFile(target).attributes.entityTag.opaque : nil,
+            identity: try area.open(row.blob).identity(), response: FinalResponse(status: 201),
+            refused: FinalResponse(status: 409))
+        try catalogue.commit(.intend(id, epoch: 1, intent))
+        try area.makeDirectories(for: target, durably: true)
+        _ = try area.publish(row.blob, as: target, replacing: kind.replaces)
+        #expect(try catalogue.row(id)?.isWithdrawn == false)
+        try catalogue.commit(.withdraw(id, epoch: 1))
+        #expect(try catalogue.row(id)?.isWithdrawn == true)
+        if stage != .recorded {
+            let epoch = try area.withdraw(target, to: row.blob)
+            if stage == .synchronized { try area.synchronizeWithdrawal(target, since: epoch) }
+        }
+        try fixture.reopen()
+        #expect(throws: StoreError.gone(reason: "its file could not be made durable")) { try fixture.store.lease(id) }
+        if kind.replaces {
+            #expect(try fixture.store.publishedFile(target).readAll() == Self.old)
+        } else {
+            #expect(throws: StoreError.notFound) { try fixture.store.publishedFile(target) }
+        }
+        _ = fixture.store.sweep()
+        #expect(try fixture.blobCount() == 0)
+        #expect(fixture.store.sweep() == SweepReport())
+        #expect(fixture.store.usage(of: "alice") == Usage(publishedBytes: kind.replaces ? 3 : 0))
+        lease.release()
+    }
+
+    @Test(
+        "OFF-18: a publication whose answer cannot be stored keeps the old file until it is", arguments: [false, true])
+    func unrecorded(_ failsForGood: Bool) throws {
+        let fixture = try StoreFixture(.memory)
+        let first = try fixture.store.create(.testing())
+        try first.append(Self.old)
+        _ = try first.publish(.testing(name("x")))
+        first.release()
+        let lease = try fixture.store.create(.testing())
+        let id = try #require(lease.id)
+        try lease.append(Self.new)
+        _ = try lease.acknowledge()
+        fixture.plan.fail([.commit], after: .rename, with: .inputOutput)
+        #expect(throws: StoreError.self) { try lease.publish(.testing(name("x"))) }
+        fixture.plan.fail(.commit, with: nil)
+        if failsForGood { fixture.plan.fail(.synchronize, with: .inputOutput) }
+        lease.release()
+        _ = fixture.store.sweep()
+        fixture.plan.fail(.synchronize, with: nil)
+        _ = fixture.store.sweep()
+        try fixture.reopen()
+        let content = try fixture.store.publishedFile(name("x")).readAll()
+        if failsForGood {
+            #expect(content == Self.old)
+            #expect(throws: StoreError.gone(reason: "its file could not be made durable")) {
+                try fixture.store.lease(id)
+            }
+        } else {
+            #expect(content == Self.new)
+        }
+        // The loss of power may have brought a removed name back.
+        _ = fixture.store.sweep()
+        #expect(try fixture.blobCount() == 0)
+        #expect(fixture.store.sweep() == SweepReport())
+    }
+
+    @Test("OFF-18: a plain upload whose publication cannot be withdrawn does not take the old file with it")
+    func failedPlainWithdrawal() throws {
+        let fixture = try StoreFixture(.memory)
+        let first = try fixture.store.create(.testing())
+        try first.append(Self.old)
+        _ = try first.publish(.testing(name("x")))
+        first.release()
+        let lease = try fixture.store.createTransient(principal: "alice", length: nil)
+        try lease.append(Self.new)
+        fixture.plan.fail([.synchronizeNames, .rename], after: .rename, with: .inputOutput)
+        #expect(throws: StoreError.self) { try lease.publish(.testing(name("x"))) }
+        lease.release()
+        for operation in [FaultPlan.Operation.synchronizeNames, .rename] { fixture.plan.fail(operation, with: nil) }
+        _ = fixture.store.sweep()
+        let contents = try fixture.store.area.sizes()
+        #expect(contents.values.sorted() == [Int64(Self.old.count)])
+    }
+
+    private func perform(_ run: inout Run) throws {
+        var generator = SeededGenerator(seed: run.seed)
+        var catalogue = MemoryCatalogue()
+        var area = MemoryBlobArea()
+        let target = try name("x")
+        if run.kind.replaces {
+            let store = try UploadStore(catalogue: catalogue, area: area, configuration: configuration)
+            let lease = try store.create(.testing())
+            try lease.append(Self.old)
+            _ = try lease.publish(.testing(target))
+            lease.release()
+            store.close()
+        }
+        let plan = FaultPlan(crashStep: run.crashStep, failures: run.failures)
+        catalogue = catalogue.durableImage(plan: plan)
+        area = area.durableImage(using: &generator, plan: plan)
+        var id: UploadID?
+        var answer: FinalResponse?
+        if let store = try? UploadStore(catalogue: catalogue, area: area, configuration: configuration) {
+            let lease =
+                run.kind.isPlain
+                ? try? store.createTransient(principal: "alice", length: Int64(Self.new.count))
+                : try? store.create(.testing(length: Int64(Self.new.count)))
+            if let lease {
+                id = lease.id
+                if (try? lease.append(Self.new)) != nil { answer = try? lease.publish(.testing(target)) }
+                lease.release()
+            }
+            _ = store.sweep()
+            _ = store.sweep()
+            run.steps = plan.history
+            plan.crash()
+            store.close()
+        }
+        // The first recovery is cut off, too.
+        for last in [false, true] {
+            let plan = FaultPlan(crashStep: last ? nil : Int.random(in: 1...20, using: &generator))
+            catalogue = catalogue.durableImage(plan: plan)
+            area = area.durableImage(using: &generator, plan: plan)
+            let store = try? UploadStore(catalogue: catalogue, area: area, configuration: configuration)
+            if last { try judge(#require(store), area, id, answer, run) }
+            plan.crash()
+            store?.close()
+        }
+    }
+
+    private var configuration: StoreConfiguration { StoreConfiguration(minFree: 0, processingWait: .zero) }
+
+    private func judge(
+        _ store: UploadStore, _ area: MemoryBlobArea, _ id: UploadID?, _ answer: FinalResponse?, _ run: Run
+    ) throws {
+        let content = area.publishedContents["x"]
+        if content == nil {
+            #expect(!run.kind.replaces && answer == nil, "the file is gone: \(run)")
+        } else {
+            #expect(content == Self.new || run.kind.replaces && content == Self.old, "\(run)")
+        }
+        if answer != nil { #expect(content == Self.new, "\(run)") }
+        if let id {
+            let phase = try? store.record(id).phase
+            switch phase {
+            case .complete(let stored):
+                #expect([200, 201].contains(stored.status), "\(run)")
+                #expect(content == Self.new, "\(run)")
+            case .invalid:
+                #expect(answer == nil && content != Self.new, "\(run)")
+            case .processing: Issue.record("the upload is stuck: \(run)")
+            case .receiving, nil: #expect(answer == nil, "\(run)")
+            }
+        }
+        #expect(store.sweep().failures.isEmpty, "\(run)")
+        #expect(store.sweep() == SweepReport(), "\(run)")
+        let expected = content.map { Int64($0.count) } ?? 0
+        // A plain upload that was not answered may have left a file that nothing counted.
+        if !run.kind.isPlain { #expect(store.usage(of: "alice").publishedBytes == expected, "\(run)") }
+    }
+}
