@@ -1,5 +1,6 @@
 import HTTPSemantics
 import Testing
+import UploadStorage
 
 @testable import TransferServer
 
@@ -44,6 +45,36 @@ struct UploadMetadataTests {
         ])
     func malformed(value: String) {
         #expect(metadata(value) == nil)
+    }
+
+    @Test("The value has the pairs that are used, and no other")
+    func value() throws {
+        let whole = try #require(metadata("token c2VjcmV0,type aW1hZ2UvcG5n,name Yg==,filename YQ==,empty"))
+        #expect(whole.value == "filename YQ==,filetype aW1hZ2UvcG5n")
+        #expect(metadata(try #require(whole.value)) == whole)
+        let unusual = try #require(metadata("filename ,name w6TDtsO8"))
+        #expect(metadata(try #require(unusual.value)) == unusual)
+        #expect(try #require(metadata("token c2VjcmV0")).value == nil)
+    }
+
+    @Test("Of the field, only that value is stored, and nothing if it is malformed; the other fields stay as they are")
+    func stored() throws {
+        let store = try UploadStore(
+            catalogue: MemoryCatalogue(), area: MemoryBlobArea(), configuration: StoreConfiguration())
+        defer { store.close() }
+        let handler = FilesHandler(store: store)
+        func stored(_ values: String...) -> Fields {
+            let fields = Fields(
+                [("If-Match", "\"a\""), ("If-Match", "\"b\"")] + values.map { ("upload-metadata", $0) })
+            return handler.storedPart(of: fields)
+        }
+        let others: Fields = Fields([("If-Match", "\"a\""), ("If-Match", "\"b\"")])
+        #expect(stored() == others)
+        #expect(stored("token c2VjcmV0") == others)
+        #expect(stored("filename YQ==,token !") == others)
+        var expected = others
+        expected.append("Upload-Metadata", "filename YQ==,filetype Yg==")
+        #expect(stored("token c2VjcmV0,name YQ==", "type Yg==") == expected)
     }
 
     @Test("Without the field there is none")

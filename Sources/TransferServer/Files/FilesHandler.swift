@@ -28,9 +28,17 @@ public struct FilesHandler: TargetHandler {
     /// What names and describes the file, and the conditions, which are evaluated once more at publication.
     public var storedFields: [String] {
         FileFields.representation + [
-            "Content-Disposition", "Upload-Metadata", "If-Match", "If-None-Match", "If-Modified-Since",
+            "Content-Disposition", TusProtocol.metadataField, "If-Match", "If-None-Match", "If-Modified-Since",
             "If-Unmodified-Since",
         ]
+    }
+
+    /// Of `Upload-Metadata` name and type, and nothing if it is malformed.
+    public func storedPart(of fields: Fields) -> Fields {
+        var stored = fields
+        stored.remove(TusProtocol.metadataField)
+        if let value = UploadMetadata(fields)?.value { stored.append(TusProtocol.metadataField, value) }
+        return stored
     }
 
     public func methods(of target: Target) -> [Method] {

@@ -33,4 +33,13 @@ struct UploadMetadata: Sendable, Hashable {
         filename = texts["filename"] ?? texts["name"]
         filetype = texts["filetype"] ?? texts["type"]
     }
+
+    /// The field's value with these pairs alone; `nil` without any. Clients also send other pairs, such as the data and tokens
+    /// of their applications.
+    var value: String? {
+        let pairs = [("filename", filename), ("filetype", filetype)].compactMap { key, text in
+            text.map { key + " " + Data($0.utf8).base64EncodedString() }
+        }
+        return pairs.isEmpty ? nil : pairs.joined(separator: ",")
+    }
 }

@@ -18,10 +18,14 @@ struct StoredRequest: Sendable {
 
     init(fields request: Fields, target: Target, handler: any TargetHandler) {
         var stored = Fields()
-        for name in handler.storedFields + RepresentationDigests.requestFields
-        where !Self.credentials.contains(name.lowercased()) && !stored.contains(name) {
-            for value in request.values(name) { stored.append(name, value) }
+        func add(_ names: [String]) {
+            for name in names where !Self.credentials.contains(name.lowercased()) && !stored.contains(name) {
+                for value in request.values(name) { stored.append(name, value) }
+            }
         }
+        add(handler.storedFields)
+        stored = handler.storedPart(of: stored)
+        add(RepresentationDigests.requestFields)
         fields = stored
         self.target = handler.storesQuery ? target : target.withoutQuery
     }

@@ -28,6 +28,11 @@ public protocol TargetHandler: Sendable {
     /// never stored, declared or not. A creation with more than 16,384 bytes to store is refused with status 431.
     var storedFields: [String] { get }
 
+    /// What is stored of the fields that ``storedFields`` names: all of them, as they are, by default. A handler that reads
+    /// only a part of a value can leave out the rest here. ``complete(_:)`` gets what this returns.
+    /// - Parameter fields: of the request, those that are declared and carry no credentials.
+    func storedPart(of fields: Fields) -> Fields
+
     /// Whether ``complete(_:)`` reads the URL's query, which is stored then. `false` by default: queries often carry
     /// credentials. ``accept(_:)`` and ``respond(to:)`` always get the query.
     var storesQuery: Bool { get }
@@ -46,6 +51,7 @@ extension TargetHandler {
     public var storedFields: [String] {
         ["Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition"]
     }
+    public func storedPart(of fields: Fields) -> Fields { fields }
     public var storesQuery: Bool { false }
 }
 

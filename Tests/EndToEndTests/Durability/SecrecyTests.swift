@@ -13,6 +13,14 @@ struct SecrecyTests {
             values.append((place, value))
             return value
         }
+
+        /// A value of a pair of `Upload-Metadata`, which is Base64.
+        mutating func makePairValue(_ place: String) -> String {
+            var value = make(place)
+            value.removeLast(value.count % 4)
+            values[values.count - 1].value = value
+            return value
+        }
     }
 
     /// Fields that no upload needs, some of them of random names.
@@ -23,7 +31,8 @@ struct SecrecyTests {
             "Cookie", "Proxy-Authorization", "X-Api-Key", "X-Auth-Token", "X-Amz-Security-Token", "X-CSRF-Token",
             "Referer", "User-Agent", "From", "Accept-Language", "Traceparent",
         ]
-        return (names + random).map { ($0, secrets.make("\($0) of \(request)")) }
+        let metadata = "filename YS5iaW4=,token \(secrets.makePairValue("Upload-Metadata of \(request)")),type YS9i"
+        return (names + random).map { ($0, secrets.make("\($0) of \(request)")) } + [("Upload-Metadata", metadata)]
     }
 
     private func expectNone(_ secrets: Secrets, _ server: ServerProcess, _ moment: String) {
@@ -64,6 +73,12 @@ struct SecrecyTests {
             )
             #expect(refused.status == 412, "\(refused)")
         }
+        // Malformed, as a key appears twice.
+        let pair = "key " + secrets.makePairValue("malformed Upload-Metadata")
+        let malformed = try server.exchange(
+            .creation(.v8, "POST", "/files/", complete: false, .bytes([1])).with(token: token)
+                .with("Upload-Metadata", "filename YS5iaW4=,\(pair),\(pair)"))
+        #expect(malformed.status == 201, "\(malformed)")
         let mismatched = Request.creation(.v8, "PUT", "/files/m", complete: true, .bytes([1]))
             .with("Repr-Digest", [2].digestField())
         #expect(try send(mismatched, "mismatch").status == 400)
@@ -83,6 +98,22 @@ struct SecrecyTests {
         expectNone(secrets, server, "with finished uploads")
         _ = try server.stop()
         expectNone(secrets, server, "after a clean stop")
+    }
+
+    @Test("name and type of Upload-Metadata are still there after a crash")
+    func metadata() throws {
+        try withServer { server in
+            // a.bin and image/png
+            let begun = try server.exchange(
+                .creation(.v8, "POST", "/files/", complete: false, .bytes([1]))
+                    .with("Upload-Metadata", "x YQ==,name YS5iaW4=,type aW1hZ2UvcG5n"))
+            let location = try #require(begun.location)
+            try server.crash()
+            try server.restart()
+            let last = try server.exchange(.append(.v8, location, at: 1, complete: true, .bytes([2])))
+            #expect(last.status == 201 && last.location?.hasSuffix("/files/a.bin") == true, "\(last)")
+            #expect(try server.exchange(.get("/files/a.bin")).fields["Content-Type"] == "image/png")
+        }
     }
 
     @Test("an upload keeps what its target needs until it is complete or invalid, and no longer")
@@ -134,6 +165,15 @@ struct SecrecyTests {
                 .creation(.v8, "PUT", "/files/b", complete: true, .bytes([1]))
                     .with("X-Long", String(repeating: "z", count: 30_000)))
             #expect(other.status == 201)
+            // Nor does a pair that is not stored.
+            func post(_ key: String) throws -> Int {
+                let pair = key + " " + String(repeating: "YWFh", count: 5000)
+                return try server.exchange(
+                    .creation(.v8, "POST", "/files/", complete: true, .bytes([1])).with("Upload-Metadata", pair)
+                ).status
+            }
+            #expect(try post("relativePath") == 201)
+            #expect(try post("name") == 431)
         }
     }
 }
