@@ -86,6 +86,40 @@ import Testing
         #expect(statistics.receiving == (try store.catalogue.unfinishedRows()).count)
     }
 
+    @Test("more expired uploads are removed than are created meanwhile, finished or not", arguments: [true, false])
+    func keepsUp(_ areFinished: Bool) throws {
+        let catalogue = CatalogueDouble()
+        var configuration = StoreConfiguration(minFree: 0)
+        configuration.keepCompleted = -1
+        let store = try UploadStore(catalogue: catalogue, area: MemoryBlobArea(), configuration: configuration)
+        defer { store.close() }
+        @Sendable func create(_ count: Int) {
+            for _ in 0..<count {
+                guard let lease = try? store.create(.testing(expiresAt: 1)) else { continue }
+                if areFinished { try? lease.complete(with: FinalResponse(status: 200)) }
+                lease.release()
+            }
+        }
+        @Sendable func backlog() -> Int { store.usage(of: "alice").uploads + store.finished.complete }
+        let rate = 4 * UploadStore.removalBatch
+        let batches = Counter()
+        let largest = Monitor(0)
+        catalogue.afterRemoval = {
+            batches.add()
+            if batches.value <= 12 { create(rate) }
+            largest.withLock { $0 = max($0, backlog()) }
+        }
+        create(rate)
+        var expired = 0
+        for _ in 0..<100 where backlog() > 0 {
+            let report = store.sweepPart()
+            #expect(report.failures == [])
+            expired += report.expired
+        }
+        #expect(backlog() == 0 && expired == 13 * rate)
+        #expect(largest.withLock { $0 } <= 4 * rate)
+    }
+
     @Test("an upload that is in use expires with the others, and one whose target works is left")
     func inUse() throws {
         let fixture = try StoreFixture(.files)

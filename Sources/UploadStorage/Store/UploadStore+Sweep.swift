@@ -1,8 +1,10 @@
 import SystemCalls
 
 extension UploadStore {
-    /// Rows that one transaction removes: few enough that others that share it hardly wait.
+    /// Rows that one transaction removes at least: few enough that others that share it hardly wait.
     static let removalBatch = 64
+    /// And at most, as their uploads are held together in memory.
+    private static let largestRemovalBatch = 4096
     /// How many times as long as a batch takes the next one waits, and at most, in nanoseconds.
     private static let removalPause: Int64 = 4
     private static let longestPause: Int64 = 100_000_000
@@ -89,9 +91,15 @@ extension UploadStore {
             report.expired += removed.finished
             if removed.finished < limit || registry.isClosed { return }
             pauseAfterRemoval(begunAt: begun)
-            // Every upload is at least one change, so that more is removed than was added meanwhile, whatever the rate.
-            limit = max(Self.removalBatch, catalogue.statistics.commits - changes)
+            limit = removalLimit(since: changes)
         }
+    }
+
+    /// How many rows the next transaction removes. Every upload is at least one change, so that more is removed than was
+    /// added meanwhile.
+    /// - Parameter changes: how many there were when the last batch began.
+    private func removalLimit(since changes: Int) -> Int {
+        min(max(Self.removalBatch, catalogue.statistics.commits - changes), Self.largestRemovalBatch)
     }
 
     /// Leaves most transactions to those who wait for them.
@@ -102,8 +110,10 @@ extension UploadStore {
 
     private func removeUnfinished(expiredBy now: Int64, _ report: inout SweepReport) throws(StoreError) {
         var failed: Set<UploadID> = []
+        var limit = Self.removalBatch
         while true {
-            let ids = try catalogue.expired(at: now, limit: Self.removalBatch + failed.count)
+            let changes = catalogue.statistics.commits
+            let ids = try catalogue.expired(at: now, limit: limit + failed.count)
             let due = ids.filter { !failed.contains($0) }
             if due.isEmpty || registry.isClosed { return }
             var batch: [OpenUpload.Removal] = []
@@ -125,6 +135,7 @@ extension UploadStore {
             pauseAfterRemoval(begunAt: begun)
             if !removed { failed.formUnion(batch.map(\.upload.id)) }
             for id in others where !removeAlone(id, expiredBy: now, &report) { failed.insert(id) }
+            limit = removalLimit(since: changes)
         }
     }
 

@@ -1,0 +1,89 @@
+import SystemCalls
+
+@testable import UploadStorage
+
+/// A catalogue in memory whose count takes until the test lets it end, and that calls the test after every removal.
+final class CatalogueDouble: UploadCatalogue {
+    private struct State {
+        var outcomes: [Result<Void, StoreError>] = []
+        var isStopped = false
+        var afterRemoval: (@Sendable () -> Void)?
+        var counts = 0
+    }
+
+    private let base: MemoryCatalogue
+    private let countsAtOpening: Bool
+    private let state = Monitor(State())
+
+    /// - Parameter countsAtOpening: whether the store has to count what the catalogue holds, as after a crash.
+    init(_ base: MemoryCatalogue = MemoryCatalogue(), countsAtOpening: Bool = false) {
+        self.base = base
+        self.countsAtOpening = countsAtOpening
+    }
+
+    var afterRemoval: (@Sendable () -> Void)? {
+        get { state.withLock { $0.afterRemoval } }
+        set { state.withLock { $0.afterRemoval = newValue } }
+    }
+
+    /// How often a count was begun.
+    var counts: Int { state.withLock { $0.counts } }
+
+    /// Lets the count that waits end, or the next one.
+    func endCount(_ error: StoreError? = nil) {
+        state.withLock { $0.outcomes.append(error.map { .failure($0) } ?? .success(())) }
+        state.notifyAll()
+    }
+
+    func commit(_ change: CatalogueChange) throws(StoreError) -> RemovedUploads {
+        let removed = try base.commit(change)
+        switch change {
+        case .delete, .removeFinished: afterRemoval?()
+        default: break
+        }
+        return removed
+    }
+
+    var savedTotals: CatalogueTotals? { countsAtOpening ? nil : base.savedTotals }
+
+    func countTotals() throws(StoreError) -> CatalogueTotals {
+        let totals = try base.countTotals()
+        state.withLock { $0.counts += 1 }
+        let outcome = state.waitForever { state -> Result<Void, StoreError>? in
+            if state.isStopped { return .failure(.superseded) }
+            return state.outcomes.isEmpty ? nil : state.outcomes.removeFirst()
+        }
+        try outcome.get()
+        return totals
+    }
+
+    func stopCounting() {
+        state.withLock { $0.isStopped = true }
+        state.notifyAll()
+    }
+
+    func close(saving totals: CatalogueTotals?) {
+        stopCounting()
+        base.close(saving: totals)
+    }
+
+    var needsVerification: Bool { base.needsVerification }
+    func verify() throws(StoreError) { try base.verify() }
+    func row(_ id: UploadID) throws(StoreError) -> CatalogueRow? { try base.row(id) }
+    func processing(after id: UploadID?, limit: Int) throws(StoreError) -> [UploadID] {
+        try base.processing(after: id, limit: limit)
+    }
+    func processingCount() throws(StoreError) -> Int { try base.processingCount() }
+    func receiving(after id: UploadID?, limit: Int) throws(StoreError) -> [DurableBytes] {
+        try base.receiving(after: id, limit: limit)
+    }
+    func expired(at now: Int64, limit: Int) throws(StoreError) -> [UploadID] { try base.expired(at: now, limit: limit) }
+    func needsBlob(_ name: String) throws(StoreError) -> Bool { try base.needsBlob(name) }
+    func file(_ name: String) throws(StoreError) -> FileRecord? { try base.file(name) }
+    func files(after name: String, limit: Int) throws(StoreError) -> [FileRecord] {
+        try base.files(after: name, limit: limit)
+    }
+    func timeMark() throws(StoreError) -> LifetimeClock.Mark? { try base.timeMark() }
+    func sizeInBytes() throws(StoreError) -> Int64 { try base.sizeInBytes() }
+    var statistics: CatalogueStatistics { base.statistics }
+}
