@@ -48,10 +48,9 @@ struct MetricsReport: Sendable {
                 "onward_uploads", .gauge,
                 "Upload resources by state; complete and invalid ones are remembered answers.",
                 [
-                    .init([("state", "receiving")], store.receiving),
-                    .init([("state", "processing")], store.processing),
-                    .init([("state", "complete")], store.complete), .init([("state", "invalid")], store.invalid),
-                ])
+                    ("receiving", store.receiving), ("processing", store.processing), ("complete", store.complete),
+                    ("invalid", store.invalid),
+                ].compactMap { state, count in count.map { .init([("state", state)], $0) } })
         }
         if let store {
             exposition.add(
@@ -112,9 +111,8 @@ struct MetricsReport: Sendable {
             "onward_store_size_bytes", .gauge,
             "Bytes in the data directory: published files, what unfinished uploads will have (have, where their length is unknown), and the catalogue.",
             [
-                .init([("part", "files")], store.publishedBytes), .init([("part", "uploads")], store.reservedBytes),
-                .init([("part", "catalogue")], store.catalogueBytes),
-            ])
+                ("files", store.publishedBytes), ("uploads", store.reservedBytes), ("catalogue", store.catalogueBytes),
+            ].compactMap { part, bytes in bytes.map { .init([("part", part)], $0) } })
         guard let free = store.freeBytes, let capacity = store.capacityBytes, let minFree = store.minFreeBytes else {
             return
         }

@@ -26,6 +26,9 @@ package protocol UploadCatalogue: Sendable {
     var savedTotals: CatalogueTotals? { get }
     /// Counts what was there when the catalogue was opened. Reads everything, in constant memory.
     func countTotals() throws(StoreError) -> CatalogueTotals
+    /// Cuts off a count or a verification that runs, which then fails with ``StoreError/superseded``, so that the next start
+    /// repeats it. Called before ``close(saving:)``.
+    func stopCounting()
     /// Whether the catalogue was not closed properly, so that ``verify()`` is needed.
     var needsVerification: Bool { get }
     /// Looks for damage in what was there when the catalogue was opened. Throws ``StoreError/damaged(_:)``, after which no

@@ -55,6 +55,8 @@ package final class MemoryCatalogue: UploadCatalogue {
 
     package func countTotals() throws(StoreError) -> CatalogueTotals { savedTotals ?? CatalogueTotals() }
 
+    package func stopCounting() {}
+
     package var needsVerification: Bool { false }
 
     package func verify() throws(StoreError) {}

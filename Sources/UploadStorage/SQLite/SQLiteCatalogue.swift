@@ -50,6 +50,8 @@ final class SQLiteCatalogue: UploadCatalogue {
         return try translating { () throws(SQLiteFailure) in try snapshot.totals() }
     }
 
+    func stopCounting() { snapshot?.end() }
+
     func verify() throws(StoreError) {
         guard let snapshot, needsVerification else { return }
         defer { snapshot.end() }

@@ -13,6 +13,7 @@ extension OpenUpload {
     ///
     /// - Parameter completes: whether these are the last bytes: once they are in place nobody takes the upload over any more.
     func append(_ bytes: UnsafeRawBufferPointer, completes: Bool = false, as epoch: Int64) throws(StoreError) {
+        awaitCount(beforeAppending: bytes.count)
         let isRunning = try monitor.withLock { (state) throws(StoreError) in
             if let refusal = state.refusal(epoch) { throw refusal }
             guard state.activity == .idle, let blob = state.blob else {
@@ -38,6 +39,13 @@ extension OpenUpload {
             return needsBackgroundWork(state)
         }
         if isRunning { keepPace(as: epoch) }
+    }
+
+    /// The quota is known only once everything is counted. Others can use the upload meanwhile.
+    private func awaitCount(beforeAppending count: Int) {
+        if store.ledger.canReserve { return }
+        let reserves = monitor.withLock { $0.length == nil && $0.written + Int64(count) > $0.reserved }
+        if reserves { store.ledger.waitUntilCounted() }
     }
 
     private func write(
@@ -145,6 +153,7 @@ extension OpenUpload {
 
     /// Records the length with the next acknowledgement and reserves what it needs of the quota.
     func setLength(_ length: Int64, as epoch: Int64) throws(StoreError) {
+        store.ledger.waitUntilCounted()
         try change { (state) throws(StoreError) in
             if let refusal = state.refusal(epoch) { throw refusal }
             if state.length == length { return }

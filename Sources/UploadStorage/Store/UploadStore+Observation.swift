@@ -21,19 +21,22 @@ extension UploadStore {
         }
     }
 
-    /// What the store holds now. Takes no longer the more it holds, but for uploads in processing.
+    /// What the store holds now. Takes no longer the more it holds, but for uploads in processing: what is not counted yet
+    /// is left out.
     ///
     /// - Throws: `superseded` once the store is closed; `io` where the catalogue cannot be read.
     public func statistics() throws(StoreError) -> StoreStatistics {
         var statistics = StoreStatistics()
         let total = ledger.total
         statistics.processing = try catalogue.processingCount()
-        statistics.receiving = max(0, total.uploads - statistics.processing)
-        statistics.complete = finished.complete
-        statistics.invalid = finished.invalid
+        if let total {
+            statistics.receiving = max(0, total.uploads - statistics.processing)
+            statistics.complete = finished.complete
+            statistics.invalid = finished.invalid
+            statistics.publishedBytes = total.publishedBytes
+            statistics.reservedBytes = total.reservedBytes
+        }
         statistics.lost = finished.lost
-        statistics.publishedBytes = total.publishedBytes
-        statistics.reservedBytes = total.reservedBytes
         statistics.catalogueBytes = try catalogue.sizeInBytes()
         statistics.catalogueChanges = catalogue.statistics.commits
         statistics.catalogueTransactions = catalogue.statistics.transactions

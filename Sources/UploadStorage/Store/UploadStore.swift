@@ -117,6 +117,8 @@ public final class UploadStore: Sendable {
         let deadline =
             SystemClock.monotonicNanoseconds() + Int64(configuration.processingWait / .nanoseconds(1))
         let (uploads, isComplete) = registry.close()
+        // Requests may wait for the count.
+        catalogue.stopCounting()
         for upload in uploads { upload.supersede(until: deadline) }
         acknowledging.close()
         digesting.close()

@@ -1,3 +1,4 @@
+import Synchronization
 import SystemCalls
 
 /// What every principal uses, in memory. The innermost lock: nothing else is called while it is held.
@@ -5,12 +6,16 @@ final class UsageLedger: Sendable {
     private let maxUploads: Int?
     private let quota: Int64?
     private let state: Monitor<State>
+    /// As in the state, without its lock.
+    private let isCounted: Atomic<Bool>
 
     private struct State {
         /// Without what the store held when it was opened, until that is counted.
         var usage: [String: Usage]
         var isCounted: Bool
         var failure: StoreError?
+
+        var isExact: Bool { isCounted && failure == nil }
     }
 
     /// - Parameter usage: what the store holds; nil if ``addCounted(_:)`` or ``fail(_:)`` follows. Whoever needs the numbers
@@ -19,6 +24,7 @@ final class UsageLedger: Sendable {
         maxUploads = configuration.maxUploadsPerPrincipal
         quota = configuration.quotaPerPrincipal
         state = Monitor(State(usage: usage ?? [:], isCounted: usage != nil))
+        isCounted = Atomic(usage != nil)
     }
 
     /// Adds what the store held when it was opened. What has changed since is counted already.
@@ -32,21 +38,34 @@ final class UsageLedger: Sendable {
                 state.usage[principal] = entry
             }
             state.isCounted = true
+            isCounted.store(true, ordering: .releasing)
         }
         state.notifyAll()
     }
+
+    /// Waits until bytes can be reserved. Called without a lock, as everything has to be counted first; without limits it
+    /// does not wait.
+    func waitUntilCounted() {
+        if !canReserve { withCounted { _ in () } }
+    }
+
+    /// Whether ``reserve(_:for:)`` can be called.
+    var canReserve: Bool { hasNoLimits || isCounted.load(ordering: .acquiring) }
+
+    private var hasNoLimits: Bool { maxUploads == nil && quota == nil }
 
     /// The count has failed: nothing can be admitted against a limit any more.
     func fail(_ error: StoreError) {
         state.withLock { state in
             state.failure = error
             state.isCounted = true
+            isCounted.store(true, ordering: .releasing)
         }
         state.notifyAll()
     }
 
     /// Whether the numbers are those of everything that the store holds.
-    var isExact: Bool { state.withLock { $0.isCounted && $0.failure == nil } }
+    var isExact: Bool { state.withLock { $0.isExact } }
 
     /// Every entry, by principal.
     var entries: [String: Usage] { withCounted { $0.usage } }
@@ -57,10 +76,11 @@ final class UsageLedger: Sendable {
 
     func usage(of principal: String) -> Usage { withCounted { $0.usage[principal] ?? Usage() } }
 
-    /// What all of them use together.
-    var total: Usage {
-        withCounted { state in
-            state.usage.values.reduce(into: Usage()) { total, entry in
+    /// What all of them use together; nil until that is counted, and if the count has failed.
+    var total: Usage? {
+        state.withLock { state in
+            guard state.isExact else { return nil }
+            return state.usage.values.reduce(into: Usage()) { total, entry in
                 total.uploads += entry.uploads
                 total.reservedBytes = total.reservedBytes.addingReportingOverflow(entry.reservedBytes).partialValue
                 total.publishedBytes = total.publishedBytes.addingReportingOverflow(entry.publishedBytes).partialValue
@@ -70,6 +90,7 @@ final class UsageLedger: Sendable {
 
     /// Admits one more upload, or, where `counts` is false, bytes alone.
     func begin(_ principal: String, reserving bytes: Int64, counts: Bool) throws(StoreError) {
+        waitUntilCounted()
         try admit(principal) { (entry) throws(StoreError) in
             if counts {
                 if let maxUploads, entry.uploads >= maxUploads { throw .tooManyUploads(limit: maxUploads) }
@@ -79,6 +100,7 @@ final class UsageLedger: Sendable {
         }
     }
 
+    /// Reserves bytes of an upload that exists. After ``waitUntilCounted()``.
     func reserve(_ bytes: Int64, for principal: String) throws(StoreError) {
         try admit(principal) { (entry) throws(StoreError) in try add(bytes, to: &entry) }
     }
@@ -86,8 +108,6 @@ final class UsageLedger: Sendable {
     private func admit(
         _ principal: String, _ body: (inout Usage) throws(StoreError) -> Void
     ) throws(StoreError) {
-        // Without limits nobody has to wait for the count.
-        if maxUploads != nil || quota != nil { withCounted { _ in () } }
         try state.withLock { (state) throws(StoreError) in
             if let failure = state.failure { throw failure }
             var entry = state.usage[principal] ?? Usage()

@@ -1,19 +1,20 @@
-/// How much a store holds at one moment.
+/// How much a store holds at one moment. After an unclean stop the store first has to count what it holds; until then, and
+/// if the count has failed, the numbers that depend on it are `nil`.
 public struct StoreStatistics: Sendable, Hashable {
-    /// Uploads that wait for content or for the request that completes them.
-    public var receiving = 0
+    /// Uploads that wait for content or for the request that completes them; `nil` until everything is counted.
+    public var receiving: Int?
     /// Uploads that are decided and not brought to their end.
     public var processing = 0
-    /// Finished uploads of which the answer is remembered.
-    public var complete = 0
-    /// Uploads that will never be usable again and are remembered.
-    public var invalid = 0
+    /// Finished uploads of which the answer is remembered; `nil` until everything is counted.
+    public var complete: Int?
+    /// Uploads that will never be usable again and are remembered; `nil` until everything is counted.
+    public var invalid: Int?
     /// Uploads that became invalid because acknowledged bytes were missing, since the store was opened.
     public var lost = 0
-    /// Bytes of published files.
-    public var publishedBytes: Int64 = 0
-    /// Bytes that unfinished uploads will have, or have where their length is unknown.
-    public var reservedBytes: Int64 = 0
+    /// Bytes of published files; `nil` until everything is counted.
+    public var publishedBytes: Int64?
+    /// Bytes that unfinished uploads will have, or have where their length is unknown; `nil` until everything is counted.
+    public var reservedBytes: Int64?
     /// Bytes of the catalogue.
     public var catalogueBytes: Int64 = 0
     /// Changes that were made durable since the store was opened, and the transactions that they shared.

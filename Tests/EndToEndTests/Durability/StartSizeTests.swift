@@ -48,7 +48,12 @@ struct StartSizeTests {
             return names.contains { $0.hasPrefix("orphan") } ? nil : true
         }
         #expect(isSwept == true)
-        let metrics = try RawConnection(port: port).exchange(.get("/metrics")).text
+        // Left out until everything is counted.
+        let counted: String? = Deadline.poll(within: .seconds(300)) {
+            let text = (try? RawConnection(port: port).exchange(.get("/metrics")))?.text ?? ""
+            return text.contains("onward_uploads{state=\"receiving\"}") ? text : nil
+        }
+        let metrics = try #require(counted)
         #expect(metrics.contains("onward_uploads{state=\"receiving\"} \(catalog.unfinished)"), "\(metrics)")
         #expect(metrics.contains("onward_uploads{state=\"complete\"} \(catalog.finished)"))
         cost.finalResidentKiB = (process.peakResidentBytes() ?? 0) >> 10

@@ -45,6 +45,24 @@ struct MetricsReportTests {
         }
     }
 
+    @Test("While the store counts what it holds, the gauges of that are left out")
+    func counting() {
+        var store = StoreStatistics()
+        store.processing = 2
+        store.catalogueBytes = 7
+        let text = report(store: store).text
+        #expect(text.contains("\nonward_uploads{state=\"processing\"} 2\n"))
+        #expect(text.contains("\nonward_store_size_bytes{part=\"catalogue\"} 7\n"))
+        for label in ["receiving", "complete", "invalid", "files", "uploads"] {
+            #expect(!text.contains("=\"\(label)\"}"), "\(label)")
+        }
+        (store.receiving, store.complete, store.invalid, store.publishedBytes, store.reservedBytes) = (1, 3, 4, 5, 6)
+        let counted = report(store: store).text
+        for (label, value) in [("receiving", 1), ("complete", 3), ("invalid", 4), ("files", 5), ("uploads", 6)] {
+            #expect(counted.contains("=\"\(label)\"} \(value)\n"), "\(label)")
+        }
+    }
+
     @Test("What the store cannot tell is left out, and nothing else")
     func withoutStore() {
         let text = report(store: nil).text

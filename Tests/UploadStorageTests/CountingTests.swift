@@ -1,0 +1,122 @@
+import SystemCalls
+import Testing
+
+@testable import UploadStorage
+
+/// What goes on while the store still counts what an unclean stop left.
+@Suite struct CountingTests {
+    private struct Fixture {
+        let catalogue: CatalogueDouble
+        let store: UploadStore
+        /// Of known and of unknown length.
+        let ids: [UploadID]
+
+        init(quota: Int64?) throws {
+            let (first, area) = (MemoryCatalogue(), MemoryBlobArea())
+            var configuration = StoreConfiguration(minFree: 0)
+            let before = try UploadStore(catalogue: first, area: area, configuration: configuration)
+            let lengths: [Int64?] = [10, nil]
+            ids = try lengths.map { length in
+                let lease = try before.create(.testing(length: length))
+                defer { lease.release() }
+                try lease.append("abc")
+                return try #require(lease.id)
+            }
+            try before.create(.testing()).complete(with: .init(status: 200))
+            before.close()
+            var generator = SeededGenerator(seed: 1)
+            catalogue = CatalogueDouble(first.durableImage(), countsAtOpening: true)
+            configuration.quotaPerPrincipal = quota
+            configuration.processingWait = .milliseconds(50)
+            store = try UploadStore(
+                catalogue: catalogue, area: area.durableImage(using: &generator), configuration: configuration)
+        }
+    }
+
+    private func finished(_ thread: Counter) async throws { #expect(try await happens { thread.value == 1 }) }
+
+    @Test("statistics do not wait for the count, and leave out what depends on it")
+    func statistics() async throws {
+        let fixture = try Fixture(quota: 1000)
+        let found = Monitor<StoreStatistics?>(nil)
+        let done = Counter()
+        let thread = try WorkerThread(name: "client") {
+            found.withLock { $0 = try? fixture.store.statistics() }
+            done.add()
+        }
+        try await finished(done)
+        fixture.catalogue.endCount()
+        thread.join()
+        let early = try #require(found.withLock { $0 })
+        #expect(early.receiving == nil && early.complete == nil && early.invalid == nil)
+        #expect(early.publishedBytes == nil && early.reservedBytes == nil)
+        #expect(try await happens { (try? fixture.store.statistics())?.receiving == 2 })
+        let late = try fixture.store.statistics()
+        #expect(late.complete == 1 && late.invalid == 0 && late.reservedBytes == 13)
+        fixture.store.close()
+    }
+
+    @Test("an append or a length that waits for the count holds up nobody else", arguments: [true, false])
+    func waiting(_ isAppend: Bool) async throws {
+        let fixture = try Fixture(quota: 20)
+        let lease = try fixture.store.lease(fixture.ids[1])
+        let (hasBegun, appended, others) = (Counter(), Counter(), Counter())
+        let error = Monitor<StoreError?>(nil)
+        let writer = try WorkerThread(name: "writer") {
+            hasBegun.add()
+            do {
+                if isAppend { try lease.append("def") } else { try lease.setLength(11) }
+            } catch let failure { error.withLock { $0 = failure as? StoreError } }
+            appended.add()
+        }
+        #expect(try await happens { hasBegun.value == 1 })
+        // Bytes of known length need not wait.
+        let known = try fixture.store.lease(fixture.ids[0])
+        try known.append("defg")
+        known.release()
+        let reader = try WorkerThread(name: "reader") {
+            // Long enough for the writer to come to where it waits.
+            for _ in 0..<200 {
+                _ = try? fixture.store.record(fixture.ids[1])
+                SystemClock.pause(nanoseconds: 1_000_000)
+            }
+            others.add()
+        }
+        try await finished(others)
+        #expect(appended.value == 0)
+        fixture.catalogue.endCount()
+        try await finished(appended)
+        writer.join()
+        reader.join()
+        // Length 10 and three bytes are counted, so that 11 are too many.
+        #expect(error.withLock { $0 } == (isAppend ? nil : .quotaExceeded(limit: 20)))
+        lease.release()
+        fixture.store.close()
+    }
+
+    @Test("closing ends the count, and what waits for it")
+    func closing() async throws {
+        let fixture = try Fixture(quota: 1000)
+        let lease = try fixture.store.lease(fixture.ids[1])
+        let error = Monitor<StoreError?>(nil)
+        let (done, closed) = (Counter(), Counter())
+        let writer = try WorkerThread(name: "writer") {
+            do { try lease.append("def") } catch let failure { error.withLock { $0 = failure as? StoreError } }
+            done.add()
+        }
+        let creator = try WorkerThread(name: "creator") {
+            _ = try? fixture.store.create(.testing(length: 3))
+            done.add()
+        }
+        #expect(try await happens { fixture.catalogue.counts == 1 })
+        let closer = try WorkerThread(name: "closer") {
+            fixture.store.close()
+            closed.add()
+        }
+        #expect(try await happens { done.value == 2 && closed.value == 1 })
+        #expect(error.withLock { $0 } == .superseded)
+        fixture.catalogue.endCount()
+        for thread in [writer, creator, closer] { thread.join() }
+        lease.release()
+    }
+}
