@@ -94,6 +94,20 @@ import Testing
         fixture.store.close()
     }
 
+    @Test("a count that failed for another reason than damage is repeated, and nothing is damaged")
+    func repetition() async throws {
+        let fixture = try Fixture(quota: 20)
+        let reports = Counter()
+        fixture.store.onDamage { _ in reports.add() }
+        for _ in 0..<2 { fixture.catalogue.endCount(.io(.inputOutput, during: "read the catalogue")) }
+        #expect(try await happens { fixture.catalogue.counts == 3 })
+        fixture.catalogue.endCount()
+        #expect(throws: StoreError.quotaExceeded(limit: 20)) { try fixture.store.create(.testing(length: 8)) }
+        try fixture.store.create(.testing(length: 7)).release()
+        #expect(reports.value == 0 && fixture.store.health().ready)
+        fixture.store.close()
+    }
+
     @Test("closing ends the count, and what waits for it")
     func closing() async throws {
         let fixture = try Fixture(quota: 1000)

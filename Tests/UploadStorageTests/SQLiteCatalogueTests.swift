@@ -170,6 +170,41 @@ import Testing
         }
     }
 
+    @Test("damage that the count meets stops every change, and the log can be emptied again", arguments: [true, false])
+    func damageInCount(_ wasClean: Bool) throws {
+        try withDirectory { directory in
+            let path = directory + "/c"
+            let catalogue = try SQLiteCatalogue(path: path, durability: .acknowledged)
+            for _ in 0..<200 { try catalogue.commit(.insert(row())) }
+            catalogue.close()
+            if !wasClean { try database(path, "UPDATE marks SET value = 0 WHERE name = 'clean-stop'") }
+            try database(path, "PRAGMA wal_checkpoint(TRUNCATE)")
+            let damaged = try SQLiteCatalogue(path: path, durability: .acknowledged)
+            #expect(damaged.needsVerification == !wasClean && damaged.savedTotals == nil)
+            try damaged.commit(.probe)
+            try damageLeaves(path)
+            let error = #expect(throws: StoreError.self) { try damaged.countTotals() }
+            #expect(error?.code == "damaged-catalogue")
+            #expect(throws: try #require(error)) { try damaged.commit(.probe) }
+            // No reader keeps the log from being emptied.
+            let other = try SQLiteConnection(path: path)
+            #expect(try other.rows(CatalogueSQL.checkpoint).first?[0].integer == 0)
+            #expect(!damaged.queue.isVerified)
+            damaged.close()
+        }
+    }
+
+    /// Makes every leaf of the rows unreadable (sqlite.org/fileformat.html, "B-tree Pages").
+    private func damageLeaves(_ path: String) throws {
+        let file = try FileDescriptor.open(path, .readWrite)
+        var kind: UInt8 = 0
+        for page in stride(from: 4096, to: try file.status().size, by: 4096) {
+            _ = try withUnsafeMutableBytes(of: &kind) { try file.read(into: $0, at: page) }
+            kind = kind == 0x0A ? 0xA5 : kind
+            _ = try withUnsafeBytes(of: &kind) { try file.write($0, at: page) }
+        }
+    }
+
     @Test("a store over a damaged catalogue is not ready and changes nothing, and its files are served")
     func damagedStore() async throws {
         let root = NSTemporaryDirectory() + "onward-damaged-" + UploadID().text

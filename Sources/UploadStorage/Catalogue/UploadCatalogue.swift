@@ -24,14 +24,17 @@ package protocol UploadCatalogue: Sendable {
 
     /// What the rows added up to when the catalogue was opened; nil if ``countTotals()`` has to find out.
     var savedTotals: CatalogueTotals? { get }
-    /// Counts what was there when the catalogue was opened. Reads everything, in constant memory.
+    /// Counts what was there when the catalogue was opened. Reads everything, in constant memory. Throws
+    /// ``StoreError/damaged(_:)``, after which no change is made any more; after another error it can be called again.
+    /// ``verify()`` follows, whatever it throws.
     func countTotals() throws(StoreError) -> CatalogueTotals
     /// Cuts off a count or a verification that runs, which then fails with ``StoreError/superseded``, so that the next start
     /// repeats it. Called before ``close(saving:)``.
     func stopCounting()
     /// Whether the catalogue was not closed properly, so that ``verify()`` is needed.
     var needsVerification: Bool { get }
-    /// Looks for damage in what was there when the catalogue was opened. Throws ``StoreError/damaged(_:)``, after which no
+    /// Looks for damage in what was there when the catalogue was opened, if it needs to, and ends what ``countTotals()``
+    /// began. Throws ``StoreError/damaged(_:)``, after which no
     /// change is made any more.
     func verify() throws(StoreError)
 

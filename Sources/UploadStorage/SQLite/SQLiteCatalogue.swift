@@ -1,3 +1,4 @@
+import CSQLite
 import HTTPSemantics
 import SystemCalls
 
@@ -46,22 +47,38 @@ final class SQLiteCatalogue: UploadCatalogue {
 
     func countTotals() throws(StoreError) -> CatalogueTotals {
         guard let snapshot else { return savedTotals ?? CatalogueTotals() }
-        defer { if !needsVerification { snapshot.end() } }
-        return try translating { () throws(SQLiteFailure) in try snapshot.totals() }
+        let totals = try stoppingChanges(at: snapshot) { () throws(SQLiteFailure) in try snapshot.totals() }
+        if !needsVerification { snapshot.end() }
+        return totals
+    }
+
+    /// Damage that this meets ends all changes, as what is written to a damaged database may make it worse, and the snapshot,
+    /// as the log cannot be emptied before.
+    private func stoppingChanges<Result>(
+        at snapshot: SQLiteSnapshot, _ body: () throws(SQLiteFailure) -> Result
+    ) throws(StoreError) -> Result {
+        do throws(StoreError) { return try translating(body) } catch {
+            if error.isDamage {
+                queue.isVerified = false
+                queue.fail(with: error)
+                snapshot.end()
+            }
+            throw error
+        }
     }
 
     func stopCounting() { snapshot?.end() }
 
     func verify() throws(StoreError) {
-        guard let snapshot, needsVerification else { return }
+        guard let snapshot else { return }
         defer { snapshot.end() }
-        guard let damage = try translating({ () throws(SQLiteFailure) in try snapshot.damage() }) else {
-            queue.isVerified = true
-            return
+        guard needsVerification else { return }
+        try stoppingChanges(at: snapshot) { () throws(SQLiteFailure) in
+            if let damage = try snapshot.damage() {
+                throw SQLiteFailure(code: SQLITE_CORRUPT, systemError: .inputOutput, message: damage)
+            }
         }
-        // What is written to a damaged database may make it worse.
-        queue.fail(with: .damaged(damage))
-        throw .damaged(damage)
+        queue.isVerified = true
     }
 
     func close(saving totals: CatalogueTotals?) {

@@ -68,10 +68,17 @@ final class UploadRegistry: Sendable {
 
     /// Refuses further use and gives what is in use, and whether that is all: no upload is just being created.
     func close() -> (uploads: [OpenUpload], isComplete: Bool) {
-        state.withLock { state in
+        defer { state.notifyAll() }
+        return state.withLock { state in
             state.isClosed = true
             return (state.entries.values.map(\.upload), state.newBlobs.isEmpty)
         }
+    }
+
+    /// Whether the registry is closed within this time.
+    func waitForClosing(nanoseconds: Int64) -> Bool {
+        let end = SystemClock.monotonicNanoseconds() + nanoseconds
+        return state.wait(until: end) { state -> Void? in state.isClosed ? () : nil } != nil
     }
 
     var isClosed: Bool { state.withLock { $0.isClosed } }

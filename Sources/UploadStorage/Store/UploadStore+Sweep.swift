@@ -19,6 +19,10 @@ extension UploadStore {
         inspection.withLock { inspection in
             var report = SweepReport()
             report.clockJump = observeClock()
+            report.failures = unreported.withLock { errors in
+                defer { errors = [] }
+                return errors
+            }
             if registry.isClosed { return report }
             settleInterrupted(&report)
             sweepExpired(&report)
@@ -33,6 +37,10 @@ extension UploadStore {
         inspection.withLock { inspection in
             var report = SweepReport()
             report.clockJump = observeClock()
+            report.failures = unreported.withLock { errors in
+                defer { errors = [] }
+                return errors
+            }
             if registry.isClosed { return report }
             settleInterrupted(&report)
             sweepExpired(&report)

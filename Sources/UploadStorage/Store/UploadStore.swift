@@ -25,6 +25,10 @@ public final class UploadStore: Sendable {
     let inspection = Monitor(StoreInspection())
     /// Why the catalogue cannot be used any more, and who is informed.
     let damage = Monitor(CatalogueDamage())
+    /// Failures beside other work, for the next report of a sweep.
+    let unreported = Monitor<[StoreError]>([])
+    /// How long the count waits before it is repeated, in nanoseconds. The log of the catalogue grows meanwhile.
+    private static let countPauses: [Int64] = [100_000_000, 1_000_000_000, 5_000_000_000, 20_000_000_000]
     private let verification = Monitor<WorkerThread?>(nil)
     let observer = Monitor<(any StoreObserver)?>(nil)
     let losses = Monitor(Losses())
@@ -75,15 +79,39 @@ public final class UploadStore: Sendable {
     private func verify(counts: Bool) {
         do throws(StoreError) {
             if counts {
-                let totals = try catalogue.countTotals()
-                finished.addCounted(complete: totals.complete, invalid: totals.invalid)
-                ledger.addCounted(totals.usage)
+                do throws(StoreError) { try count() } catch {
+                    ledger.fail(error)
+                    report(error)
+                }
             }
             try catalogue.verify()
         } catch {
-            if counts && !ledger.isExact { ledger.fail(error) }
-            // The store has been closed meanwhile.
-            if error != .superseded { reportDamage(error) }
+            report(error)
+        }
+    }
+
+    /// Repeats what fails for other reasons than damage: a disk that did not answer, or missing memory.
+    private func count() throws(StoreError) {
+        var pauses = Self.countPauses[...]
+        while true {
+            do throws(StoreError) {
+                let totals = try catalogue.countTotals()
+                finished.addCounted(complete: totals.complete, invalid: totals.invalid)
+                ledger.addCounted(totals.usage)
+                return
+            } catch {
+                guard !error.isDamage, error != .superseded, let pause = pauses.popFirst() else { throw error }
+                if registry.waitForClosing(nanoseconds: pause) { throw .superseded }
+            }
+        }
+    }
+
+    private func report(_ error: StoreError) {
+        if error.isDamage {
+            reportDamage(error)
+        } else if error != .superseded {
+            // Otherwise the store has been closed meanwhile.
+            unreported.withLock { $0.append(error) }
         }
     }
 

@@ -89,6 +89,14 @@ extension StoreError: CustomStringConvertible {
         }
     }
 
+    /// Whether the catalogue cannot be used any more.
+    var isDamage: Bool {
+        switch self {
+        case .damaged, .foreignData: true
+        default: false
+        }
+    }
+
     /// Whether the server itself is in trouble, not its client.
     public var concernsOperator: Bool {
         switch self {
