@@ -8,7 +8,7 @@
 
     /// A daemon of this process, with libmicrohttpd and the receive filter as the server uses them, that records the requests
     /// which arrive and answers each with 204.
-    final class RecordingDaemon: RequestService {
+    final class RecordingDaemon: RequestRecorder {
         private let received = Monitor<[ReferenceReading.Request]>([])
         private let contentCalls = Monitor(0)
         private let daemon = Monitor<MicroHTTPDaemon?>(nil)
@@ -71,8 +71,6 @@
 
         // MARK: - RequestService
 
-        func origin(of fields: Fields, peer: String?) -> RequestOrigin { RequestOrigin(client: peer) }
-
         func begin(_ request: IncomingRequest) -> RequestStanding {
             let recorded = RecordedExchange(request.head) { request, calls in
                 self.received.withLock { $0.append(request) }
@@ -80,14 +78,6 @@
             }
             return RequestStanding(Served(recorded), fields: [:])
         }
-
-        func record(_ summary: RequestSummary) {}
-        func contentFailed(_ error: any Error, request: RequestID) {}
-        func client(ofPeer peer: String?) -> ConnectionClient { ConnectionClient(peer, isExempt: true) }
-        func client(of fields: Fields, origin: RequestOrigin) -> ConnectionClient? { nil }
-        func reachedConnectionLimit(
-            closed: Int, isRefused: Bool, largest: (client: ConnectionClient, count: Int)?
-        ) {}
 
         private final class RecordedExchange: Exchange {
             private let head: RequestHead

@@ -64,26 +64,16 @@ enum ReceiveFilterCheck {
         }
     }
 
-    private final class Recorder: RequestService {
+    private final class Recorder: RequestRecorder {
         private let requests = Monitor<[String]>([])
 
         var received: [String] { requests.withLock { $0 } }
-
-        func origin(of fields: Fields, peer: String?) -> RequestOrigin { RequestOrigin(client: peer) }
 
         func begin(_ request: IncomingRequest) -> RequestStanding {
             RequestStanding(
                 Served(RecordedExchange(path: request.path) { text in self.requests.withLock { $0.append(text) } }),
                 fields: [:])
         }
-
-        func record(_ summary: RequestSummary) {}
-        func contentFailed(_ error: any Error, request: RequestID) {}
-        func client(ofPeer peer: String?) -> ConnectionClient { ConnectionClient(peer, isExempt: true) }
-        func client(of fields: Fields, origin: RequestOrigin) -> ConnectionClient? { nil }
-        func reachedConnectionLimit(
-            closed: Int, isRefused: Bool, largest: (client: ConnectionClient, count: Int)?
-        ) {}
     }
 
     private final class RecordedExchange: Exchange {
@@ -105,4 +95,16 @@ enum ReceiveFilterCheck {
 
         func end(_ end: RequestEnd) {}
     }
+}
+
+/// A service that only receives requests: it counts no connections, and logs nothing.
+protocol RequestRecorder: RequestService {}
+
+extension RequestRecorder {
+    func origin(of fields: Fields, peer: String?) -> RequestOrigin { RequestOrigin(client: peer) }
+    func client(ofPeer peer: String?) -> ConnectionClient { ConnectionClient(peer, isExempt: true) }
+    func client(of fields: Fields, origin: RequestOrigin) -> ConnectionClient? { nil }
+    func record(_ summary: RequestSummary) {}
+    func contentFailed(_ error: any Error, request: RequestID) {}
+    func reachedConnectionLimit(closed: Int, isRefused: Bool, largest: (client: ConnectionClient, count: Int)?) {}
 }

@@ -16,24 +16,22 @@ extension UploadStore {
     /// bytes of no upload and files that were removed by hand. Comes to its end in a bounded time, but for what has
     /// expired; call it about once a second. Other work goes on meanwhile.
     public func sweepPart() -> SweepReport {
-        inspection.withLock { inspection in
-            var report = SweepReport()
-            report.clockJump = observeClock()
-            report.failures = unreported.withLock { errors in
-                defer { errors = [] }
-                return errors
-            }
-            if registry.isClosed { return report }
-            settleInterrupted(&report)
-            sweepExpired(&report)
+        sweep { inspection, report in
             let end = SystemClock.monotonicNanoseconds() + Self.inspectionTime
             while inspect(&inspection, &report), SystemClock.monotonicNanoseconds() < end {}
-            return report
         }
     }
 
     /// Does all of that, and looks at everything once.
     public func sweep() -> SweepReport {
+        sweep { inspection, report in
+            inspection = StoreInspection()
+            while inspect(&inspection, &report) {}
+        }
+    }
+
+    /// What all sweeps do, and then `inspectStore`.
+    private func sweep(_ inspectStore: (inout StoreInspection, inout SweepReport) -> Void) -> SweepReport {
         inspection.withLock { inspection in
             var report = SweepReport()
             report.clockJump = observeClock()
@@ -44,8 +42,7 @@ extension UploadStore {
             if registry.isClosed { return report }
             settleInterrupted(&report)
             sweepExpired(&report)
-            inspection = StoreInspection()
-            while inspect(&inspection, &report) {}
+            inspectStore(&inspection, &report)
             return report
         }
     }
