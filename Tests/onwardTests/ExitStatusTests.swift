@@ -61,12 +61,12 @@ struct ExitStatusTests {
         for other in ["(x)", "TLS said (this)", "E2 (", "errno 200", ""] { #expect(DisplayText.reason(other) == other) }
     }
 
-    @Test("The README has every code in the row of its status", arguments: TransferError.Code.allCases)
+    @Test("docs/command-line.md has every code in the row of its status", arguments: TransferError.Code.allCases)
     func documented(code: TransferError.Code) throws {
         // No command cancels a transfer, or shuts the client of one down that goes on.
         guard code != .cancelled && code != .shutDown else { return }
         let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..")
-        let text = try String(contentsOf: root.appending(path: "README.md"), encoding: .utf8)
+        let text = try String(contentsOf: root.appending(path: "docs/command-line.md"), encoding: .utf8)
         let row = text.split(separator: "\n").first { $0.hasPrefix("| \(onward.ExitStatus(code).rawValue) |") }
         #expect(row?.contains("`\(code.rawValue)`") == true)
     }

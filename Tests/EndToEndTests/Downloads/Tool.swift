@@ -2,7 +2,7 @@ import Glibc
 
 /// A program that people download and upload with.
 enum Tool: String, Sendable {
-    case curl, aria2c, wget, rclone, lftp
+    case curl, aria2c, wget, rclone, lftp, sqlite3
 
     /// Where it is installed; `nil` where it is not.
     var path: String? {
@@ -21,6 +21,7 @@ enum Tool: String, Sendable {
             case .wget: ["--no-config", "--no-proxy", "-nv", "-T", "20"]
             case .rclone: ["--config", "/dev/null", "--contimeout", "20s"]
             case .lftp: ["--norc"]
+            case .sqlite3: ["-batch"]
             }
         return try ChildProcess(path, own + arguments)
     }

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Testing
 
-/// The alert rules and the table of metrics in the README name what the server tells, and nothing else.
+/// The alert rules and the table of metrics in docs/operating.md name what the server tells, and nothing else.
 @Suite("Alert rules", .timeLimit(.minutes(15)), .blocking)
 struct AlertTests {
     private static let suffixes = ["_bucket", "_sum", "_count"]
@@ -26,7 +26,7 @@ struct AlertTests {
         String(decoding: try #require(FileManager.default.contents(atPath: path)), as: UTF8.self)
     }
 
-    @Test("Every metric in alerts.yml and in the README is one that the server tells, and the README has them all")
+    @Test("Every metric in alerts.yml and in docs/operating.md exists, and docs/operating.md has all of them")
     func names() throws {
         try withServer { server in
             let known = families(try server.exchange(.get("/metrics")).text)
@@ -34,8 +34,8 @@ struct AlertTests {
             let alerts = names(in: try content(OperatorFiles.directory + "/alerts.yml"))
             #expect(!alerts.isEmpty)
             #expect(alerts.isSubset(of: known), "unknown: \(alerts.subtracting(known))")
-            let readme = names(in: try content(OperatorFiles.directory + "/../README.md"))
-            #expect(readme == known, "unknown or missing: \(readme.symmetricDifference(known))")
+            let documented = names(in: try content(OperatorFiles.directory + "/../docs/operating.md"))
+            #expect(documented == known, "unknown or missing: \(documented.symmetricDifference(known))")
         }
     }
 }

@@ -36,7 +36,7 @@ struct InstallTests {
         let root = directory.path + "/root/opt/onward"
         let installed = files(below: root)
         let documents = [
-            "README.md", "threat-model.md", "protocol.md", "operations.md", "files.md", "tls-and-limits.md",
+            "README.md", "CHANGELOG.md", "docs/threat-model.md", "docs/protocol.md", "docs/operating.md",
             "examples/alerts.yml", "examples/onward.default",
             "examples/proxies/Caddyfile", "examples/proxies/apache.conf", "examples/proxies/haproxy.cfg",
             "examples/proxies/nghttpx.conf", "examples/proxies/nginx.conf",

@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// What happens where a proxy is set up otherwise than the README says. Nobody wants any of it: where one of these fails,
-/// a proxy has become better, and the README may say so.
+/// What happens where a proxy is set up otherwise than docs/operating.md says. Nobody wants any of it: where one of these fails,
+/// a proxy has become better, and docs/operating.md may say so.
 @Suite(
     "Dangerous settings of proxies", .blocking, .timeLimit(.minutes(15)), .serialized,
     .enabled(if: ReverseProxy.areWanted, "make test-proxies installs and starts proxies"))

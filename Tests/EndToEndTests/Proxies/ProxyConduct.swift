@@ -1,4 +1,4 @@
-/// What a proxy does to an upload. The README's table says the same; a test fails where it is not so.
+/// What a proxy does to an upload. docs/operating.md has it as a table; a test fails where it is not so.
 struct ProxyConduct: Sendable {
     /// Which of the interim responses reach a client.
     enum Interims: String, Sendable {
