@@ -7,7 +7,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 PROGRAMS ?= onward onward-conformance
 
-.PHONY: run test demo conformance conformance-client build build-packages test-packages watch-packages package-packages \
+.PHONY: run test test-unit demo conformance conformance-client build build-packages test-packages watch-packages package-packages \
         image-packages format lint requirements test-thread test-address soak test-framing test-power-loss fuzz test-proxies \
         test-systemd test-browser test-attacks test-clients test-deployment bench-upload bench-takeover bench-commits \
         bench-client bench-memory doc \
@@ -21,6 +21,11 @@ test: test-packages ## build and run every test
 	$(SWIFT) build --build-tests
 	SWIFT=$(SWIFT) scripts/run-tests $(TESTFLAGS)
 	SWIFT=$(SWIFT) scripts/test-embedding
+
+test-unit: test-packages ## the tests that start no program and repeat nothing by the thousand: a minute after a build
+	$(SWIFT) build --build-tests
+	SWIFT=$(SWIFT) scripts/run-tests --skip 'EndToEndTests[.]' --skip 'ConformanceKitTests[.]' --skip 'FuzzingTests[.]' \
+	  --skip 'PowerLossTests' --skip 'CrashTests' --skip 'FramingDifferentialTests'
 
 demo: build-packages ## half a minute: an upload that is cut and killed, goes on, and comes back whole
 	$(SWIFT) build -c release --product onward
@@ -164,8 +169,9 @@ requirements: ## which test covers which requirement
 format: ## format all Swift sources
 	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests conformance Fuzzing
 
-lint: ## check the format
+lint: ## check the format, and the rules of CONTRIBUTING.md
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests conformance Fuzzing
+	scripts/check-rules
 
 help:
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
