@@ -26,9 +26,27 @@ public struct FileStatus: Sendable, Hashable {
     /// Last change of content or attributes.
     public var changed: Time
 
-    public var isDirectory: Bool { mode & UInt32(S_IFMT) == UInt32(S_IFDIR) }
-    public var isRegular: Bool { mode & UInt32(S_IFMT) == UInt32(S_IFREG) }
-    public var isSymbolicLink: Bool { mode & UInt32(S_IFMT) == UInt32(S_IFLNK) }
+    /// The kinds of files that there are (inode(7)).
+    public enum Kind: Sendable {
+        case regular, directory, symbolicLink, pipe, socket
+        /// A character or block device.
+        case device
+    }
+
+    public var kind: Kind {
+        switch mode & UInt32(S_IFMT) {
+        case UInt32(S_IFREG): .regular
+        case UInt32(S_IFDIR): .directory
+        case UInt32(S_IFLNK): .symbolicLink
+        case UInt32(S_IFIFO): .pipe
+        case UInt32(S_IFSOCK): .socket
+        default: .device
+        }
+    }
+
+    public var isDirectory: Bool { kind == .directory }
+    public var isRegular: Bool { kind == .regular }
+    public var isSymbolicLink: Bool { kind == .symbolicLink }
     /// The permission bits alone.
     public var permissions: UInt32 { mode & 0o7777 }
 

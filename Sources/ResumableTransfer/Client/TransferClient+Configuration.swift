@@ -1,4 +1,3 @@
-import Glibc
 import HTTPSemantics
 import ResumableUpload
 import SystemCalls
@@ -74,7 +73,7 @@ extension TransferClient {
             if let home = FilePath.environment("HOME"), home.isAbsolute {
                 return home.appending(".local/state/onward/transfers")
             }
-            return FilePath("/var/tmp/onward-\(geteuid())/transfers")
+            return FilePath("/var/tmp/onward-\(ProcessControl.effectiveUser)/transfers")
         }
     }
 }

@@ -1,4 +1,3 @@
-import Glibc
 import SystemCalls
 
 extension PartialFile {
@@ -68,7 +67,7 @@ extension PartialFile {
             throw error
         }
         let status = try descriptor.status()
-        guard status.isRegular, status.owner == geteuid(), status.linkCount == 1,
+        guard status.isRegular, status.owner == ProcessControl.effectiveUser, status.linkCount == 1,
             status.inode == record.inode
         else { return nil }
         return PartialFile(place, name, descriptor, inode: status.inode, isNamed: true)

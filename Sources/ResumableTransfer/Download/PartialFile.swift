@@ -1,5 +1,4 @@
 import Digests
-import Glibc
 import SystemCalls
 
 /// The file that takes in the bytes of a download until it is whole, locked until it is closed.

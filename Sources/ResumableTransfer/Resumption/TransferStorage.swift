@@ -1,5 +1,4 @@
 import Foundation
-import Glibc
 import SystemCalls
 
 /// The directory for tickets and for partial files without a destination.
@@ -15,7 +14,7 @@ struct TransferStorage: Sendable {
             try makeDirectories()
             let directory = try FileDescriptor.open(path, [.readOnly, .directory, .noFollow])
             let status = try directory.status()
-            guard status.owner == geteuid(), status.permissions & 0o022 == 0 else {
+            guard status.owner == ProcessControl.effectiveUser, status.permissions & 0o022 == 0 else {
                 throw .notPermitted
             }
             return directory

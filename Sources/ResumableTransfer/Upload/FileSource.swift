@@ -1,6 +1,5 @@
 import Digests
 import Foundation
-import Glibc
 import SystemCalls
 
 /// A regular file. It is opened once, so that another file under its name changes nothing for an upload under way; a
@@ -45,7 +44,7 @@ public struct FileSource: UploadSource {
     ///   `sourceChanged` where the file belongs neither to this user nor to root, or not to whom it belonged before.
     init(recorded file: SourceRecord.File) throws(TransferError) {
         try self.init(opening: file.path)
-        guard status.owner == file.owner, status.owner == geteuid() || status.owner == 0 else {
+        guard status.owner == file.owner, status.owner == ProcessControl.effectiveUser || status.owner == 0 else {
             throw TransferError(.sourceChanged, "The file \(file.path) belongs to somebody else.")
         }
     }
@@ -121,13 +120,12 @@ extension FileSource: RecognizableSource {
 extension FileStatus {
     /// Why a file of this kind cannot be uploaded; `nil` for a regular one.
     fileprivate var reasonAgainstUpload: String? {
-        switch mode & UInt32(S_IFMT) {
-        case UInt32(S_IFREG): nil
-        case UInt32(S_IFDIR): "is a directory; only files can be uploaded."
-        case UInt32(S_IFIFO):
-            "is a pipe. It cannot be read twice, which resuming needs; write its content to a file first."
-        case UInt32(S_IFSOCK): "is a socket; only files can be uploaded."
-        default: "is a device; only files can be uploaded."
+        switch kind {
+        case .regular: nil
+        case .directory: "is a directory; only files can be uploaded."
+        case .pipe: "is a pipe. It cannot be read twice, which resuming needs; write its content to a file first."
+        case .socket: "is a socket; only files can be uploaded."
+        case .symbolicLink, .device: "is a device; only files can be uploaded."
         }
     }
 }

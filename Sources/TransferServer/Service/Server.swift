@@ -1,4 +1,3 @@
-import Glibc
 import HTTPSemantics
 import ResumableUpload
 import SystemCalls
@@ -86,7 +85,7 @@ public final class Server: Sendable {
     /// that.
     /// - Parameter inherited: sockets to serve besides the addresses of the configuration, which the server then owns.
     public func start(on inherited: [ListeningSocket] = []) throws(StartError) {
-        signal(SIGPIPE, SIG_IGN)
+        ProcessControl.ignoreBrokenPipes()
         try running.withLock { state throws(StartError) in
             guard !state.isStarted else { throw .alreadyStarted }
             do throws(StartError) {
