@@ -142,7 +142,7 @@ let package = Package(
                 "SystemCalls",
                 "Digests",
             ],
-            exclude: ["Browser/journey.html", "Browser/stranger.html"],
+            exclude: ["Browser/journey.html", "Browser/stranger.html", "Compatibility/version-0.1.0.tar.gz"],
             swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]

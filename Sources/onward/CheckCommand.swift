@@ -5,12 +5,12 @@ import UploadStorage
 /// `onward check`: verifies a data directory that no server uses.
 struct CheckCommand {
     static let page = ManualPage(
-        "check", "verify the data directory of a server that is stopped", usage: ["check [OPTIONS]"],
+        "check", "verify the data directory of a stopped server", usage: ["check [OPTIONS]"],
         """
-        Verifies the data directory of a server that does not run, and changes nothing.
-        Each finding is a line: damage is what was promised and is lost, a note what a
-        crash or a person left behind, and the next start sees to. Exit status: 0 no
-        damage, 74 damage, or a directory that no server could use, 75 in use.
+        Verifies the data directory of a stopped server and changes nothing. Each finding is
+        a line. Damage means that something acknowledged is lost; a note is something that a
+        crash or a person left behind and that the next start repairs or ignores. Exit
+        status: 0 no damage, 74 damage or an unusable directory, 75 in use by a server.
         """,
         options: CheckSettings.options.map(\.manual))
 

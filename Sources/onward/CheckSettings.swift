@@ -14,8 +14,8 @@ struct CheckSettings {
         },
         CommandOption(
             flag: "digests", group: "Options",
-            "read every published file, and print its SHA-256 as\nsha256sum does, to compare it with that of a copy"
+            "print the SHA-256 of every published file in the format of\nsha256sum, to compare it with that of a copy"
         ) { $0.readsFiles = true },
-        CommandOption(flag: "json", group: "Options", "one JSON object for each line") { $0.isJSON = true },
+        CommandOption(flag: "json", group: "Options", "print one JSON object on each line") { $0.isJSON = true },
     ]
 }

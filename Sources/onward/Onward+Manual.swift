@@ -7,14 +7,14 @@ extension Onward {
     static let manual = ProgramManual(
         "onward", version: version, date: "2026-11-21", "move big files over HTTP without ever starting again",
         """
-        Onward uploads and downloads big files over bad networks, and serves them. Run the same
-        command again and it goes on where it stopped: after Ctrl-C, after kill -9, after a
-        reboot. It speaks the IETF draft "Resumable Uploads for HTTP".
+        Onward uploads and downloads big files over bad networks, and serves them. After an
+        interruption (Ctrl-C, kill -9, a reboot) run the same command again to resume. It
+        implements the IETF draft "Resumable Uploads for HTTP".
         """,
         commands: commands.map(\.page),
         conclusion: ManualSection(
             "Exit status",
-            [.paragraph("What put, get, resume, status and cancel end with:")] + ClientManual.exitStatus.blocks),
+            [.paragraph("Exit status of put, get, resume, status and cancel:")] + ClientManual.exitStatus.blocks),
         sections: [
             ClientManual.files,
             ManualSection(

@@ -4,8 +4,8 @@ extension ServeCommand {
     static let page = ManualPage(
         "serve", "serve resumable uploads and Range downloads", usage: ["serve [OPTIONS]"],
         """
-        Serves resumable uploads and Range downloads. Every option is also a variable of
-        the environment: --max-size is ONWARD_MAX_SIZE. Sizes take K M G T (powers of
+        Serves resumable uploads and Range downloads. Every option has an environment
+        variable: --max-size is ONWARD_MAX_SIZE. Sizes take K M G T (powers of
         1000) and KiB MiB GiB TiB (of 1024), durations s m h d.
         """,
         options: ServeSettings.options.map(\.manual),
@@ -14,9 +14,9 @@ extension ServeCommand {
                 "Data directory",
                 [
                     .terms([
-                        ("files/", "what was published: plain files under their own names"),
+                        ("files/", "published files under their own names"),
                         ("uploads/", "the bytes of unfinished uploads"),
-                        ("onward.sqlite", "their state"),
+                        ("onward.sqlite", "the catalog: their state"),
                     ])
                 ]),
             ManualSection(
@@ -26,35 +26,36 @@ extension ServeCommand {
                         (
                             "SIGTERM, SIGINT",
                             """
-                            make durable what unfinished uploads have sent, close their connections, give answers under way
-                            --drain-timeout, and end; a second one ends at once. Clients go on after the restart.
+                            make durable what unfinished uploads have sent, close their connections, wait for responses in
+                            progress up to --drain-timeout, and exit; a second signal exits at once. Clients resume after
+                            the restart.
                             """
                         ),
-                        ("SIGHUP", "reads certificate, key and token file again"),
+                        ("SIGHUP", "read the certificate, the key and the token file again"),
                     ])
                 ]),
             ManualSection(
                 "Exit status",
                 [
                     .terms([
-                        ("0", "stopped as asked"),
+                        ("0", "stopped as requested"),
                         (
                             "64",
                             """
-                            wrong usage, a token file that cannot be used, or an address beyond this machine with neither
+                            wrong usage, an unusable token file, or an address beyond this machine with neither
                             --token-file nor --allow-anonymous
                             """
                         ),
-                        ("69", "an address cannot be listened on"),
-                        ("71", "the system refuses what the server needs, such as a thread"),
-                        ("74", "the data directory cannot be used"),
+                        ("69", "cannot listen on an address"),
+                        ("71", "the system refuses something that the server needs, such as a thread"),
+                        ("74", "unusable data directory"),
                         ("75", "another server uses the data directory"),
                     ])
                 ]),
             ManualSection(
                 "Examples",
                 [
-                    .paragraph("Behind a proxy that speaks TLS, for those who have a token:"),
+                    .paragraph("Behind a proxy with TLS, for clients with a token:"),
                     .example(
                         """
                         onward serve --root /srv/onward --token-file /etc/onward/tokens --max-size 100G --quota 1T

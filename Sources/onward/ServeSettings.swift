@@ -32,18 +32,18 @@ struct ServeSettings {
 
     static let options: [CommandOption<ServeSettings>] = [
         // Where
-        CommandOption("root", "DIR", group: "Where", "data directory, made if it is missing (./onward-data)") {
+        CommandOption("root", "DIR", group: "Where", "data directory, created if it is missing (./onward-data)") {
             settings, value throws(OptionError) in
             guard !value.isEmpty else { throw OptionError("the directory's name is empty") }
             settings.root = value
         },
         CommandOption(
             "listen", "HOST:PORT", group: "Where", repeatable: true,
-            "address to serve, or unix:PATH; repeatable, in the environment\nseparated by spaces (127.0.0.1:8080)"
+            "address to listen on, or unix:PATH; repeatable; in the environment\nseparated by spaces (127.0.0.1:8080)"
         ) { settings, value throws(OptionError) in
             settings.listeners.append(try address(value))
         },
-        CommandOption("max-connections", "N", group: "Where", "connections served at once (1000)") {
+        CommandOption("max-connections", "N", group: "Where", "maximum number of open connections (1000)") {
             settings, value throws(OptionError) in
             settings.server.maximumConnections = try Quantity.count(value, 1...1_000_000)
         },
@@ -51,14 +51,14 @@ struct ServeSettings {
         // TLS
         CommandOption(
             "tls-cert", "FILE", group: "TLS",
-            "certificate in PEM with those that vouch for it behind it; all TCP\naddresses then speak TLS; read again on SIGHUP"
+            "certificate chain in PEM; all TCP addresses then use TLS;\nread again on SIGHUP"
         ) { settings, value throws(OptionError) in settings.certificateFile = try fileName(value) },
         CommandOption("tls-key", "FILE", group: "TLS", "its private key in PEM") {
             settings, value throws(OptionError) in settings.keyFile = try fileName(value)
         },
         CommandOption(
             "hsts", "DURATION", group: "TLS",
-            "how long browsers are asked to use nothing but https, by\nStrict-Transport-Security in responses over https (off)"
+            "send Strict-Transport-Security with this max-age in responses\nover https (off)"
         ) { settings, value throws(OptionError) in
             settings.server.strictTransportSecurity = try Quantity.seconds(value)
         },
@@ -66,7 +66,7 @@ struct ServeSettings {
         // Behind a proxy
         CommandOption(
             "public-url", "URL", group: proxies,
-            "what clients know the server's root by, such as\nhttps://files.example/inbox; Location begins with it"
+            "URL of the server's root for clients, such as\nhttps://files.example/inbox; Location begins with it"
         ) { settings, value throws(OptionError) in
             guard let base = PublicBase(url: value) else {
                 throw OptionError(
@@ -76,7 +76,7 @@ struct ServeSettings {
         },
         CommandOption(
             "trust-proxy", "CIDR", group: proxies, repeatable: true,
-            "whose Forwarded and X-Forwarded-… count, such as 10.0.0.0/8 or\nfd00::/8; repeatable (this machine and Unix sockets always)"
+            "network of proxies whose Forwarded and X-Forwarded-… are used,\nsuch as 10.0.0.0/8 or fd00::/8; repeatable (this machine and\nUnix sockets always)"
         ) { settings, value throws(OptionError) in
             guard let block = AddressBlock(parsing: value) else {
                 throw OptionError(
@@ -87,7 +87,7 @@ struct ServeSettings {
         },
         CommandOption(
             "interim", "on|off", group: proxies,
-            "whether 104 is sent; off for proxies that break on it, which\ncan also send Onward-Interim: off with each request (on)"
+            "whether to send 104; off for proxies that fail on it, which can\nalso send Onward-Interim: off with each request (on)"
         ) { settings, value throws(OptionError) in
             guard value == "on" || value == "off" else { throw OptionError("'\(value)' is neither on nor off") }
             settings.server.sendsInterimResponses = value == "on"
@@ -96,67 +96,71 @@ struct ServeSettings {
         // Protocol
         CommandOption(
             flag: "announce-without-version", group: "Protocol",
-            "send 104 to clients that name no draft version, too;\nfor the time when the RFC is out"
+            "also send 104 to clients that name no draft version; for the time\nafter the RFC is published"
         ) { $0.server.announcesWithoutVersion = true },
 
         CommandOption(
             flag: "require-length", group: "Protocol",
-            "refuse chunked content that would complete an upload of\nunknown length (411): some proxies make a cut look like the end"
+            "refuse chunked content that would complete an upload of\nunknown length (411): some proxies end interrupted content as if\nit were complete"
         ) { $0.server.requiresLength = true },
 
         // Limits
-        size("max-size", "largest representation", \.server.limits.maxSize),
-        size("min-size", "smallest representation that is made resumable", \.server.limits.minSize),
-        size("max-append-size", "most content in one request of a resumable upload", \.server.limits.maxAppendSize),
+        size("max-size", "maximum size of a file", \.server.limits.maxSize),
+        size("min-size", "minimum size of a resumable upload", \.server.limits.minSize),
+        size("max-append-size", "maximum content of one request of a resumable upload", \.server.limits.maxAppendSize),
         size(
-            "min-append-size", "least content in a request that does not complete\nits upload",
+            "min-append-size", "minimum content of a request that does not\ncomplete its upload",
             \.server.limits.minAppendSize),
-        CommandOption("max-age", "DURATION", group: limits, "life of an unfinished upload (7d)") {
+        CommandOption("max-age", "DURATION", group: limits, "lifetime of an unfinished upload (7d)") {
             settings, value throws(OptionError) in
             settings.server.limits.maxAge = try positive(Quantity.seconds(value))
         },
-        CommandOption("keep-completed", "DURATION", group: limits, "how long a finished upload's answer is kept (24h)")
-        {
+        CommandOption(
+            "keep-completed", "DURATION", group: limits,
+            "how long the final response of a finished upload is kept (24h)"
+        ) {
             settings, value throws(OptionError) in
             settings.store.keepCompleted = try Quantity.seconds(value)
         },
-        CommandOption("max-uploads", "N", group: limits, "unfinished uploads for each principal") {
+        CommandOption("max-uploads", "N", group: limits, "maximum number of unfinished uploads of each principal") {
             settings, value throws(OptionError) in
             settings.store.maxUploadsPerPrincipal = try Quantity.count(value, 1...1_000_000_000)
         },
-        CommandOption("quota", "SIZE", group: limits, "bytes of files and unfinished uploads for each principal") {
+        CommandOption("quota", "SIZE", group: limits, "maximum size of files and unfinished uploads of each principal")
+        {
             settings, value throws(OptionError) in
             settings.store.quotaPerPrincipal = try positive(Quantity.bytes(value))
         },
         CommandOption(
             "min-free", "SIZE", group: limits,
-            "free space below which nothing new is begun\n(1GiB, at most a tenth of the disk)"
+            "free space below which new uploads are refused\n(1GiB, at most a tenth of the disk)"
         ) { settings, value throws(OptionError) in
             settings.store.minFree = try Quantity.bytes(value)
         },
 
         // Timeouts
         CommandOption(
-            "header-timeout", "DURATION", group: "Timeouts", "for the head of a connection's first request (30s)"
+            "header-timeout", "DURATION", group: "Timeouts", "limit for the head of a connection's first request (30s)"
         ) {
             settings, value throws(OptionError) in
             settings.server.headerTimeout = Int(try positive(Quantity.seconds(value)))
         },
         CommandOption(
-            "idle-timeout", "DURATION", group: "Timeouts", "without a byte of content, response or next request (60s)"
+            "idle-timeout", "DURATION", group: "Timeouts",
+            "limit without a byte of content, response or next request (60s)"
         ) { settings, value throws(OptionError) in
             settings.server.idleTimeout = Int(try positive(Quantity.seconds(value)))
         },
 
         CommandOption(
             "min-rate", "SIZE", group: "Timeouts",
-            "bytes that content and responses have to move in a second, on\nthe average of 10 s (off)"
+            "minimum rate of content and responses in bytes per second,\naverage of 10 s (off)"
         ) { settings, value throws(OptionError) in
             settings.server.minimumRate = try positive(Quantity.bytes(value))
         },
         CommandOption(
             "drain-timeout", "DURATION", group: "Timeouts",
-            "for answers under way when the server is asked to end (30s)"
+            "limit for responses in progress when the server stops (30s)"
         ) { settings, value throws(OptionError) in
             settings.server.drainTimeout = Int(try Quantity.seconds(value))
         },
@@ -169,15 +173,15 @@ struct ServeSettings {
             settings.tokenFile = try fileName(value)
         },
         CommandOption(
-            flag: "public-read", group: "Access", "with --token-file: everybody may download and list without a token"
+            flag: "public-read", group: "Access", "with --token-file: downloads and listings need no token"
         ) { $0.allowsPublicReading = true },
         CommandOption(
             flag: "allow-anonymous", group: "Access",
-            "take requests from everybody who can connect; without it\nonly from this machine, not through a proxy, not from\nforeign web pages"
+            "accept requests of everyone who can connect; without it only from\nthis machine, not through a proxy, not from foreign web pages"
         ) { $0.server.allowsAnonymous = true },
         CommandOption(
             "cors-origin", "ORIGIN", group: "Browsers", repeatable: true,
-            "origin whose pages may use the server, such as\nhttps://app.example; * is any; repeatable"
+            "origin whose pages may use the server, such as\nhttps://app.example; * is every origin; repeatable"
         ) { settings, value throws(OptionError) in
             let parts = value.split(separator: "/", omittingEmptySubsequences: false)
             let isOrigin = parts.count == 3 && parts[0].hasSuffix(":") && parts[1].isEmpty && !parts[2].isEmpty
@@ -189,11 +193,11 @@ struct ServeSettings {
 
         CommandOption(
             flag: "inline", group: "Browsers",
-            "show files of types that browsers run or render, such as\nHTML, SVG and PDF, in a sandbox; without it browsers save them"
+            "let browsers show files of active types, such as HTML, SVG and\nPDF, in a sandbox; without it browsers save them"
         ) { $0.showsActiveTypes = true },
         CommandOption(
             "cache-control", "VALUE", group: "Browsers",
-            "how caches may use files, such as max-age=3600; public and\ns-maxage need --public-read; private is added if a token is\nneeded (no-cache)"
+            "Cache-Control of files, such as max-age=3600; public and s-maxage\nneed --public-read; private is added if a token is needed\n(no-cache)"
         ) { settings, value throws(OptionError) in
             guard let cacheControl = CacheControl(parsing: value) else {
                 throw OptionError("'\(value)' is not a value of Cache-Control such as no-cache or max-age=3600")
@@ -204,7 +208,7 @@ struct ServeSettings {
         // Durability
         CommandOption(
             "durability", "MODE", group: "Durability", values: .words(["acknowledged", "relaxed"]),
-            "acknowledged: an offset that was told survives a loss of\npower; relaxed: the end of the process alone (acknowledged)"
+            "acknowledged: a reported offset survives a power loss;\nrelaxed: it survives only a crash of the server (acknowledged)"
         ) { settings, value throws(OptionError) in
             switch value {
             case "acknowledged": settings.store.durability = .acknowledged
@@ -233,22 +237,22 @@ struct ServeSettings {
         },
         CommandOption(
             flag: "explain", group: "Logging",
-            "log for each request with content why it got no 104, or could\nnot be resumed; clients ask by Onward-Explain: ?1"
+            "log for each request with content why it got no 104 or cannot be\nresumed; clients request it with Onward-Explain: ?1"
         ) { $0.server.explains = true },
     ]
 
     /// Refuses limits that nothing could keep.
     func check() throws(OptionError) {
         guard (certificateFile == nil) == (keyFile == nil) else {
-            throw OptionError("--tls-cert and --tls-key need each other")
+            throw OptionError("--tls-cert and --tls-key have to be given together")
         }
         if tokenFile != nil && server.allowsAnonymous {
             throw OptionError(
-                "--token-file asks everybody for a token and --allow-anonymous nobody; choose one. With --public-read"
-                    + " everybody may read")
+                "--token-file requires a token and --allow-anonymous does not; choose one. With --token-file and"
+                    + " --public-read downloads need no token")
         }
         if allowsPublicReading && tokenFile == nil {
-            throw OptionError("--public-read says who may read without a token; it needs --token-file")
+            throw OptionError("--public-read needs --token-file")
         }
         if let directive = server.cacheControl.sharingDirective, !allowsPublicReading {
             throw OptionError(
@@ -285,7 +289,7 @@ struct ServeSettings {
     }
 
     private static func positive(_ value: Int64) throws(OptionError) -> Int64 {
-        guard value > 0 else { throw OptionError("has to be more than 0") }
+        guard value > 0 else { throw OptionError("must be greater than 0") }
         return value
     }
 
@@ -300,7 +304,7 @@ struct ServeSettings {
         }
         var host = String(text[..<colon])
         if host.hasPrefix("[") && host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
-        guard !host.isEmpty else { throw OptionError("'\(text)' names no host; 0.0.0.0 is every IPv4 address") }
+        guard !host.isEmpty else { throw OptionError("'\(text)' has no host; 0.0.0.0 is every IPv4 address") }
         return .tcp(host: host, port: port)
     }
 }

@@ -10,12 +10,12 @@ enum ClientManual {
                 ("64", "wrong usage"),
                 ("65", "the source has changed since its upload began"),
                 ("66", "no such source, or it cannot be opened; no such state"),
-                ("69", "the server refused for good or lost what it had, or there is no such host"),
-                ("70", "our fault"),
+                ("69", "the server refused permanently or lost acknowledged bytes, or the host does not exist"),
+                ("70", "internal error"),
                 ("74", "local input or output"),
                 (
                     "75",
-                    "not done for now: the same command goes on, or begins anew where nothing is\nkept; or it is running already"
+                    "temporary failure: run the same command again to resume; or it is already\nrunning"
                 ),
                 ("77", "the server does not allow it"),
             ])
@@ -28,8 +28,8 @@ enum ClientManual {
                 (
                     "$XDG_STATE_HOME/onward",
                     """
-                    What is needed to go on, a file for each transfer, readable by its owner alone and removed when
-                    the transfer is done; ~/.local/state/onward where the variable is unset. No credentials are kept.
+                    A state file for each interrupted transfer, readable by its owner only and removed when the
+                    transfer is complete; ~/.local/state/onward if the variable is not set. It has no credentials.
                     """
                 )
             ])

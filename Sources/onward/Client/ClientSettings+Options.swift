@@ -10,7 +10,7 @@ extension ClientSettings {
         [
             Option(
                 "method", "METHOD", group: "Upload", values: .words(["PUT", "POST", "PATCH"]),
-                "of the request that begins it (PUT; POST for a URL that\nends in /)"
+                "method of the first request (PUT; POST for a URL that\nends in /)"
             ) { settings, value throws(OptionError) in
                 let method = Method(rawValue: value)
                 let others: [Method] = [.delete, .connect, .trace]
@@ -21,12 +21,14 @@ extension ClientSettings {
             },
             Option(
                 flag: "careful", group: "Upload",
-                "begin with an empty request, so that nothing is sent before\nthe server has said that it can resume; where it says so to\nOPTIONS, files of more than 4 MiB are begun so anyway"
+                "begin with an empty request, and send content after the server\nhas answered that it can resume; files of more than 4 MiB begin\nso anyway if the server announces that it can resume"
             ) { $0.isCareful = true },
-            Option(flag: "plain", group: "Upload", "one ordinary request that cannot be resumed") { $0.isPlain = true },
+            Option(flag: "plain", group: "Upload", "send one ordinary request that cannot be resumed") {
+                $0.isPlain = true
+            },
             Option(
                 "interop", "N", group: "Upload", values: .words(["3", "4", "5", "6", "7", "8", "rfc"]),
-                "version of the draft to speak, 3 to 8, or rfc (8)"
+                "interop version of the draft, 3 to 8, or rfc (8)"
             ) { settings, value throws(OptionError) in
                 if value == "rfc" {
                     settings.dialect = .rfc
@@ -37,13 +39,13 @@ extension ClientSettings {
                 }
             },
             Option(
-                "append-size", "SIZE", group: "Upload", "most content in one request, for proxies that bound it"
+                "append-size", "SIZE", group: "Upload", "maximum content of one request, for proxies with a limit"
             ) { settings, value throws(OptionError) in
                 settings.appendSize = try positive(Quantity.bytes(value))
             },
             Option(
                 flag: "digest", group: "Upload",
-                "send the SHA-256 of the whole file (Repr-Digest); it is read\nonce more for that"
+                "send the SHA-256 of the file (Repr-Digest), which is read\ntwice for that"
             ) { $0.sendsDigest = true },
         ] + connection + [restart, state] + output + [verbose]
 
@@ -51,11 +53,11 @@ extension ClientSettings {
         [
             Option(
                 path: "output", letter: "o", "FILE", group: "Download",
-                "where it goes: a file, or a directory for the URL's own name\n(the URL's name, in the working directory)"
+                "file to write, or a directory in which the file gets the last\nname of the URL (that name in the working directory)"
             ) { settings, value throws(OptionError) in
                 guard !value.isEmpty else { throw OptionError("the file's name is empty") }
                 guard value != "-" else {
-                    throw OptionError("what went to standard output cannot be resumed; name a file")
+                    throw OptionError("a download to standard output cannot be resumed; give a file")
                 }
                 settings.output = FilePath(value.bytes)
             }
@@ -74,24 +76,25 @@ extension ClientSettings {
     private static let connection: [Option] = [
         header, tokenFile, caFile,
         Option(
-            "retries", "N", group: "Connection", "further tries without progress before it gives up (8)"
+            "retries", "N", group: "Connection", "further attempts without progress before the command ends (8)"
         ) { settings, value throws(OptionError) in
             settings.retries = try Quantity.count(value, 0...1_000_000)
         },
         Option(
-            "stall-timeout", "DURATION", group: "Connection", "no byte in either direction for so long is a cut (60s)"
+            "stall-timeout", "DURATION", group: "Connection",
+            "time without a byte in either direction after which the\nconnection counts as lost (60s)"
         ) { settings, value throws(OptionError) in
             settings.stallTimeout = try positive(Quantity.seconds(value))
         },
         Option(
-            "limit-rate", "SIZE", group: "Connection", "bytes a second at most"
+            "limit-rate", "SIZE", group: "Connection", "maximum rate in bytes per second"
         ) { settings, value throws(OptionError) in
             settings.rateLimit = try positive(Quantity.bytes(value))
         },
     ]
 
     private static let header = Option(
-        "header", "'N: V'", group: "Connection", repeatable: true, "field of the requests; repeatable"
+        "header", "'N: V'", group: "Connection", repeatable: true, "field to send with each request; repeatable"
     ) { settings, value throws(OptionError) in
         let field = try field(value)
         settings.fields.append(field.name, field.value)
@@ -104,45 +107,47 @@ extension ClientSettings {
     }
 
     private static let caFile = Option(
-        path: "cacert", "F", group: "Connection", "PEM certificates to trust in place of the system's"
+        path: "cacert", "F", group: "Connection", "PEM certificates to trust instead of the system's"
     ) { settings, value throws(OptionError) in
         settings.caFile = try absolute(value)
     }
 
     private static let restart = Option(
-        flag: "restart", group: "State", "begin anew, whatever is left of an earlier run"
+        flag: "restart", group: "State", "start from the beginning and ignore an earlier run"
     ) { $0.restarts = true }
 
     private static let state = Option(
         path: "state", "F", group: "State",
-        "file for what is needed to go on (one for each transfer in\n$XDG_STATE_HOME/onward or ~/.local/state/onward)"
+        "state file (one for each transfer in $XDG_STATE_HOME/onward or\n~/.local/state/onward)"
     ) { settings, value throws(OptionError) in
         settings.stateFile = try absolute(value)
     }
 
     private static let output: [Option] = [json, quiet]
 
-    private static let quiet = Option(flag: "quiet", group: "Output", "errors alone") { $0.isQuiet = true }
+    private static let quiet = Option(flag: "quiet", group: "Output", "print errors only") { $0.isQuiet = true }
 
-    private static let json = Option(flag: "json", group: "Output", "one JSON object a line on standard output") {
+    private static let json = Option(
+        flag: "json", group: "Output", "print one JSON object on each line of standard output"
+    ) {
         $0.isJSON = true
     }
 
     private static let verbose = Option(
-        flag: "verbose", group: "Output", "the heads of all messages, secrets hidden"
+        flag: "verbose", group: "Output", "print the heads of all messages with secrets hidden"
     ) { $0.isVerbose = true }
 
     // MARK: Values
 
     private static func positive(_ value: Int64) throws(OptionError) -> Int64 {
-        guard value > 0 else { throw OptionError("has to be more than 0") }
+        guard value > 0 else { throw OptionError("must be greater than 0") }
         return value
     }
 
     private static func absolute(_ argument: CommandArgument) throws(OptionError) -> FilePath {
         guard !argument.isEmpty else { throw OptionError("the file's name is empty") }
         guard let absolute = FilePath(argument.bytes).absolute else {
-            throw OptionError("'\(argument)' lies in a directory that is not there")
+            throw OptionError("'\(argument)' is in a directory that does not exist")
         }
         return absolute
     }
@@ -154,7 +159,7 @@ extension ClientSettings {
         let name = String(text[..<colon])
         let value = String(text[text.utf8.index(after: colon)...].drop { $0 == " " || $0 == "\t" })
         guard Fields.isValidName(name), Fields.isValidValue(value) else {
-            throw OptionError("'\(name)' and what follows it cannot be sent as a field")
+            throw OptionError("'\(name)' and its value cannot be sent as a field")
         }
         let own = [
             "content-length", "content-range", "transfer-encoding", "connection", "keep-alive", "te", "trailer",

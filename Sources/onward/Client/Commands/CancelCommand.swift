@@ -5,10 +5,10 @@ import SystemCalls
 /// `onward cancel`: forgets a transfer, and deletes the upload on the server or the partial file here.
 enum CancelCommand {
     static let command = ClientCommand(
-        "cancel", "forget a transfer, and delete it on the server", usage: "[OPTIONS] STATE",
+        "cancel", "forget a transfer and delete its upload on the server", usage: "[OPTIONS] STATE",
         """
-        Forgets an interrupted transfer: deletes the upload on the server, or the partial
-        file of a download. STATE is what 'onward status' shows, or the path of a state file.
+        Forgets an interrupted transfer and deletes its upload on the server, or its partial
+        file. STATE is a name that 'onward status' prints, or the path of a state file.
         """,
         options: ClientSettings.cancelOptions, operands: ClientManual.states)
 

@@ -12,8 +12,8 @@ enum GetCommand {
     static let command = ClientCommand(
         "get", "download a file", usage: "[OPTIONS] URL [-o FILE]",
         """
-        Downloads a file. It appears under its name when it is whole. Run the same command
-        again and it goes on where it stopped. Sizes take K M G T (powers of 1000) and KiB
+        Downloads a file, which gets its name when it is complete. After an interruption run
+        the same command again to resume. Sizes take K M G T (powers of 1000) and KiB
         MiB GiB TiB (of 1024), durations s m h d.
         """,
         options: ClientSettings.getOptions,

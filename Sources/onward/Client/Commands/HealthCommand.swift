@@ -11,16 +11,14 @@ enum HealthCommand {
     }
 
     static let command = ClientCommand(
-        "health", "ask a server whether it is ready", usage: "[OPTIONS] [URL|PATH]",
+        "health", "check whether a server is ready", usage: "[OPTIONS] [URL|PATH]",
         """
-        Asks for URL, or for PATH (/readyz) of this machine's server, and ends with 0 if the answer is
-        a success, with 69 if it is another one, and with 75 if there is none within ten seconds.
-        /healthz asks whether the server lives, which a restart can mend; /readyz whether it can do
-        all that it should, which may be a matter of the disk.
+        Requests URL, or PATH (/readyz) of the server on this machine. Exit status: 0 for a 2xx
+        response, 69 for another one, 75 without a response within ten seconds. /healthz checks that
+        the process answers, so that a restart may help; /readyz also checks the disk.
 
-        This machine's server is where the variables of 'onward serve' say that it listens: at the
-        first address of ONWARD_LISTEN (127.0.0.1:8080), with TLS if ONWARD_TLS_CERT is set; whom its
-        certificate is for does not matter then.
+        The server on this machine is at the first address of ONWARD_LISTEN (127.0.0.1:8080), with
+        TLS if ONWARD_TLS_CERT is set. The name in its certificate is not checked then.
         """,
         options: ClientSettings.healthOptions,
         sections: [

@@ -5,11 +5,11 @@ import SystemCalls
 /// `onward resume`: goes on with what was interrupted.
 enum ResumeCommand {
     static let command = ClientCommand(
-        "resume", "go on with what was interrupted", usage: "[OPTIONS] [STATE]",
+        "resume", "resume interrupted transfers", usage: "[OPTIONS] [STATE]",
         """
-        Goes on with every interrupted transfer, or with one. STATE is what 'onward status'
-        shows, or the path of a state file. Of what was given with --header, credentials and
-        fields that onward does not know are not kept: give them again.
+        Resumes all interrupted transfers, or one. STATE is a name that 'onward status' prints,
+        or the path of a state file. State files have no credentials: give --header again for
+        these, and for fields that onward does not know.
         """,
         options: ClientSettings.resumeOptions, operands: ClientManual.states)
 

@@ -5,11 +5,11 @@ import SystemCalls
 /// `onward status`: what is interrupted, and how far it is.
 enum StatusCommand {
     static let command = ClientCommand(
-        "status", "what is interrupted, and how far it is", usage: "[--json]",
+        "status", "list interrupted transfers and their progress", usage: "[--json]",
         """
-        Lists what is interrupted or under way, and how far it is: of an upload, what the
-        server has acknowledged; it may have more. States that were put elsewhere with
-        --state are not among it.
+        Lists interrupted and running transfers and their progress; for an upload the bytes that
+        the server has acknowledged, of which it may have more. Transfers with --state are not
+        listed.
         """,
         options: ClientSettings.statusOptions)
 
