@@ -16,6 +16,12 @@ extension FileDescriptor {
         }
     }
 
+    public func write(_ bytes: [UInt8], at offset: Int64) throws(Errno) {
+        try bytes.withUnsafeBufferPointer { (buffer) throws(Errno) in
+            try write(UnsafeRawBufferPointer(buffer), at: offset)
+        }
+    }
+
     /// Fills `buffer` from the offset on and returns the bytes read: fewer than asked for only at the end of the file
     /// (pread(2)).
     public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int {

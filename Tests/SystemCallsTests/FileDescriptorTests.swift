@@ -14,7 +14,7 @@ import Testing
     @Test func contentComesBack() throws {
         try withDirectory { directory, _ in
             let file = try directory.open(at: "f", [.readWrite, .create, .exclusive])
-            try Array("hello".utf8).withUnsafeBytes { try file.write($0, at: 3) }
+            try file.write(Array("hello".utf8), at: 3)
             var buffer = [UInt8](repeating: 9, count: 20)
             let count = try buffer.withUnsafeMutableBytes { try file.read(into: $0, at: 2) }
             #expect(Array(buffer[..<count]) == [0] + Array("hello".utf8))

@@ -142,7 +142,7 @@ import Testing
         let file = try FileDescriptor.open(path, .readWrite)
         let size = try file.status().size
         let noise = [UInt8](repeating: 0xA5, count: 3000)
-        try noise.withUnsafeBytes { try file.write($0, at: size - 4096 + 100) }
+        try file.write(noise, at: size - 4096 + 100)
     }
 
     @Test("after an unclean stop the database is checked beside other work; damage stops every change")

@@ -60,15 +60,6 @@ final class TicketClaim: Sendable {
 
     static func write(_ generation: Int, to file: FileDescriptor) throws(Errno) {
         // It only grows, so that a shorter number is never left with digits of a longer one.
-        let bytes = Array(String(generation).utf8)
-        var failure: Errno?
-        bytes.withUnsafeBytes { buffer in
-            do throws(Errno) {
-                try file.write(buffer, at: 0)
-            } catch {
-                failure = error
-            }
-        }
-        if let failure { throw failure }
+        try file.write(Array(String(generation).utf8), at: 0)
     }
 }

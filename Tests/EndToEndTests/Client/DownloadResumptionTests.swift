@@ -129,7 +129,7 @@ struct DownloadResumptionTests {
         case 1: #expect(truncate(path, 899_999) == 0)
         case 2:
             let file = try FileDescriptor.open(path, .readWrite)
-            try [UInt8(0), 0].withUnsafeBytes { try file.write($0, at: 899_000) }
+            try file.write([0, 0], at: 899_000)
         case 3:
             #expect(unlink(path) == 0)
             #expect(symlinkFile(victim, path))

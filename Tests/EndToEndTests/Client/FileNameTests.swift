@@ -16,7 +16,7 @@ struct FileNameTests {
     private func make(_ home: CommandHome, _ name: FilePath, _ bytes: [UInt8]) throws -> FilePath {
         let path = FilePath(home.path).appending(name)
         let file = try FileDescriptor.open(path, [.writeOnly, .create, .exclusive])
-        try bytes.withUnsafeBytes { try file.write($0, at: 0) }
+        try file.write(bytes, at: 0)
         return path
     }
 

@@ -44,7 +44,7 @@ final class CommandLock: Sendable {
                 }
                 guard directory.names(file, name) else { continue }
                 try file.truncate(to: 0)
-                try write("\(getpid())\n", to: file)
+                try file.write(Array("\(getpid())\n".utf8), at: 0)
                 return .taken(CommandLock(directory, name, file))
             }
         } catch {
@@ -59,15 +59,6 @@ final class CommandLock: Sendable {
             return (false, nil)
         }
         return (true, holder(of: file))
-    }
-
-    private static func write(_ text: String, to file: FileDescriptor) throws(Errno) {
-        let bytes = Array(text.utf8)
-        var failure: Errno?
-        bytes.withUnsafeBytes { bytes in
-            do throws(Errno) { try file.write(bytes, at: 0) } catch { failure = error }
-        }
-        if let failure { throw failure }
     }
 
     private static func holder(of file: FileDescriptor) -> Int32? {

@@ -124,7 +124,7 @@ struct PrivateDirectory: Sendable {
     func append(_ bytes: [UInt8], to name: FilePath) throws(Errno) {
         let file = try descriptor.open(at: name, [.writeOnly, .append, .noFollow, .nonBlocking])
         // The offset does not matter: O_APPEND.
-        try PrivateDirectory.write(Data(bytes), to: file)
+        try file.write(bytes, at: 0)
         try file.synchronizeData()
     }
 
@@ -139,7 +139,7 @@ struct PrivateDirectory: Sendable {
         do throws(Errno) {
             try? descriptor.unlink(at: temporary)
             let file = try descriptor.open(at: temporary, [.writeOnly, .create, .exclusive, .noFollow])
-            try PrivateDirectory.write(content, to: file)
+            try file.write([UInt8](content), at: 0)
             try file.synchronize()
             try descriptor.rename(from: temporary, to: descriptor, as: name)
             try descriptor.synchronize()
@@ -147,15 +147,6 @@ struct PrivateDirectory: Sendable {
             try? descriptor.unlink(at: temporary)
             throw error
         }
-    }
-
-    private static func write(_ content: Data, to file: FileDescriptor) throws(Errno) {
-        let bytes = [UInt8](content)
-        var failure: Errno?
-        bytes.withUnsafeBytes { bytes in
-            do throws(Errno) { try file.write(bytes, at: 0) } catch { failure = error }
-        }
-        if let failure { throw failure }
     }
 
     func remove(_ name: FilePath) {
