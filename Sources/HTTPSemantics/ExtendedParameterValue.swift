@@ -32,6 +32,6 @@ enum ExtendedParameterValue {
 
     /// The text in UTF-8, without a language.
     static func encode(_ text: String) -> String {
-        "UTF-8''" + text.percentEncoded(allowing: \.isAttributeCharacter)
+        "UTF-8''" + text.utf8.percentEncoded(allowing: \.isAttributeCharacter)
     }
 }

@@ -79,7 +79,7 @@ public struct PathSegments: Sendable, Hashable {
     /// The path on the wire: every byte but `pchar` (RFC 3986 §3.3) percent-encoded with upper-case digits.
     public var percentEncoded: String {
         let encoded = segments.map { segment in
-            segment.percentEncoded { $0.isUnreserved || $0.isSubDelimiter || $0 == 0x3A || $0 == 0x40 }
+            segment.utf8.percentEncoded { $0.isUnreserved || $0.isSubDelimiter || $0 == 0x3A || $0 == 0x40 }
         }
         let path = "/" + encoded.joined(separator: "/")
         return hasTrailingSlash && !segments.isEmpty ? path + "/" : path

@@ -40,13 +40,15 @@ extension String {
         bytes.append(0x22)
         return String(decoding: bytes, as: UTF8.self)
     }
+}
 
+extension Sequence<UInt8> {
     /// Percent-encodes every byte for which `isAllowed` is false, with upper-case digits (RFC 3986 §2.1).
     package func percentEncoded(allowing isAllowed: (UInt8) -> Bool) -> String {
         let digits = Array("0123456789ABCDEF".utf8)
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(utf8.count)
-        for byte in utf8 {
+        bytes.reserveCapacity(underestimatedCount)
+        for byte in self {
             if isAllowed(byte) {
                 bytes.append(byte)
             } else {

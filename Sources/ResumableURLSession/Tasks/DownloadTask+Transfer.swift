@@ -2,6 +2,7 @@ import Foundation
 import FoundationNetworking
 import HTTPSemantics
 import ResumableTransfer
+import SystemCalls
 
 extension DownloadTask {
     func open(_ data: ResumeData?) throws(TransferError) -> TaskRun {
@@ -21,7 +22,7 @@ extension DownloadTask {
             do throws(TransferError) {
                 let result = try await download.value()
                 let response = HTTPURLResponse(status: result.status, fields: result.fields, url: url)
-                return .success(TaskCompletion(response: response, path: result.path))
+                return .success(TaskCompletion(response: response, file: result.file))
             } catch {
                 return .failure(error)
             }
@@ -106,40 +107,35 @@ extension DownloadTask {
     }
 
     private func tellSuccess(_ completion: TaskCompletion) {
-        let path = completion.path ?? ""
-        let url = URL(fileURLWithPath: path)
+        let file = completion.file
+        let url = file?.fileURL
         let session = core.session
         let delegate = downloadDelegate
         switch recipient {
         case .delegate:
             core.deliver {
-                delegate?.urlSession(session, downloadTask: self, didFinishDownloadingTo: url)
-                unlinkFile(path)
+                if let url { delegate?.urlSession(session, downloadTask: self, didFinishDownloadingTo: url) }
+                file?.removeFile()
                 self.tellCompletion(nil)
             }
-        case .handler, .inline: tellEnd(url, completion.response, nil)
+        case .handler, .inline: tellEnd(file, completion.response, nil)
         }
     }
 
-    private func tellEnd(_ file: URL?, _ response: HTTPURLResponse?, _ error: URLError?) {
+    private func tellEnd(_ file: FilePath?, _ response: HTTPURLResponse?, _ error: URLError?) {
         switch recipient {
         case .delegate: core.deliver { self.tellCompletion(error) }
         case .handler(let handler):
             core.deliver {
                 self.completed()
-                handler(file, response, error)
-                if let file { unlinkFile(file.path) }
+                handler(file?.fileURL, response, error)
+                file?.removeFile()
                 self.finished()
             }
         case .inline(let handler):
             completed()
             finished()
-            handler(file, response, error)
+            handler(file?.fileURL, response, error)
         }
     }
-}
-
-/// Removes a finished download that nobody has moved away.
-private func unlinkFile(_ path: String) {
-    try? FileManager.default.removeItem(atPath: path)
 }

@@ -139,7 +139,7 @@ extension TransferTask {
     private func discard(_ result: Result<TaskCompletion, TransferError>) {
         switch result {
         case .success(let completion):
-            if let path = completion.path { try? FileManager.default.removeItem(atPath: path) }
+            completion.file?.removeFile()
         case .failure(let error):
             if let data = error.resumeData, let client { Task { try? await client.discard(data) } }
         }

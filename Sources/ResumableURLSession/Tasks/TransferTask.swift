@@ -1,6 +1,7 @@
 import Foundation
 import FoundationNetworking
 import ResumableTransfer
+import SystemCalls
 
 /// A task that is carried by transfers of ResumableTransfer.
 protocol TransferTask: URLSessionTask {
@@ -31,6 +32,6 @@ struct TaskCompletion: Sendable {
     var response: HTTPURLResponse?
     /// Of an upload's response.
     var content = Data()
-    /// Where a download lies.
-    var path: String?
+    /// The file of a download.
+    var file: FilePath?
 }

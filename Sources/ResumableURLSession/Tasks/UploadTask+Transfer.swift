@@ -2,6 +2,7 @@ import Foundation
 import FoundationNetworking
 import HTTPSemantics
 import ResumableTransfer
+import SystemCalls
 
 extension UploadTask {
     func open(_ data: ResumeData?) throws(TransferError) -> TaskRun {
@@ -18,7 +19,7 @@ extension UploadTask {
             switch body {
             case .file(let url):
                 guard url.isFileURL else { throw TransferError(.noSuchSource, "An upload is made of a local file.") }
-                upload = client.upload(request, from: try FileSource(path: url.path))
+                upload = client.upload(request, from: try FileSource(FilePath(url)))
             case .data(let data): upload = client.upload(request, from: DataSource(data))
             }
         }

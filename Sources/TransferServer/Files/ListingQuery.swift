@@ -48,7 +48,7 @@ struct ListingQuery: Sendable, Hashable {
 
     /// The query of the same for another cursor.
     func serialized(after cursor: String) -> String {
-        "limit=\(limit)&after=" + cursor.percentEncoded(allowing: \.isUnreserved)
+        "limit=\(limit)&after=" + cursor.utf8.percentEncoded(allowing: \.isUnreserved)
     }
 }
 

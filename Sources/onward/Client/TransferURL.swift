@@ -67,7 +67,4 @@ extension FilePath {
     var percentEscapedText: String { escaped { percentEscaped($0) } }
 }
 
-private func percentEscaped(_ byte: UInt8) -> String {
-    let digits = String(byte, radix: 16, uppercase: true)
-    return digits.utf8.count == 1 ? "%0" + digits : "%" + digits
-}
+private func percentEscaped(_ byte: UInt8) -> String { CollectionOfOne(byte).percentEncoded { _ in false } }

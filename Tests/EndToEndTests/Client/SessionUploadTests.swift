@@ -52,6 +52,32 @@ struct SessionUploadTests {
         }
     }
 
+    @Test("a file is opened under the bytes of its name, also after a pause", arguments: FileNameTests.names)
+    func name(name: FilePath) async throws {
+        try await withServer { server in
+            let fixture = try SessionFixture()
+            let bytes = Payload.bytes(3_000_000)
+            let directory = try FileDescriptor.open(fixture.directory.path, [.readOnly, .directory])
+            try directory.open(at: name, [.writeOnly, .create, .exclusive]).write(bytes, at: 0)
+            let escaped = name.bytes.map { "%" + String(Int($0) + 0x100, radix: 16).suffix(2) }.joined()
+            let url = try #require(URL(string: "file://\(fixture.directory.path)/\(escaped)"))
+            let proxy = try HoldingProxy(upstream: server.port, limit: 500_000)
+            let session = fixture.session()
+            let request = try SessionFixture.request(proxy.url + "/files/a.bin", "PUT")
+            let task = session.uploadTask(with: request, fromFile: url)
+            task.resume()
+            let hasBegun: Bool? = Deadline.poll(within: .seconds(60)) {
+                task.countOfBytesSent > 100_000 || task.state == .completed ? true : nil
+            }
+            #expect(hasBegun == true && task.error == nil, "\(String(describing: task.error))")
+            let data = try #require(await task.cancelByProducingResumeData())
+            proxy.release()
+            let (_, response) = try await session.upload(resumeFrom: data)
+            #expect((response as? HTTPURLResponse)?.statusCode == 201)
+            expectSame(server.published("a.bin") ?? [], bytes)
+        }
+    }
+
     @Test("the request's method and fields, and the session's, go out", arguments: ["PUT", "POST", "GET"])
     func request(method: String) async throws {
         let upload = ScriptedUpload()
