@@ -12,7 +12,7 @@ final class CommandClients: Sendable {
 
     private let state = Monitor(State())
 
-    /// The client for a transfer that begins.
+    /// The client for a transfer that begins; ``release()`` follows at its end.
     func client(
         for settings: ClientSettings, _ run: TransferRun
     ) throws(CommandFailure) -> TransferClient {
@@ -25,6 +25,9 @@ final class CommandClients: Sendable {
         state.withLock { $0.clients[key] = client }
         return client
     }
+
+    /// The transfer has ended: its state belongs to other processes again.
+    func release() { state.withLock { $0.run = nil } }
 
     func shutDown() async {
         let clients = state.withLock { state in

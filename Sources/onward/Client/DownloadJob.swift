@@ -35,7 +35,9 @@ struct DownloadJob: Sendable {
             let run = TransferRun(
                 state: state, options: settings.saved, report: report, signals: signals,
                 areTriesChosen: settings.retries != nil)
-            return await download(try clients.client(for: settings, run), run)
+            let client = try clients.client(for: settings, run)
+            defer { clients.release() }
+            return await download(client, run)
         } catch {
             return report.ended(error)
         }

@@ -51,6 +51,7 @@ struct UploadJob: Sendable {
                 run.othersState = (saved.options, resumeData)
             }
             let client = try clients.client(for: settings, run)
+            defer { clients.release() }
             return await upload(source, client, run, earlier?.resumeData, finished)
         } catch {
             return report.ended(error)

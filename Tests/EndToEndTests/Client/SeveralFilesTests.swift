@@ -150,6 +150,33 @@ struct SeveralFilesTests {
         #expect(server.connections == before + 1)
     }
 
+    @Test("The lock of a file is released before the next one is begun")
+    func released() throws {
+        let server = try ScriptedServer { request, reply in
+            if request.method == "HEAD" { return try reply.respond(503) }
+            if request.method == "DELETE" { return reply.stall() }
+            if request.fields["Content-Disposition"]?.contains("b.bin") == true {
+                let fields = Fields([ScriptedUpload.version, ("Location", "/u/b"), ("Upload-Complete", "?0")])
+                try reply.interim(104, fields)
+                return reply.reset()
+            }
+            try reply.discardBody()
+            try reply.respond(201)
+        }
+        let home = try CommandHome()
+        let (first, second) = (try home.file([1], "a.bin"), try home.file([2], "b.bin"))
+        try home.run("put", "--retries", "0", second, server.url + "/files/").expect(75)
+        // The deletion of the earlier upload of b.bin gets no answer.
+        let run = try home.start("put", "--restart", first, second, server.url + "/files/")
+        let isStalled: Bool? = Deadline.poll(within: .seconds(60)) {
+            server.requests.contains { $0.method == "DELETE" } ? true : nil
+        }
+        #expect(isStalled == true)
+        let locks = try FileManager.default.contentsOfDirectory(atPath: home.states).filter { $0.hasSuffix(".lock") }
+        #expect(locks.count == 1 && locks.allSatisfy { $0.hasPrefix("b.bin") }, "\(locks)")
+        run.process.kill(SIGKILL)
+    }
+
     @Test("A command of which nothing could be sent leaves no list")
     func vain() throws {
         let server = try ScriptedServer { _, reply in
