@@ -110,6 +110,30 @@ struct SeveralFilesTests {
         #expect(try lists(home) == [])
     }
 
+    /// `ONWARD_FILES=10000` sends as many files.
+    private static let count = ProcessInfo.processInfo.environment["ONWARD_FILES"].flatMap { Int($0) } ?? 300
+
+    @Test("kill -9 amid many files: the server has each of them once", .timeLimit(.minutes(60)))
+    func killed() throws {
+        try withServer { server in
+            let home = try CommandHome()
+            let files = try (0..<Self.count).map { try home.file(Array("\($0)".utf8), "f\($0)") }
+            let command = ["put", "--json"] + files + [server.url("/files/")]
+            let run = try home.start(command)
+            let isHalf: Bool? = Deadline.poll(within: .seconds(1200)) {
+                server.publishedNames().count >= Self.count / 2 ? true : nil
+            }
+            #expect(isHalf == true && run.ending == nil, "\(run.errors)")
+            run.process.kill(SIGKILL)
+            _ = try run.process.awaitEnding()
+            let again = try home.start(command)
+            #expect(try again.process.awaitEnding(within: .seconds(1200)) == .exited(0), "\(again.errors)")
+            let contents = server.publishedNames().compactMap { server.published($0) }
+            #expect(contents.count == Self.count && Set(contents).count == Self.count, "\(contents.count)")
+            #expect(try lists(home) == [] && home.stateNames == [])
+        }
+    }
+
     @Test("Many files go over one connection, and only the first one waits for a 104 that never comes")
     func connections() throws {
         let slow = Monitor(0)
