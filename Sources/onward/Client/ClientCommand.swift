@@ -46,7 +46,9 @@ struct ClientCommand: Sendable {
             // Also where --json stands behind what is wrong.
             settings.isJSON = arguments.contains("--json")
             let report = TransferReport(command: name, settings: settings)
-            return report.ended(CommandFailure(error), advice: "See 'onward \(name) --help'.")
+            let status = report.ended(CommandFailure(error), advice: "See 'onward \(name) --help'.")
+            report.finish(within: 5_000_000_000)
+            return status
         }
         let final = settings
         return wait(final) { report, signals in await work(plan, final, report, signals) }
@@ -60,8 +62,10 @@ struct ClientCommand: Sendable {
         do throws(Errno) {
             signals = try SignalWatch()
         } catch {
-            return report.ended(
+            let status = report.ended(
                 CommandFailure(.internalFailure, "internal-failure", "no thread can be started: \(error)"))
+            report.finish(within: 5_000_000_000)
+            return status
         }
         let end = Monitor<ExitStatus?>(nil)
         Task {
@@ -69,6 +73,10 @@ struct ClientCommand: Sendable {
             end.withLock { $0 = status }
             end.notifyAll()
         }
-        return end.waitForever { $0 }
+        let status = end.waitForever { $0 }
+        // The result stays what it is while a reader that does not read is waited for.
+        signals.endAtOnce(with: status)
+        report.finish(within: signals.isStopRequested ? 1_000_000_000 : nil)
+        return status
     }
 }

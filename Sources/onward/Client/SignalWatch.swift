@@ -5,6 +5,7 @@ import SystemCalls
 final class SignalWatch: Sendable {
     private struct State {
         var isStopRequested = false
+        var endStatus = ExitStatus.tryAgain
         var stop: (@Sendable () -> Void)?
         var resized: (@Sendable () -> Void)?
     }
@@ -29,27 +30,37 @@ final class SignalWatch: Sendable {
     }
 
     private static func take(_ signal: Int32, _ state: Monitor<State>) {
-        let (stop, isRepeated) = state.withLock { state in
+        let (stop, isRepeated, endStatus) = state.withLock { state in
             defer { state.isStopRequested = true }
-            return (state.stop, state.isStopRequested)
+            return (state.stop, state.isStopRequested, state.endStatus.rawValue)
         }
-        guard let stop else { ProcessControl.endNow(ExitStatus.tryAgain.rawValue) }
+        guard let stop else { ProcessControl.endNow(endStatus) }
         if !isRepeated { return stop() }
         // Others than SIGINT come twice without anybody's impatience: timeout(1) tells the process and its group.
-        if signal == SIGINT { ProcessControl.endNow(ExitStatus.tryAgain.rawValue) }
+        if signal == SIGINT { ProcessControl.endNow(endStatus) }
     }
 
     var isStopRequested: Bool { state.withLock { $0.isStopRequested } }
 
+    /// From now on the first signal that asks for an end ends the process at once, as it does at the beginning.
+    /// - Parameter status: the exit status then.
+    func endAtOnce(with status: ExitStatus = .tryAgain) {
+        state.withLock { state in
+            state.stop = nil
+            state.endStatus = status
+        }
+    }
+
     /// Calls `stop` for the first signal that asks for an end, from now until `body` has returned; a second SIGINT ends
-    /// the process at once. Outside of this, the first signal does.
+    /// the process at once. After that, until ``endAtOnce(with:)``, a signal only sets ``isStopRequested``: what a transfer
+    /// that is over leaves is put in order.
     func stopping<Result>(by stop: @escaping @Sendable () -> Void, while body: () async -> Result) async -> Result {
         let isLate = state.withLock { state in
             state.stop = stop
             return state.isStopRequested
         }
         if isLate { stop() }
-        defer { state.withLock { $0.stop = nil } }
+        defer { state.withLock { $0.stop = {} } }
         return await body()
     }
 

@@ -36,6 +36,7 @@ struct UploadJob: Sendable {
     func run(
         _ report: TransferReport, _ signals: SignalWatch, _ clients: CommandClients, _ finished: FinishedFiles
     ) async -> ExitStatus {
+        signals.endAtOnce()
         report.begin(identity, kept: 0, total: nil, reference: chosenState ?? FilePath(identity.name))
         do throws(CommandFailure) {
             let state = try StateFile.claim(identity, chosen: chosenState)

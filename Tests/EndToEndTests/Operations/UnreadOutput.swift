@@ -56,7 +56,7 @@ final class UnreadOutput {
         }
     }
 
-    private static func fill(_ descriptor: FileDescriptor) {
+    static func fill(_ descriptor: FileDescriptor) {
         _ = fcntl(descriptor.rawValue, F_SETFL, O_NONBLOCK)
         var filler = [UInt8](repeating: UInt8(ascii: "#"), count: 4096)
         filler[4095] = UInt8(ascii: "\n")

@@ -3,7 +3,7 @@ import HTTPSemantics
 import ResumableTransfer
 import SystemCalls
 
-/// Tells what happens, to a person or to a program. Any thread may tell it.
+/// Tells what happens, to a person or to a program. Any thread may tell it, and none waits for the output.
 final class TransferReport: Sendable {
     /// To whom it is told.
     enum Style: Sendable, Hashable {
@@ -26,7 +26,6 @@ final class TransferReport: Sendable {
         var start = 0.0
         var startPosition: Int64 = 0
         var meter = RateMeter()
-        var line = TerminalLine()
         var isWaiting = false
         /// When the last line of `lines` was written.
         var lastLine = 0.0
@@ -38,10 +37,17 @@ final class TransferReport: Sendable {
     let command: String
     let style: Style
     private let state = Monitor(State())
+    private let output = CommandOutput(descriptor: STDOUT_FILENO) { count in
+        JSONLine([("event", .text("dropped")), ("lines", .number(Int64(count)))]).text
+    }
+    private let errors: CommandOutput
 
     init(command: String, style: Style) {
         self.command = command
         self.style = style
+        errors = CommandOutput(descriptor: STDERR_FILENO) { count in
+            "onward \(command): \(count) messages were dropped: standard error accepted nothing"
+        }
     }
 
     convenience init(command: String, settings: ClientSettings) {
@@ -61,7 +67,7 @@ final class TransferReport: Sendable {
     ///   - reference: what its state is called; `nil` where none will be kept.
     func begin(_ identity: TransferIdentity, kept: Int64, total: Int64?, reference: FilePath?) {
         state.withLock { state in
-            state = State(line: state.line)
+            state = State()
             state.identity = identity
             state.position = TransferPosition(kind: identity.kind, moved: kept, acknowledged: kept, total: total)
             state.reference = reference
@@ -102,7 +108,7 @@ final class TransferReport: Sendable {
                 line.append("location", location)
                 if let contentCoding { line.append("contentCoding", contentCoding) }
                 Self.appendSubject(&line, identity)
-                Console.output(line.text)
+                output.append(.lines(line.text))
             case .terminal, .lines:
                 let text =
                     isEarlier
@@ -110,13 +116,13 @@ final class TransferReport: Sendable {
                     : Narration.completed(
                         identity, state.position, status: status, location: location, isAnswerLost: isAnswerLost,
                         moved: state.position.moved - state.startPosition, seconds: Self.now - state.start)
-                write(text, &state)
+                write(text)
             case .quiet: break
             }
             if let contentCoding {
                 let name = DisplayText.printable(identity.path.description)
                 let coding = DisplayText.printable(contentCoding)
-                write("onward \(command): \(name) is stored as the server sent it, coded as \(coding)", &state)
+                write("onward \(command): \(name) is stored as the server sent it, coded as \(coding)")
             }
             state.identity = nil
         }
@@ -140,11 +146,11 @@ final class TransferReport: Sendable {
                     line.append("code", failure.code)
                     line.append("message", failure.message)
                 }
-                Console.output(line.text)
+                output.append(.lines(line.text))
             }
             let isPause = failure.code == TransferError.Code.paused.rawValue
             if !(isPause && style == .quiet) {
-                write("onward \(command): \(failure.message)" + (advice.map { "\n" + $0 } ?? ""), &state)
+                write("onward \(command): \(failure.message)" + (advice.map { "\n" + $0 } ?? ""))
             }
             state.identity = nil
         }
@@ -159,17 +165,13 @@ final class TransferReport: Sendable {
     /// Something that a person may want to know.
     func note(_ text: String) {
         guard style == .terminal || style == .lines else { return }
-        state.withLock { write(text, &$0) }
+        write(text)
     }
 
     /// Something that a person should know in any case.
-    func warn(_ text: String) {
-        state.withLock { write("onward \(command): \(text)", &$0) }
-    }
+    func warn(_ text: String) { write("onward \(command): \(text)") }
 
-    func head(_ record: TransferRecord) {
-        state.withLock { write(HeadLines.of(record).joined(separator: "\n"), &$0) }
-    }
+    func head(_ record: TransferRecord) { write(HeadLines.of(record).joined(separator: "\n")) }
 
     /// Time has passed, or the window has another size.
     func refresh() {
@@ -188,6 +190,7 @@ final class TransferReport: Sendable {
         let position = state.position
         func begin(_ name: String) -> JSONLine { JSONLine([("event", .text(name))] + position.members) }
         let told = state.told
+        var isPosition = false
         switch event {
         case .started:
             line = begin("started")
@@ -196,6 +199,7 @@ final class TransferReport: Sendable {
         case .progress, .received:
             guard told != position else { return }
             line = begin("progress")
+            isPosition = true
         case .interrupted(let error, let retryIn):
             line = begin("interrupted")
             line.append("code", error.code.rawValue)
@@ -207,7 +211,7 @@ final class TransferReport: Sendable {
         case .informational, .checkpoint, .completed, .failed: return
         }
         state.told = position
-        Console.output(line.text)
+        output.append(isPosition ? .position(line.text) : .lines(line.text))
     }
 
     private static func appendSubject(_ line: inout JSONLine, _ identity: TransferIdentity) {
@@ -222,7 +226,7 @@ final class TransferReport: Sendable {
         switch event {
         case .started:
             state.meter.note(state.position.moved, at: Self.now)
-            if style == .lines { write(Narration.begun(identity, total: state.position.total), &state) }
+            if style == .lines { write(Narration.begun(identity, total: state.position.total)) }
         case .progress, .received:
             state.isWaiting = false
             state.meter.note(state.position.moved, at: Self.now)
@@ -230,13 +234,13 @@ final class TransferReport: Sendable {
         case .interrupted(let error, let retryIn):
             state.isWaiting = true
             state.meter.reset()
-            write(Narration.interrupted(error, retryIn: retryIn), &state)
+            write(Narration.interrupted(error, retryIn: retryIn))
         case .resumed:
             state.isWaiting = false
             state.meter.reset()
             state.meter.note(state.position.moved, at: Self.now)
             // At the very beginning nothing was kept, so that nothing is gone on with.
-            if state.position.kept > 0 { write(Narration.resumed(at: state.position), &state) }
+            if state.position.kept > 0 { write(Narration.resumed(at: state.position)) }
         case .informational, .checkpoint, .completed, .failed: break
         }
     }
@@ -251,25 +255,24 @@ final class TransferReport: Sendable {
             rate: state.meter.rate(at: now),
             note: state.isWaiting ? "waiting" : isSent ? "waiting for the answer" : nil)
         switch style {
-        case .terminal:
-            let columns = Terminal.columns(of: STDERR_FILENO) ?? 80
-            // The last column stays free: a terminal would begin a new line behind it.
-            let text = line.text(columns: max(1, columns - 1))
-            Self.put(state.line.replace(with: text, columns: columns))
+        case .terminal: errors.append(.progress(line))
         case .lines:
             guard now - state.lastLine >= Self.linePause else { return }
             state.lastLine = now
-            Console.error(line.plainText)
+            errors.append(.position(line.plainText))
         case .json, .quiet: break
         }
     }
 
-    /// Writes whole lines, above the line that changes.
-    private func write(_ text: String, _ state: inout State) {
-        guard style == .terminal else { return Console.error(text) }
-        let columns = Terminal.columns(of: STDERR_FILENO) ?? 80
-        Self.put(state.line.erase(columns: columns) + text + "\n")
-    }
+    /// Writes complete lines, above the line that changes.
+    private func write(_ text: String) { errors.append(.lines(text)) }
 
-    private static func put(_ text: String) { LogOutput(descriptor: STDERR_FILENO).write(text) }
+    // MARK: The end
+
+    /// Waits until everything is written.
+    /// - Parameter limit: in nanoseconds; what is not written by then is lost. `nil`: no limit.
+    func finish(within limit: Int64?) {
+        output.finish(within: limit)
+        errors.finish(within: limit)
+    }
 }

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import TransferServer
+@testable import SystemCalls
 
 @Suite("The log's queue")
 struct LogQueueTests {
@@ -37,6 +37,25 @@ struct LogQueueTests {
             #expect(queue.droppedTotal == dropped, "seed \(seed)")
             #expect(queue.removeAll() == nil, "seed \(seed)")
         }
+    }
+
+    @Test("An entry can take the place of the last one, within the same bounds")
+    func replaced() {
+        var queue = LogQueue<Int>(maxBytes: 100)
+        for number in 1...50 { queue.append(number, size: 60) { $0 > 0 } }
+        #expect(queue.removeAll()?.entries == [50])
+        queue.append(-1, size: 60)
+        queue.append(1, size: 40) { $0 > 0 }
+        queue.append(2, size: 30) { $0 > 0 }
+        let batch = queue.removeAll()
+        #expect(batch?.entries == [-1, 2] && batch?.dropped == 0)
+        // What follows dropped entries does not overtake them.
+        queue.append(1, size: 60)
+        queue.append(-2, size: 60)
+        queue.append(3, size: 10) { $0 > 0 }
+        let other = queue.removeAll()
+        #expect(other?.entries == [1] && other?.dropped == 2)
+        #expect(queue.isEmpty && queue.droppedTotal == 2)
     }
 
     @Test("An entry that is larger than the queue is dropped, and the next batch has room again")

@@ -1,0 +1,103 @@
+import SystemCalls
+
+/// What a command writes to one descriptor. A thread of its own writes it: a pipe that nobody reads, or a stopped terminal,
+/// does not hold up a transfer.
+final class CommandOutput: Sendable {
+    enum Entry: Sendable {
+        /// Complete lines, but for the end of the last one.
+        case lines(String)
+        /// A line that is replaced by the next one of its kind for as long as it cannot be written.
+        case position(String)
+        /// The same on a terminal, where it is replaced after it was written, too.
+        case progress(ProgressLine)
+
+        fileprivate var isReplaceable: Bool {
+            if case .lines = self { false } else { true }
+        }
+
+        fileprivate var size: Int {
+            switch self {
+            case .lines(let text), .position(let text): text.utf8.count
+            case .progress(let line): line.name.utf8.count
+            }
+        }
+    }
+
+    private struct State {
+        var queue = LogQueue<Entry>(maxBytes: 8 << 20)
+        var hasThread = false
+        /// Whether the thread writes what it has removed from the queue.
+        var isWriting = false
+    }
+
+    private let descriptor: Int32
+    private let state = Monitor(State())
+    /// The line that reports how many entries were dropped.
+    private let dropped: @Sendable (Int) -> String
+
+    init(descriptor: Int32, dropped: @escaping @Sendable (Int) -> String) {
+        self.descriptor = descriptor
+        self.dropped = dropped
+    }
+
+    /// Never blocks, unless the system has no thread to give.
+    func append(_ entry: Entry) {
+        let hasThread = state.withLock { state in
+            if entry.isReplaceable {
+                state.queue.append(entry, size: entry.size) { $0.isReplaceable }
+            } else {
+                state.queue.append(entry, size: entry.size)
+            }
+            if !state.hasThread { state.hasThread = start() }
+            return state.hasThread
+        }
+        state.notifyAll()
+        if !hasThread {
+            var line = TerminalLine()
+            if let batch = state.withLock({ $0.queue.removeAll() }) { write(batch, &line) }
+        }
+    }
+
+    /// Waits until everything is written.
+    /// - Parameter limit: in nanoseconds; what is not written by then is lost. `nil`: no limit.
+    func finish(within limit: Int64?) {
+        let deadline = limit.map { SystemClock.monotonicNanoseconds() + $0 }
+        _ = state.wait(until: deadline) { $0.queue.isEmpty && !$0.isWriting ? () : nil }
+    }
+
+    /// Starts the thread, which ends with the process. Not before there is something to write: the thread that waits for
+    /// signals has to be the first one.
+    private func start() -> Bool {
+        let thread = try? WorkerThread(name: "output") { [self] in
+            var line = TerminalLine()
+            while true {
+                let batch = state.waitForever { state -> LogQueue<Entry>.Batch? in
+                    let batch = state.queue.removeAll()
+                    state.isWriting = batch != nil
+                    return batch
+                }
+                write(batch, &line)
+                state.withLock { $0.isWriting = false }
+                state.notifyAll()
+            }
+        }
+        return thread != nil
+    }
+
+    private func write(_ batch: LogQueue<Entry>.Batch, _ line: inout TerminalLine) {
+        for entry in batch.entries { put(entry, &line) }
+        if batch.dropped > 0 { put(.lines(dropped(batch.dropped)), &line) }
+    }
+
+    private func put(_ entry: Entry, _ line: inout TerminalLine) {
+        let columns = Terminal.columns(of: descriptor) ?? 80
+        let text =
+            switch entry {
+            case .lines(let text), .position(let text): line.erase(columns: columns) + text + "\n"
+            case .progress(let progress):
+                // The last column stays free: a terminal would begin a new line behind it.
+                line.replace(with: progress.text(columns: max(1, columns - 1)), columns: columns)
+            }
+        LogOutput(descriptor: descriptor).write(text, waiting: -1)
+    }
+}
