@@ -95,6 +95,31 @@ struct ClientProxyTests {
         #expect(try run.objects().last?.text("code") == "timed-out")
     }
 
+    @Test(
+        "A proxy whose answer to CONNECT trickles is a timeout that names it", arguments: ["put", "get"], [false, true])
+    func trickling(command: String, isHeadBegun: Bool) throws {
+        let proxy = try ScriptedServer { _, reply in
+            if isHeadBegun { try reply.send(raw: "HTTP/1.1 200 OK\r\n") }
+            let pieces =
+                isHeadBegun
+                ? (0..<600).map { "X-\($0): y\r\n" }
+                : ("HTTP/1.1 200 " + String(repeating: "O", count: 600)).map { String($0) }
+            for piece in pieces {
+                try reply.send(raw: piece)
+                Deadline.pause(.milliseconds(100))
+            }
+        }
+        let home = try CommandHome()
+        let options = ["--retries", "0", "--stall-timeout", "1s", "--json"]
+        let start = ContinuousClock.now
+        let run = try run(try words(command, home) + options, through: proxy.url, home)
+        try run.expect(75)
+        #expect(run.errors.contains("The proxy 127.0.0.1:\(proxy.port)"), "\(run.errors)")
+        #expect(try run.objects().last?.text("code") == "timed-out")
+        #expect(.now - start < .seconds(30))
+        #expect(proxy.requests.map(\.method) == ["CONNECT"])
+    }
+
     @Test("A server that is silent after an interim response is a timeout that does not name the proxy")
     func answering() throws {
         let proxy = try ScriptedServer { _, reply in

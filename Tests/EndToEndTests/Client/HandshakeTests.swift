@@ -19,6 +19,39 @@ struct HandshakeTests {
         }
     }
 
+    /// A server that sends its part of a handshake byte by byte.
+    private func tricklingServer(_ connections: UploadInventory) throws -> LoopbackListener {
+        try LoopbackListener("handshake") { connection, _ in
+            _ = connections.turn()
+            // The beginning of a record of 16 KiB with a ServerHello that fills it (RFC 8446 sections 4 and 5.1).
+            let start: [UInt8] = [22, 3, 3, 0x40, 0, 2, 0, 0x3F, 0xFC, 3, 3]
+            for byte in start + [UInt8](repeating: 7, count: 600) {
+                guard send(connection.rawValue, [byte], 1, Int32(MSG_NOSIGNAL)) == 1 else { return }
+                Deadline.pause(.milliseconds(100))
+            }
+        }
+    }
+
+    @Test("bytes that trickle do not extend it, and the message names the server", arguments: [true, false])
+    func trickle(isUpload: Bool) async throws {
+        let connections = UploadInventory()
+        let server = try tricklingServer(connections)
+        let fixture = try UploadFixture {
+            $0.retry.triesWithoutProgress = 0
+            $0.stallTimeout = .seconds(1)
+        }
+        let uri = "https://127.0.0.1:\(server.port)/a"
+        let start = ContinuousClock.now
+        let error =
+            isUpload
+            ? await fixture.client.upload(TransferRequest(uri), from: DataSource(Data([1]))).failure()
+            : await (try fixture.download(uri)).failure()
+        #expect(error?.code == .timedOut, "\(String(describing: error))")
+        #expect(error?.message.contains("127.0.0.1:\(server.port)") == true, "\(error?.message ?? "")")
+        #expect(.now - start >= .seconds(0.9) && .now - start < .seconds(30))
+        #expect(connections.turns == 1)
+    }
+
     @Test("one that the server cuts is an interruption and is tried again", arguments: [true, false])
     func cut(isUpload: Bool) async throws {
         let connections = UploadInventory()
