@@ -16,15 +16,32 @@ struct InstallTests {
         }
     }
 
+    private let programs = ["onward", "onward-conformance"]
+    /// The directory of the sources, with a slash.
+    private let source = String(OperatorFiles.directory.dropLast("docker".count))
+
+    /// Relative links of a document in Markdown.
+    private func expectLinksLeadSomewhere(_ path: String) throws {
+        let text = try String(contentsOfFile: path, encoding: .utf8)
+        for piece in text.split(separator: "](").dropFirst() {
+            let target = piece.prefix { $0 != ")" && $0 != "#" }
+            if target.isEmpty || target.contains(":") { continue }
+            let place = path.prefix(through: path.lastIndex(of: "/") ?? path.startIndex) + target
+            #expect(FileManager.default.fileExists(atPath: String(place)), "\(path): \(target)")
+        }
+    }
+
     @Test("brings what operators read and use, and takes all of it away again")
     func documents() throws {
         let directory = try TemporaryDirectory()
         try FileManager.default.createDirectory(
             atPath: directory.path + "/build", withIntermediateDirectories: true)
         // Any program does: its pages are not what is looked at.
-        try FileManager.default.copyItem(atPath: "/usr/bin/true", toPath: directory.path + "/build/onward")
-        let script = String(OperatorFiles.directory.dropLast("docker".count)) + "scripts/install"
-        func run(_ words: String...) throws {
+        for program in programs {
+            try FileManager.default.copyItem(atPath: "/usr/bin/true", toPath: directory.path + "/build/" + program)
+        }
+        let script = source + "scripts/install"
+        func run(_ words: [String]) throws {
             let process = try ChildProcess(
                 "/bin/bash", [script] + words,
                 environment: [
@@ -32,21 +49,29 @@ struct InstallTests {
                 ])
             #expect(try process.awaitEnding() == .exited(0), "\(process.errorOutput)")
         }
-        try run(directory.path + "/build", "onward")
+        try run([directory.path + "/build"] + programs)
         let root = directory.path + "/root/opt/onward"
         let installed = files(below: root)
-        let documents = [
-            "README.md", "CHANGELOG.md", "docs/threat-model.md", "docs/protocol.md", "docs/operating.md",
-            "examples/alerts.yml", "examples/onward.default",
-            "examples/proxies/Caddyfile", "examples/proxies/apache.conf", "examples/proxies/haproxy.cfg",
-            "examples/proxies/nghttpx.conf", "examples/proxies/nginx.conf",
-        ]
-        for document in documents { #expect(installed.contains("share/doc/onward/" + document), "\(document)") }
+        // All of docs/, whatever is added to it.
+        let documents = files(below: source + "docs")
+        #expect(documents.contains("command-line.md") && documents.contains { $0.hasPrefix("examples/browser/") })
+        let examples = ["alerts.yml", "onward.default"].map { "examples/" + $0 }
+        let proxies = files(below: source + "docker/proxies").map { "examples/proxies/" + $0 }
+        #expect(!proxies.isEmpty)
+        for document in ["README.md", "CHANGELOG.md"] + documents + examples + proxies {
+            #expect(installed.contains("share/doc/onward/" + document), "\(document)")
+        }
+        #expect(installed.contains("share/doc/onward-conformance/README.md"))
+        for document in installed where document.hasSuffix(".md") {
+            try expectLinksLeadSomewhere(root + "/" + document)
+        }
         #expect(installed.contains("bin/onward"))
         let alerts = FileManager.default.contents(atPath: root + "/share/doc/onward/examples/alerts.yml")
         #expect(alerts == FileManager.default.contents(atPath: OperatorFiles.directory + "/alerts.yml"))
-        try run("--remove", "onward")
+        try run(["--remove"] + programs)
         #expect(files(below: root) == [])
-        #expect(!FileManager.default.fileExists(atPath: root + "/share/doc/onward"))
+        for program in programs {
+            #expect(!FileManager.default.fileExists(atPath: root + "/share/doc/" + program))
+        }
     }
 }
