@@ -63,7 +63,8 @@ import Testing
         func filesWithSecrets(_ directory: String? = nil) throws -> [String] {
             let directory = directory ?? self.directory
             return try FileManager.default.contentsOfDirectory(atPath: directory).filter { name in
-                let data = try Data(contentsOf: URL(fileURLWithPath: directory + "/" + name))
+                // Directories have no contents.
+                let data = FileManager.default.contents(atPath: directory + "/" + name) ?? Data()
                 return data.range(of: Data(Self.secret.utf8)) != nil
             }.sorted()
         }
@@ -128,6 +129,32 @@ import Testing
         }
         #expect(try !old.filesWithSecrets().isEmpty)
         try old.expectMigrated()
+    }
+
+    @Test("a check of an older directory names what the next start will do, and changes nothing")
+    func check() throws {
+        let old = try OldCatalogue(rows: 60)
+        defer { old.remove() }
+        for name in ["files", "uploads"] {
+            try FileManager.default.createDirectory(
+                atPath: old.directory + "/" + name, withIntermediateDirectories: true)
+        }
+        func findings() throws -> [CheckFinding] {
+            var findings: [CheckFinding] = []
+            let summary = try DataDirectoryCheck(root: old.directory).run { findings.append($0) }
+            #expect(summary.uploads == old.rows.count && summary.damages == 0)
+            return findings
+        }
+        let secrets = try old.filesWithSecrets()
+        let found = try findings()
+        let finding = try #require(found.first)
+        #expect(found.count == 1)
+        #expect(finding.kind == .catalogueOlder && finding.path == DataDirectory.catalogueName)
+        let numbers = finding.detail.split(separator: " ").compactMap { Int($0) }
+        #expect(numbers.count == 2 && numbers[0] > 16 << 20 && numbers[1] > 0, "\(finding.detail)")
+        #expect(try old.filesWithSecrets() == secrets)
+        try old.expectMigrated()
+        #expect(try findings() == [])
     }
 
     @Test("a catalogue that another program reads is not taken for clean")

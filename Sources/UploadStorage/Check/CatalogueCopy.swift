@@ -8,6 +8,8 @@ final class CatalogueCopy {
 
     private let place: String
     private let connection: SQLiteConnection
+    /// What the next start will do to the original if it is that of an older version.
+    let announcement: String?
 
     /// - Parameter scratch: a directory for the copy.
     init(of root: FileDescriptor, scratch: String) throws(StoreError) {
@@ -17,7 +19,7 @@ final class CatalogueCopy {
             try FileDescriptor.makeDirectory(place)
             for suffix in Self.suffixes { try Self.copy(DataDirectory.catalogueName + suffix, from: root, to: place) }
             connection = try SQLiteConnection(path: place + "/" + DataDirectory.catalogueName)
-            try Self.identify(connection, in: place)
+            announcement = try Self.identify(connection, in: place, free: root.fileSystemSpace().free)
         } catch {
             Self.remove(place)
             throw Self.storeError(error)
@@ -64,10 +66,13 @@ final class CatalogueCopy {
     }
 
     /// As the server does before it uses a database.
-    private static func identify(_ connection: SQLiteConnection, in place: String) throws {
+    private static func identify(_ connection: SQLiteConnection, in place: String, free: Int64) throws -> String? {
         let version = try connection.requireOwn()
+        let migration = CatalogueMigration(connection, in: place)
+        if version > 0 { return try migration.announcement(from: version, free: free) }
         // An empty one: its first start did not get far.
-        if version == 0 { try CatalogueMigration(connection, in: place).run(from: 0) }
+        try migration.run(from: 0)
+        return nil
     }
 
     /// What SQLite finds wrong with the database; nothing, as a rule.

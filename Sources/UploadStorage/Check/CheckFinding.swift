@@ -16,6 +16,8 @@ public struct CheckFinding: Sendable, Hashable {
         /// A published file cannot be read to its end.
         case fileUnreadable = "file-unreadable"
 
+        /// The catalogue is that of an older version; the next start rewrites it.
+        case catalogueOlder = "catalogue-older"
         /// More bytes are there than were acknowledged; the next start cuts them off.
         case bytesUnacknowledged = "bytes-unacknowledged"
         /// Bytes of no unfinished upload; the next start removes them.
@@ -31,7 +33,7 @@ public struct CheckFinding: Sendable, Hashable {
             case .catalogueDamaged, .rowUnreadable, .bytesMissing, .bytesShort, .publicationLost, .fileResized,
                 .fileUnreadable:
                 true
-            case .bytesUnacknowledged, .bytesUnknown, .fileChanged, .fileRemoved: false
+            case .catalogueOlder, .bytesUnacknowledged, .bytesUnknown, .fileChanged, .fileRemoved: false
             }
         }
     }

@@ -23,6 +23,9 @@ public final class DataDirectoryCheck {
     /// Looks at everything once and reports what it finds.
     public func run(_ report: (CheckFinding) -> Void) throws(StoreError) -> CheckSummary {
         summary = CheckSummary()
+        if let announcement = catalogue.announcement {
+            found(.catalogueOlder, DataDirectory.catalogueName, announcement, report)
+        }
         do throws(SQLiteFailure) {
             for damage in try catalogue.damages() {
                 found(.catalogueDamaged, DataDirectory.catalogueName, damage, report)

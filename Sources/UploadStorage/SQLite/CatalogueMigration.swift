@@ -129,6 +129,19 @@ struct CatalogueMigration {
         if free < needed { throw Self.shortage(needed: needed, free: free) }
     }
 
+    /// What the next start will do to a database, for a person; nil if it is up to date.
+    ///
+    /// - Parameter free: bytes that are free where it lies.
+    func announcement(from version: Int, free: Int64) throws(SQLiteFailure) -> String? {
+        let steps = CatalogueSQL.migrations.dropFirst(version)
+        if steps.isEmpty { return nil }
+        let rewrites = steps.contains { if case .removeUnneededFields = $0 { true } else { false } }
+        return "it is of an older version; the server's next start "
+            + (rewrites
+                ? "rewrites it, which needs \(try neededSpace()) bytes of free space, and \(free) are free"
+                : "changes it") + "; older versions cannot open it then"
+    }
+
     /// The new copy is written twice: to a temporary file, and to the log.
     private func neededSpace() throws(SQLiteFailure) -> Int64 {
         2 * (try connection.rows(CatalogueSQL.readUsedSize).first?[0].integer ?? 0) + Self.margin
