@@ -17,7 +17,7 @@ public struct CheckFinding: Sendable, Hashable {
         case fileUnreadable = "file-unreadable"
 
         /// The catalogue is that of an older version; the next start rewrites it.
-        case catalogueOlder = "catalogue-older"
+        case catalogueOlder = "catalog-older"
         /// More bytes are there than were acknowledged; the next start cuts them off.
         case bytesUnacknowledged = "bytes-unacknowledged"
         /// Bytes of no unfinished upload; the next start removes them.
