@@ -14,8 +14,8 @@ public struct FileSource: UploadSource {
     package let status: FileStatus
 
     /// Opens a file for reading; a symbolic link is followed, once.
-    /// - Throws: `noSuchSource` if there is no such file, if it is not a regular one, or if it has content although its
-    ///   size is 0, as files in /proc have; `sourceUnavailable` if it cannot be opened.
+    /// - Throws: `noSuchSource` if there is no such file, if it is not a regular one, or if its size is not the count of its
+    ///   bytes, as that of files in /proc and /sys; `sourceUnavailable` if it cannot be opened or read.
     public init(path: String) throws(TransferError) { try self.init(FilePath(path)) }
 
     /// The same for a name that need not be UTF-8.
@@ -31,12 +31,7 @@ public struct FileSource: UploadSource {
         }
         if let reason = status.reasonAgainstUpload { throw TransferError(.noSuchSource, "\(path) \(reason)") }
         try self.init(opening: resolved)
-        if self.status.size == 0, hasContent {
-            throw TransferError(
-                .noSuchSource,
-                "\(path) has content although its size is 0, so what is sent could not be verified or resumed. Copy it to a file first."
-            )
-        }
+        try checkSize(of: path)
     }
 
     /// Opens the file that resume data names.
@@ -65,9 +60,29 @@ public struct FileSource: UploadSource {
         file = path
     }
 
-    private var hasContent: Bool {
+    /// Throws if the size is not the count of the bytes, as that of files that the system generates (proc(5), sysfs(5)):
+    /// what is sent of them could not be verified or resumed.
+    private func checkSize(of path: FilePath) throws(TransferError) {
+        let size = status.size
+        let hasBytes: Bool
+        do throws(Errno) {
+            hasBytes = try hasByte(at: max(0, size - 1))
+        } catch {
+            throw TransferError(.sourceUnavailable, "The file \(path) cannot be read.", underlying: "\(error)")
+        }
+        guard hasBytes == (size > 0) else {
+            let reason =
+                size == 0 ? "has content although its size is 0" : "has fewer bytes than its size, \(size), says"
+            throw TransferError(
+                .noSuchSource, "\(path) \(reason), so what is sent could not be verified. Copy it to a file first.")
+        }
+    }
+
+    private func hasByte(at offset: Int64) throws(Errno) -> Bool {
         var byte: UInt8 = 0
-        return withUnsafeMutableBytes(of: &byte) { (try? descriptor.read(into: $0, at: 0)) ?? 0 } > 0
+        return try withUnsafeMutableBytes(of: &byte) { (byte) throws(Errno) in
+            try descriptor.read(into: byte, at: offset)
+        } > 0
     }
 
     public var length: Int64? { status.size }

@@ -16,7 +16,9 @@ struct SpecialSourceTests {
         "Files in /proc, devices, directories, pipes and sockets are refused, each with its reason",
         arguments: [
             ("/proc/cpuinfo", "size is 0"), ("/proc/version", "size is 0"), ("/dev/null", "is a device"),
-            ("/dev/zero", "is a device"), ("/dev/stdin", "is a device"), ("/tmp", "is a directory"),
+            ("/sys/kernel/mm/transparent_hugepage/enabled", "has fewer bytes than its size"),
+            ("/proc/self/mem", "cannot be read"), ("/dev/zero", "is a device"), ("/dev/stdin", "is a device"),
+            ("/tmp", "is a directory"),
             ("FIFO", "is a pipe"), ("LINK", "is a pipe"), ("SOCKET", "is a socket"),
         ])
     func refused(path: String, reason: String) throws {
@@ -33,7 +35,9 @@ struct SpecialSourceTests {
         for target in ["/files/", "/files/x"] {
             let run = try home.run("put", path, server.url + target)
             try run.expect(66)
-            #expect(run.errors.contains(path) && run.errors.contains(reason), "\(run.errors)")
+            // "self" is a link to the directory of the process.
+            let isNamed = run.errors.contains(path) || path.hasPrefix("/proc/self/")
+            #expect(isNamed && run.errors.contains(reason), "\(run.errors)")
         }
         #expect(server.requests.isEmpty)
         #expect(home.stateNames == [])
