@@ -30,7 +30,8 @@ import Testing
 
     private func claim(_ data: ResumeData) throws(TransferError) -> TicketClaim? {
         try storage.claim(
-            ResumeTicket(id: data.record.id, generation: data.record.generation), hasTicket: data.record.hasTicket)
+            ResumeTicket(id: data.record.id, generation: data.record.generation), hasTicket: data.record.hasTicket,
+            createsFile: true)
     }
 
     private func expectUsed(_ data: ResumeData, sourceLocation: SourceLocation = #_sourceLocation) {
@@ -96,7 +97,9 @@ import Testing
             let threads = try (0..<8).map { number in
                 try WorkerThread(name: "ticket-\(number)") { [storage] in
                     let ticket = ResumeTicket(id: data.record.id, generation: data.record.generation)
-                    if let claim = try? storage.claim(ticket, hasTicket: true) { claims.withLock { $0.append(claim) } }
+                    if let claim = try? storage.claim(ticket, hasTicket: true, createsFile: true) {
+                        claims.withLock { $0.append(claim) }
+                    }
                 }
             }
             for thread in threads { thread.join() }
@@ -104,17 +107,68 @@ import Testing
         }
     }
 
-    @Test("data without a ticket may be used as often as its keeper allows, but not beside data with one")
+    @Test("data without a ticket may be used again and again, for one transfer at a time, and not beside data with one")
     func withoutTicket() throws {
         let data = try ResumeData(.uploadSample())
-        #expect(try claim(data) == nil)
-        #expect(try claim(data) == nil)
-        let later = try next(data)
-        let claimed = try claim(later)
+        var claimed = try claim(data)
+        #expect(claimed != nil)
         expectUsed(data)
-        withExtendedLifetime(claimed) {}
+        claimed = nil
+        claimed = try claim(data)
+        #expect(claimed != nil)
+        claimed = nil
+        let later = try next(data)
+        claimed = try claim(later)
+        expectUsed(data)
         claimed?.remove()
-        #expect(try claim(data) == nil)
+        claimed = nil
+        claimed = try claim(data)
+        expectUsed(later)
+        claimed = nil
+        #expect(try claim(next(data)) != nil)
+        // Data with a ticket of the same generation was used up before.
+        var record = data.record
+        record.hasTicket = true
+        expectUsed(try ResumeData(record))
+    }
+
+    @Test("of many that claim a transfer without a ticket at once one wins, while others end it")
+    func raceWithoutTicket() throws {
+        let data = try ResumeData(.uploadSample())
+        let ticket = ResumeTicket(id: data.record.id, generation: data.record.generation)
+        let counts = Monitor((running: 0, most: 0, ended: 0))
+        let threads = try (0..<8).map { number in
+            try WorkerThread(name: "claim-\(number)") { [storage] in
+                while counts.withLock({ $0.ended }) < 200 {
+                    guard let claim = try? storage.claim(ticket, hasTicket: false, createsFile: true) else { continue }
+                    counts.withLock { counts in
+                        counts.running += 1
+                        counts.most = max(counts.most, counts.running)
+                    }
+                    counts.withLock { counts in
+                        counts.running -= 1
+                        counts.ended += 1
+                    }
+                    claim.remove()
+                }
+            }
+        }
+        for thread in threads { thread.join() }
+        #expect(counts.withLock { $0.most } == 1)
+    }
+
+    @Test("data without a ticket is good although no file can be created")
+    func noFile() throws {
+        let storage = TransferStorage(path: "/proc/none")
+        let data = try ResumeData(.uploadSample())
+        #expect(
+            try storage.claim(
+                ResumeTicket(id: data.record.id, generation: data.record.generation), hasTicket: false,
+                createsFile: true) == nil)
+        // Nor is one created for a download.
+        let ticket = ResumeTicket(id: data.record.id, generation: data.record.generation)
+        #expect(try self.storage.claim(ticket, hasTicket: false, createsFile: false) == nil)
+        #expect((try? FileManager.default.contentsOfDirectory(atPath: self.storage.path.repairedText))?.isEmpty == true)
     }
 
     @Test("a ticket file that holds no number refuses nothing", arguments: ["", "x", "99999999999999999999999"])

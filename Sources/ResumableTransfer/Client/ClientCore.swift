@@ -35,12 +35,17 @@ final class ClientCore: Sendable {
         _ = state.withLock { $0.running.removeValue(forKey: transfer) }
     }
 
-    /// Claims a transfer that is resumed, before anything else is done for it.
-    func claim(_ id: UUID, generation: Int, hasTicket: Bool) async throws(TransferError) -> TicketClaim? {
+    /// Claims a transfer: one that is resumed before anything else is done for it, a new upload before its first checkpoint
+    /// is handed out.
+    func claim(
+        _ id: UUID, generation: Int, hasTicket: Bool, createsFile: Bool = false
+    ) async throws(TransferError) -> TicketClaim? {
+        guard hasTicket || configuration.issuesTickets else { return nil }
         let storage = storage
         return try await BlockingWork.run {
             Result { () throws(TransferError) in
-                try storage.claim(ResumeTicket(id: id, generation: generation), hasTicket: hasTicket)
+                try storage.claim(
+                    ResumeTicket(id: id, generation: generation), hasTicket: hasTicket, createsFile: createsFile)
             }
         }.get()
     }

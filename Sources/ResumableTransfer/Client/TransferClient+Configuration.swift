@@ -57,8 +57,8 @@ extension TransferClient {
         /// each transfer.
         public var observer: (@Sendable (TransferRecord) -> Void)?
 
-        /// Whether the resume data of pauses and errors has a ticket. Without, its keeper sees to it that one transfer at a
-        /// time is made of it.
+        /// Whether tickets keep resume data from being used by two transfers at once. Without them the owner of the data
+        /// ensures that.
         package var issuesTickets = true
 
         public init() {}

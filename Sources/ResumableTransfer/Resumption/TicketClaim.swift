@@ -1,6 +1,7 @@
 import SystemCalls
 
-/// The right to run a transfer from resume data, for as long as this object lives or until the process ends.
+/// The right to run a transfer whose resume data may be kept elsewhere, for as long as this object lives or until the
+/// process ends.
 final class TicketClaim: Sendable {
     private let ticket: ResumeTicket
     private let directory: FileDescriptor
@@ -24,10 +25,31 @@ final class TicketClaim: Sendable {
         case busy
     }
 
-    /// - Parameter countsGeneration: whether data of an earlier generation is refused, and is superseded by this one.
+    /// Claims the transfer of data without a ticket.
+    /// - Parameter createsFile: whether the file is created if it is missing; `noSuchFile` is thrown otherwise.
+    /// - Returns: `nil` if another transfer is running with it.
     static func claim(
-        _ ticket: ResumeTicket, countsGeneration: Bool, in directory: FileDescriptor
-    ) throws(Errno) -> Outcome {
+        withoutTicket ticket: ResumeTicket, createsFile: Bool, in directory: FileDescriptor
+    ) throws(Errno) -> TicketClaim? {
+        let flags: FileDescriptor.OpenFlags = [.readWrite, .noFollow, .nonBlocking]
+        while true {
+            let file = try directory.open(at: ticket.fileName, createsFile ? flags.union(.create) : flags)
+            guard try PartialFile.lock(file) else { return nil }
+            // The transfer that held the lock may have ended, and removed the name.
+            guard isNamed(file, ticket, in: directory) else { continue }
+            // Data with a ticket of this generation was used up by the run that the checkpoint is of.
+            if try file.status().size == 0 { try? write(ticket.generation + 1, to: file) }
+            return TicketClaim(ticket, directory, file)
+        }
+    }
+
+    private static func isNamed(_ file: FileDescriptor, _ ticket: ResumeTicket, in directory: FileDescriptor) -> Bool {
+        guard let named = try? directory.status(at: ticket.fileName).inode else { return false }
+        return named == (try? file.status().inode)
+    }
+
+    /// Claims the transfer of data with a ticket. Data of earlier generations is superseded.
+    static func claim(_ ticket: ResumeTicket, in directory: FileDescriptor) throws(Errno) -> Outcome {
         let file: FileDescriptor
         do throws(Errno) {
             file = try directory.open(at: ticket.fileName, [.readWrite, .noFollow, .nonBlocking])
@@ -37,9 +59,8 @@ final class TicketClaim: Sendable {
         }
         guard try PartialFile.lock(file) else { return .busy }
         // Its name may have been removed before the lock was ours.
-        guard (try? directory.status(at: ticket.fileName).inode) == (try file.status().inode) else { return .missing }
+        guard isNamed(file, ticket, in: directory) else { return .missing }
         let claim = TicketClaim(ticket, directory, file)
-        guard countsGeneration else { return .claimed(claim) }
         let lowest = generation(in: file)
         guard ticket.generation >= lowest else { return .superseded }
         // That it is used proves that it was kept: what was issued before it is not needed any more. Where the disk is

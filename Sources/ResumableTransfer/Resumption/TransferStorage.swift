@@ -82,30 +82,42 @@ struct TransferStorage: Sendable {
     }
 
     /// Claims the transfer that resume data is of. Of all who try at the same time, in whatever process, one succeeds.
-    /// - Parameter hasTicket: whether the data has one. Data without is good as often as its keeper likes, but not while
-    ///   a transfer is running that has claimed the same ticket.
-    /// - Returns: `nil`: there is nothing to claim, for the data has no ticket.
+    /// - Parameter hasTicket: whether the data has one. Data without a ticket, that of checkpoints, stays good, whatever is
+    ///   used besides, but for one transfer at a time.
+    /// - Parameter createsFile: whether a missing file is created for data without a ticket. Downloads do without: their
+    ///   partial files are locked.
+    /// - Returns: `nil` for data without a ticket if there is no file, or none can be created: that does not lose a transfer.
     /// - Throws: `resumeDataUsed`, or `storageUnusable`.
-    func claim(_ ticket: ResumeTicket, hasTicket: Bool) throws(TransferError) -> TicketClaim? {
-        let outcome: TicketClaim.Outcome
-        do throws(TransferError) {
-            let directory = try open()
+    func claim(
+        _ ticket: ResumeTicket, hasTicket: Bool, createsFile: Bool
+    ) throws(TransferError) -> TicketClaim? {
+        guard hasTicket else {
+            guard let directory = try? open() else { return nil }
+            let claim: TicketClaim?
             do throws(Errno) {
-                outcome = try TicketClaim.claim(ticket, countsGeneration: hasTicket, in: directory)
+                claim = try TicketClaim.claim(withoutTicket: ticket, createsFile: createsFile, in: directory)
             } catch {
-                throw refusal(error)
+                return nil
             }
+            guard let claim else { throw Self.busy }
+            return claim
+        }
+        let directory = try open()
+        let outcome: TicketClaim.Outcome
+        do throws(Errno) {
+            outcome = try TicketClaim.claim(ticket, in: directory)
         } catch {
-            if hasTicket { throw error }
-            return nil
+            throw refusal(error)
         }
         switch outcome {
         case .claimed(let claim): return claim
-        case .busy: throw TransferError(.resumeDataUsed, "Another transfer is running with this resume data.")
-        case .missing, .superseded:
-            if hasTicket { throw refusal(.noSuchFile) }
-            return nil
+        case .busy: throw Self.busy
+        case .missing, .superseded: throw refusal(.noSuchFile)
         }
+    }
+
+    private static var busy: TransferError {
+        TransferError(.resumeDataUsed, "Another transfer is running with this resume data.")
     }
 
     private func refusal(_ error: Errno) -> TransferError {

@@ -12,7 +12,7 @@ final class UploadDriver {
 
     let core: ClientCore
     let plan: UploadPlan
-    /// Held while a resumed upload runs.
+    /// Held from the first checkpoint, or the resumption, until the end.
     private var claim: TicketClaim?
     let control: Control
     let progress: TransferProgress
@@ -51,7 +51,8 @@ final class UploadDriver {
         defer { claim = nil }
         do throws(TransferError) {
             if plan.resumed != nil {
-                claim = try await core.claim(plan.id, generation: plan.generation, hasTicket: plan.hasTicket)
+                claim = try await core.claim(
+                    plan.id, generation: plan.generation, hasTicket: plan.hasTicket, createsFile: plan.isResumable)
             }
         } catch {
             return .failure(control.unclaimed(error, plan.data))
@@ -215,8 +216,15 @@ final class UploadDriver {
         let data = try? ResumeData(record)
         control.keep(data, isNews: false)
         guard isNews else { return }
+        await claimNew()
         if let data { await core.configuration.checkpointed?(data) }
         control.keep(data, isNews: true)
+    }
+
+    /// Keeps other transfers from resuming a checkpoint of this one while it runs, if anybody is to save one.
+    private func claimNew() async {
+        guard claim == nil, core.configuration.checkpointed != nil else { return }
+        claim = try? await core.claim(plan.id, generation: plan.generation, hasTicket: false, createsFile: true)
     }
 
     /// The error with data to resume with, where there is something to resume.
