@@ -29,6 +29,7 @@ final class SubjectProcess: SubjectControl {
 
     deinit {
         group?.kill()
+        Self.usedPorts.withLock { _ = $0.remove(port) }
         if diskSize != nil { try? Self.run("umount -l '\(directory)/root'", in: directory) }
         try? FileManager.default.removeItem(atPath: directory)
     }
@@ -90,11 +91,14 @@ final class SubjectProcess: SubjectControl {
         }
     }
 
+    private static let usedPorts = Monitor<Set<UInt16>>([])
+
     /// A port that nobody uses at the moment, of those that the system does not give away by itself: it has to stay free
-    /// until the server listens, and while it is started again.
+    /// until the server listens, and while it is started again. No other subject of this process gets it meanwhile.
     private static func freePort() throws -> UInt16 {
         for _ in 0..<100 {
             let port = UInt16.random(in: 20_000...31_999)
+            guard usedPorts.withLock({ $0.insert(port).inserted }) else { continue }
             guard let socket = try? ListeningSocket(.tcp(host: "127.0.0.1", port: port)) else { continue }
             _ = FileDescriptor(owning: socket.release())
             return port

@@ -1,4 +1,5 @@
 import Foundation
+import SystemCalls
 import Testing
 
 @testable import ConformanceKit
@@ -22,13 +23,27 @@ struct TicketTests {
             let endpoint = try #require(
                 Endpoint("https://127.0.0.1:\(server.port)/", trusting: .authorities(path: identity.certificate)))
             let connection = try RawConnection(
-                endpoint, timeout: .seconds(20), transcript: Transcript(), observer: Unobserved())
-            // Its tickets come right after the handshake, and lie there.
-            Deadline.pause(.milliseconds(300))
+                endpoint, timeout: .seconds(60), transcript: Transcript(), observer: Unobserved())
+            // Its tickets come right after the handshake, and are not read yet.
+            let deadline = Deadline(in: .seconds(60))
+            while try !hasUnreadBytes(from: server.port), !deadline.isOver { Deadline.pause(.milliseconds(5)) }
+            #expect(!deadline.isOver)
             try connection.send(Request("GET", "/"), stoppingAtResponse: true)
+            defer { withExtendedLifetime(server) {} }
             return try connection.readResponse().status
         }
         #expect(status == 200)
         withExtendedLifetime(identity) {}
+    }
+
+    /// Whether a connection to this port has received bytes that nothing has read (`rx_queue` of proc_net_tcp(5)).
+    private func hasUnreadBytes(from port: UInt16) throws -> Bool {
+        let peer = ":" + String(Int(port) + 0x10000, radix: 16, uppercase: true).suffix(4)
+        let bytes = try FileDescriptor.open("/proc/net/tcp", [.readOnly]).content(atMost: 64 << 20)
+        return String(decoding: bytes, as: UTF8.self).split(separator: "\n").contains { line in
+            let columns = line.split(separator: " ")
+            guard columns.count > 4, columns[2].hasSuffix(peer), columns[3] == "01" else { return false }
+            return columns[4].split(separator: ":").last.flatMap { Int($0, radix: 16) } ?? 0 > 0
+        }
     }
 }
