@@ -6,6 +6,7 @@
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ def main(url, directory):
         os.dup2(commands, 3)
         os.dup2(events, 4)
 
-    with tempfile.TemporaryDirectory() as profile:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         browser = subprocess.Popen(
             [
                 "/usr/bin/chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
@@ -30,25 +31,40 @@ def main(url, directory):
                 "--disable-extensions", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1",
                 f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank",
             ],
-            preexec_fn=descriptors, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            preexec_fn=descriptors, close_fds=False, start_new_session=True, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             env={**os.environ, "HOME": profile})
         os.close(to_browser)
         os.close(from_browser)
         try:
             download(url, directory, from_us, to_us)
         finally:
-            browser.kill()
-            browser.wait()
+            end(browser, from_us)
+
+
+def end(browser, commands):
+    # Killed, it would leave processes behind that still write to the profile while that is removed.
+    send(commands, 3, "Browser.close", {})
+    try:
+        browser.wait(10)
+    except subprocess.TimeoutExpired:
+        os.killpg(browser.pid, signal.SIGKILL)
+        browser.wait()
+
+
+def send(commands, number, method, parameters):
+    message = {"id": number, "method": method, "params": parameters}
+    try:
+        os.write(commands, json.dumps(message).encode() + b"\0")
+    except BrokenPipeError:
+        # The browser has ended; its end of the other pipe shows that.
+        pass
 
 
 def download(url, directory, commands, events):
-    def send(number, method, parameters):
-        message = {"id": number, "method": method, "params": parameters}
-        os.write(commands, json.dumps(message).encode() + b"\0")
-
-    send(1, "Browser.setDownloadBehavior",
+    send(commands, 1, "Browser.setDownloadBehavior",
          {"behavior": "allowAndName", "downloadPath": directory, "eventsEnabled": True})
-    send(2, "Target.createTarget", {"url": url})
+    send(commands, 2, "Target.createTarget", {"url": url})
     rest = b""
     limit = time.monotonic() + 120
     while select.select([events], [], [], max(0, limit - time.monotonic()))[0]:
