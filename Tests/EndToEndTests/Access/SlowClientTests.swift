@@ -61,7 +61,7 @@ struct SlowClientTests {
             #expect(try idle[0].exchange(Request("GET", "/healthz", fields)).status == 200)
             let slow = try SlowClients(
                 .content, count: 50, port: server.port,
-                fields: [("X-Forwarded-For", "203.0.113.1"), ("X-Forwarded-Proto", "https")])
+                fields: { _ in [("X-Forwarded-For", "203.0.113.1"), ("X-Forwarded-Proto", "https")] })
             try awaitLimit(server)
             for round in 0..<5 {
                 try transfer(server, "f\(round)", fields: [("X-Forwarded-For", "198.51.100.\(round)")])
@@ -69,6 +69,78 @@ struct SlowClientTests {
             for connection in idle { #expect(try connection.exchange(.get("/healthz")).status == 200) }
             #expect(server.log.contains("; 203.0.113.1 has the most, "))
             withExtendedLifetime(slow) {}
+        }
+    }
+
+    @Test("all addresses of an IPv6 network (/64) are one client; the network beside it is another one")
+    func network() throws {
+        try withServer("--max-connections", "40", "--allow-anonymous") { server in
+            let slow = try SlowClients(
+                .content, count: 50, port: server.port,
+                fields: { [("X-Forwarded-For", "2001:db8:0:1:" + String($0, radix: 16) + "::1")] })
+            try awaitLimit(server)
+            // They are as slow as the others, and stay: they are two of another client.
+            let fields = [("X-Forwarded-For", "2001:db8:0:2::1"), ("Expect", "100-continue")]
+            let others = try (0..<2).map { number in
+                let connection = try server.connect()
+                try connection.send(Request("PUT", "/files/other\(number)", fields, .declared(100_000)))
+                _ = try connection.readInterim()
+                return connection
+            }
+            for round in 0..<5 {
+                try transfer(server, "f\(round)", fields: [("X-Forwarded-For", "198.51.100.\(round)")])
+            }
+            for connection in others {
+                try connection.send(Payload.bytes(100_000))
+                #expect(try connection.readResponse().status == 201)
+            }
+            #expect(server.log.contains("; 2001:db8:0:1::/64 has the most, "))
+            withExtendedLifetime(slow) {}
+        }
+    }
+
+    @Test("connections of a Unix socket are kept until nothing else remains, and then make room, too")
+    func unixSocket() throws {
+        let directory = try TemporaryDirectory()
+        let (path, port) = (directory.path + "/socket", try FixedPort.next())
+        try withServer(
+            "--max-connections", "20", "--allow-anonymous", "--listen", "127.0.0.1:\(port)", "--listen", "unix:" + path
+        ) { server in
+            func isOpen(_ connection: RawConnection) -> Bool {
+                (try? connection.exchange(.get("/healthz")).status) == 200
+            }
+            func connect() throws -> RawConnection {
+                let connection = try RawConnection(unixPath: path)
+                #expect(isOpen(connection))
+                return connection
+            }
+            let idle = try (0..<10).map { _ in try connect() }
+            let slow = try SlowClients(
+                .content, count: 30, port: port, fields: { _ in [("X-Forwarded-For", "203.0.113.1")] })
+            try awaitLimit(server)
+            for round in 0..<3 { try transfer(server, "f\(round)", fields: [("X-Forwarded-For", "198.51.100.7")]) }
+            // These replace slow ones.
+            let more = try (0..<5).map { _ in try connect() }
+            #expect(idle.allSatisfy(isOpen) && more.allSatisfy(isOpen))
+            withExtendedLifetime(slow) {}
+        }
+        // Without any other connection one of them is closed for the next one.
+        try withServer(
+            "--max-connections", "20", "--listen", "127.0.0.1:\(port)", "--listen", "unix:" + path
+        ) { server in
+            let idle = try (0..<20).map { _ in
+                let connection = try RawConnection(unixPath: path)
+                #expect(try connection.exchange(.get("/healthz")).status == 200)
+                return connection
+            }
+            let visitor = try RawConnection(port: port)
+            #expect(try visitor.exchange(.get("/healthz")).status == 200)
+            let closed: Int? = Deadline.poll(within: .seconds(30)) {
+                let closed = idle.count { $0.isClosedByPeer }
+                return closed > 0 ? closed : nil
+            }
+            #expect(closed == 1)
+            #expect(server.log.contains("; a Unix socket has the most, 20"))
         }
     }
 

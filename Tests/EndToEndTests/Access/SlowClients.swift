@@ -22,15 +22,20 @@ final class SlowClients: Sendable {
     private let state = Monitor(State())
     private let thread: WorkerThread
 
-    /// - Parameter fields: of each request.
-    init(_ kind: Kind, count: Int, port: UInt16, fields: [(String, String)] = []) throws {
+    /// - Parameter fields: of the request with this number.
+    init(
+        _ kind: Kind, count: Int, port: UInt16,
+        fields: @escaping @Sendable (_ number: Int) -> [(String, String)] = { _ in [] }
+    ) throws {
         let state = state
         thread = try WorkerThread(name: "slow-clients") {
             var connections: [RawConnection] = []
+            var number = 0
             while !state.withLock({ $0.isStopped }) {
                 connections.removeAll { (try? Self.sendNext(kind, $0)) == nil }
                 for _ in connections.count..<count {
-                    guard let connection = try? Self.begin(kind, port, fields) else { continue }
+                    number += 1
+                    guard let connection = try? Self.begin(kind, port, fields(number)) else { continue }
                     connections.append(connection)
                     state.withLock { $0.opened += 1 }
                 }

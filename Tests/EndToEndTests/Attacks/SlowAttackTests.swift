@@ -27,53 +27,89 @@ struct SlowAttackTests {
         fileprivate var holdsConnections: Bool { self != .ranges }
     }
 
-    @Test("transfers from other addresses continue, and the long one is not interrupted", arguments: Mode.allCases)
-    func attack(mode: Mode) throws {
+    @Test(
+        "transfers from another address continue, and the long one is not interrupted",
+        .enabled(
+            if: AttackNetwork.mayBePossible,
+            "this needs root and `ip` (iproute2): only attacks from this machine, a trusted peer, are tried"),
+        arguments: Mode.allCases)
+    func attackFromAnotherAddress(mode: Mode) throws {
+        let network = try AttackNetwork()
+        let port = try FixedPort.next()
+        try withServer("--listen", "0.0.0.0:\(port)", "--allow-anonymous") { server in
+            try attack(
+                server, mode, on: "\(network.attack.host):\(port)", in: network.attack.namespace,
+                users: try CommandHome(networkNamespace: network.users.namespace),
+                at: "http://\(network.users.host):\(port)/files/")
+            let client = network.attack.host.split(separator: ".").dropLast().joined(separator: ".") + ".2"
+            if mode.holdsConnections {
+                #expect(server.log.contains("; \(client) has the most, "), "\(server.log.suffix(1000))")
+            }
+        }
+        withExtendedLifetime(network) {}
+    }
+
+    @Test("an attack from this machine, a trusted peer, does not shut out its other clients", arguments: Mode.allCases)
+    func attackFromThisMachine(mode: Mode) throws {
         let (port, other) = (try FixedPort.next(), try FixedPort.next())
         try withServer("--listen", "127.0.0.1:\(port)", "--listen", "[::1]:\(other)") { server in
-            let big = Payload.bytes(20 << 20)
-            try server.place(big, as: "big")
-            let home = try CommandHome()
-            let content = Payload.bytes(5_000_000)
-            let source = try home.file(content, "source")
-            let url = "http://[::1]:\(other)/files/"
-            let lasting = try home.start(
-                "put", "--json", "--limit-rate", "250K", try home.file(content, "lasting"), url + "lasting")
-            let attack = try ChildProcess(
-                "/usr/bin/slowhttptest",
-                [
-                    mode.rawValue, "-c", "1200", "-r", "400", "-i", "5", "-l", "60", "-p", "3", "-u",
-                    "http://127.0.0.1:\(server.port)/files/\(mode == .content ? "slow" : "big")",
-                ] + mode.options)
-            defer { attack.kill(SIGKILL) }
-            let limit = mode.holdsConnections ? 950 : 100
-            let begun: Bool? = Deadline.poll(within: .seconds(30)) { server.connectionThreads > limit ? true : nil }
-            #expect(begun == true, "the attack has all of its connections")
-            let clock = ContinuousClock()
-            for round in 0..<5 {
-                let start = clock.now
-                try home.run("put", "--quiet", source, url + "f\(round)").expect(0)
-                let target = home.path + "/f\(round)"
-                try home.run("get", "--quiet", url + "big", "-o", target).expect(0)
-                let isSame = FileManager.default.contents(atPath: target) == Data(big)
-                #expect(isSame)
-                try FileManager.default.removeItem(atPath: target)
-                for arguments in [["-T", source, "http://127.0.0.1:\(port)/files/c\(round)"], [url + "f\(round)"]] {
-                    let curl = try ChildProcess(
-                        "/usr/bin/curl",
-                        ["-sSf", "-m", "30", "-o", "/dev/null"]
-                            + (arguments.count > 1 ? ["--interface", "127.0.0.2"] : []) + arguments)
-                    #expect(try curl.awaitEnding() == .exited(0), "\(curl.errorOutput)")
-                }
-                print("\(mode) round \(round): \(clock.now - start), \(server.connectionThreads) connections")
-                #expect(server.connectionThreads <= 1100)
-                Deadline.pause(.seconds(1))
-            }
-            #expect(attack.ending == nil, "the attack lasted until the end: \(attack.errorOutput.suffix(500))")
-            try lasting.expect(0)
-            #expect(try lasting.objects().allSatisfy { $0.name != "interrupted" })
-            let isSame = server.fileContent("lasting") == content
-            #expect(isSame)
+            try attack(
+                server, mode, on: "127.0.0.1:\(port)", in: nil, users: try CommandHome(),
+                at: "http://[::1]:\(other)/files/")
         }
+    }
+
+    /// - Parameters:
+    ///   - authority: where the attack finds the server.
+    ///   - namespace: from which it comes; nil: that of this process.
+    ///   - url: of the collection for the users.
+    private func attack(
+        _ server: ServerProcess, _ mode: Mode, on authority: String, in namespace: String?, users: CommandHome,
+        at url: String
+    ) throws {
+        let big = Payload.bytes(20 << 20)
+        try server.place(big, as: "big")
+        let content = Payload.bytes(5_000_000)
+        let source = try users.file(content, "source")
+        let lasting = try users.start(
+            "put", "--json", "--limit-rate", "250K", try users.file(content, "lasting"), url + "lasting")
+        let command =
+            [
+                "/usr/bin/slowhttptest", mode.rawValue, "-c", "1200", "-r", "400", "-i", "5", "-l", "60", "-p", "3",
+                "-u", "http://\(authority)/files/\(mode == .content ? "slow" : "big")",
+            ] + mode.options
+        let attack = try start(command, in: namespace)
+        defer { attack.kill(SIGKILL) }
+        let limit = mode.holdsConnections ? 950 : 100
+        let begun: Bool? = Deadline.poll(within: .seconds(30)) { server.connectionThreads > limit ? true : nil }
+        #expect(begun == true, "the attack has all of its connections")
+        let clock = ContinuousClock()
+        for round in 0..<5 {
+            let start = clock.now
+            try users.run("put", "--quiet", source, url + "f\(round)").expect(0)
+            let target = users.path + "/f\(round)"
+            try users.run("get", "--quiet", url + "big", "-o", target).expect(0)
+            let isSame = FileManager.default.contents(atPath: target) == Data(big)
+            #expect(isSame)
+            try FileManager.default.removeItem(atPath: target)
+            for arguments in [["-T", source, url + "c\(round)"], [url + "f\(round)"]] {
+                let curl = try self.start(
+                    ["/usr/bin/curl", "-sSf", "-m", "30", "-o", "/dev/null"] + arguments, in: users.networkNamespace)
+                #expect(try curl.awaitEnding() == .exited(0), "\(curl.errorOutput)")
+            }
+            print("\(mode) round \(round): \(clock.now - start), \(server.connectionThreads) connections")
+            #expect(server.connectionThreads <= 1100)
+            Deadline.pause(.seconds(1))
+        }
+        #expect(attack.ending == nil, "the attack lasted until the end: \(attack.errorOutput.suffix(500))")
+        try lasting.expect(0)
+        #expect(try lasting.objects().allSatisfy { $0.name != "interrupted" })
+        let isSame = server.fileContent("lasting") == content
+        #expect(isSame)
+    }
+
+    private func start(_ command: [String], in namespace: String?) throws -> ChildProcess {
+        let command = (namespace.map { ["/usr/bin/ip", "netns", "exec", $0] } ?? []) + command
+        return try ChildProcess(command[0], Array(command.dropFirst()))
     }
 }

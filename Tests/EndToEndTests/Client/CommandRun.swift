@@ -6,8 +6,13 @@ import Testing
 /// `onward` as a person runs it, with a home of its own.
 final class CommandHome: Sendable {
     let directory: TemporaryDirectory
+    /// The network namespace in which commands run; nil: that of this process.
+    let networkNamespace: String?
 
-    init() throws { directory = try TemporaryDirectory() }
+    init(networkNamespace: String? = nil) throws {
+        directory = try TemporaryDirectory()
+        self.networkNamespace = networkNamespace
+    }
 
     var path: String { directory.path }
     /// Where states lie.
@@ -77,7 +82,8 @@ final class CommandRun: Sendable {
     fileprivate convenience init(
         _ home: CommandHome, _ arguments: [String], _ environment: [String: String]
     ) throws {
-        try self.init(home, script: "exec \"$0\" \"$@\" > \"$OUTPUT\"", arguments, environment)
+        let prefix = home.networkNamespace.map { "ip netns exec \($0) " } ?? ""
+        try self.init(home, script: "exec \(prefix)\"$0\" \"$@\" > \"$OUTPUT\"", arguments, environment)
     }
 
     private init(

@@ -1,0 +1,29 @@
+import Glibc
+import Testing
+
+/// Two network namespaces with an address of their own each, one for an attack and one for users. They are removed with this
+/// object.
+final class AttackNetwork {
+    private static let script = OperatorFiles.directory + "/../scripts/attack-network"
+
+    private let name: String
+    /// This machine's addresses as the two see them.
+    private let addresses: [Substring]
+
+    /// Namespaces need rights that only root has, and not in every container.
+    static var mayBePossible: Bool { geteuid() == 0 && access("/usr/bin/ip", X_OK) == 0 }
+
+    init() throws {
+        name = "owt\(getpid() % 1_000_000)"
+        let process = try ChildProcess("/bin/sh", ["-c", "exec \"$0\" add \"$1\" 1>&2", Self.script, name])
+        let ending = try process.awaitEnding()
+        addresses = process.errorOutput.split(separator: "\n")
+        guard ending == .exited(0), addresses.count == 2 else { throw WireFailure.server(process.errorOutput) }
+    }
+
+    deinit { _ = try? ChildProcess(Self.script, ["remove", name]).awaitEnding() }
+
+    /// The namespaces, and hosts for URLs in them.
+    var attack: (namespace: String, host: String) { (name + "-a", String(addresses[0])) }
+    var users: (namespace: String, host: String) { (name + "-u", String(addresses[1])) }
+}
