@@ -63,6 +63,34 @@ struct CrossOriginTests {
     }
 
     @Test(
+        "XCO-02: refusals of requests that cannot be read are for the page, too, if the origin could be read",
+        arguments: [
+            "Content-Length: +5\r\n\r\n", "folded\r\n line\r\n\r\n", "X: \u{1}\r\n\r\n", "X: a\0b\r\n\r\n",
+            "Transfer-Encoding: gzip, chunked\r\n\r\n", "X: \(String(repeating: "a", count: 70_000))\r\n\r\n",
+            "Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+        ])
+    func unreadable(rest: String) throws {
+        try withServer("--cors-origin", Self.origin) { server in
+            func refusal(_ origin: String) throws -> Response {
+                let connection = try server.connect()
+                let head = "PUT /files/f HTTP/1.1\r\nHost: \(server.authority)\r\n\(origin)" + rest
+                _ = connection.sendWhatGoes(Array(head.utf8))
+                return try connection.readResponse()
+            }
+            let response = try refusal("Origin: \(Self.origin)\r\n")
+            #expect([400, 431, 501].contains(response.status))
+            #expect(response.value("Access-Control-Allow-Origin") == Self.origin)
+            #expect(Set(response.list("Access-Control-Expose-Headers")).isSuperset(of: Self.responseFields))
+            #expect(response.list("Vary").contains("origin"))
+            let other = "Origin: https://evil.example\r\n"
+            for origin in [other, "Origin: \(Self.origin)\r\n" + other, ""] {
+                let other = try refusal(origin)
+                #expect((400...599).contains(other.status) && !other.fields.contains("Access-Control-Allow-Origin"))
+            }
+        }
+    }
+
+    @Test(
         "other origins get no permission, and may change nothing",
         arguments: ["https://evil.example", "null", "https://app.example.evil"])
     func foreignOrigin(origin: String) throws {

@@ -12,6 +12,8 @@ protocol RequestService: Sendable {
     func client(ofPeer peer: String?) -> ConnectionClient
     /// The client that a trusted peer's connection counts for while it serves this request; `nil`: the peer.
     func client(of fields: Fields, origin: RequestOrigin) -> ConnectionClient?
+    /// Fields of every response to a request with these fields, which may be incomplete.
+    func responseFields(for fields: Fields, isSecure: Bool) -> Fields
     /// A request's head is complete.
     func begin(_ request: IncomingRequest) -> RequestStanding
     /// A request ended, however it did.
@@ -165,8 +167,9 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             // The answer is out. Reading on keeps the kernel from destroying it with a reset.
             if size.pointee == 0 { return .NO }
             state.contentReceived += Int64(size.pointee)
+            state.discarded += Int64(size.pointee)
             size.pointee = 0
-            return .YES
+            return state.discarded < RequestReader.maxDiscarded ? .YES : .NO
         case .queued:
             return .NO
         }

@@ -104,6 +104,7 @@ extension RequestRecorder {
     func origin(of fields: Fields, peer: String?) -> RequestOrigin { RequestOrigin(client: peer) }
     func client(ofPeer peer: String?) -> ConnectionClient { ConnectionClient(peer, isExempt: true) }
     func client(of fields: Fields, origin: RequestOrigin) -> ConnectionClient? { nil }
+    func responseFields(for fields: Fields, isSecure: Bool) -> Fields { [:] }
     func record(_ summary: RequestSummary) {}
     func contentFailed(_ error: any Error, request: RequestID) {}
     func reachedConnectionLimit(closed: Int, isRefused: Bool, largest: (client: ConnectionClient, count: Int)?) {}

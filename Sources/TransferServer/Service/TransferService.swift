@@ -88,11 +88,16 @@ final class TransferService: RequestService {
         return origin
     }
 
-    func begin(_ request: IncomingRequest) -> RequestStanding {
-        var fields = crossOrigin.responseFields(for: request.fields)
-        if let seconds = configuration.strictTransportSecurity, request.isSecure {
-            fields.append("Strict-Transport-Security", "max-age=\(seconds)")
+    func responseFields(for fields: Fields, isSecure: Bool) -> Fields {
+        var result = crossOrigin.responseFields(for: fields)
+        if let seconds = configuration.strictTransportSecurity, isSecure {
+            result.append("Strict-Transport-Security", "max-age=\(seconds)")
         }
+        return result
+    }
+
+    func begin(_ request: IncomingRequest) -> RequestStanding {
+        let fields = responseFields(for: request.fields, isSecure: request.isSecure)
         let place = RequestPlace(request, routes: routes)
         request.account.route = place.label
         if !place.takesContent { request.account.explanation = nil }

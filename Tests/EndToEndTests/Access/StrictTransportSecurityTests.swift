@@ -33,6 +33,31 @@ struct StrictTransportSecurityTests {
         #expect(standard == "max-age=0")
     }
 
+    @Test(
+        "--hsts is in every response over TLS, also to requests that cannot be read",
+        arguments: [
+            "GET /healthz HTTP/1.1\\r\\n\\r\\n", "GET /healthz\\r\\n\\r\\n", "\\0",
+            "GET * HTTP/1.1\\r\\nHost: a\\r\\nConnection: close\\r\\n\\r\\n",
+            "PUT /files/f HTTP/1.1\\r\\nHost: localhost\\r\\nContent-Length: +5\\r\\n\\r\\n",
+            "PUT /files/f HTTP/1.1\\r\\nHost: localhost\\r\\nX-Forwarded-Proto: http\\r\\nContent-Length: x\\r\\n\\r\\n",
+            "PUT /files/f HTTP/1.1\\r\\nHost: localhost\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\nzz\\r\\n",
+            "GET /healthz HTTP/2.0\\r\\nHost: localhost\\r\\n\\r\\n",
+        ])
+    func unreadable(request: String) throws {
+        let fixture = try TLSFixture("--hsts", "1d")
+        let process = try ChildProcess(
+            "/bin/sh",
+            [
+                "-c", "printf \"$1\" | openssl s_client -quiet -connect \"127.0.0.1:$0\" 1>&2",
+                "\(fixture.server.port)", request,
+            ])
+        _ = try process.awaitEnding()
+        let answer = process.errorOutput
+        #expect(answer.contains("HTTP/1.1 4") || answer.contains("HTTP/1.1 5"), "\(answer)")
+        let lines = answer.lowercased().split(whereSeparator: \.isNewline)
+        #expect(lines.count { $0 == "strict-transport-security: max-age=86400" } == 1, "\(answer)")
+    }
+
     @Test("--hsts needs a duration; the environment sets it, too")
     func hstsOption() throws {
         let root = try TemporaryDirectory()
