@@ -161,8 +161,9 @@ public struct FilesHandler: TargetHandler {
             fields.append("Cross-Origin-Resource-Policy", resourcePolicy.rawValue)
             return .file(file, fields: fields)
         } catch .targetIsDirectory where request.method != .delete {
+            let query = request.target.query.map { "?" + $0 } ?? ""
             return .response(
-                FinalResponse(status: 308, fields: ["Location": request.target.path + "/"]))
+                FinalResponse(status: 308, fields: ["Location": request.target.path + "/" + query]))
         } catch  where [.notFound, .parentIsFile, .targetIsSpecial].contains(error) {
             return .response(FinalResponse(ProblemDetails.noSuchFile))
         } catch {

@@ -143,6 +143,11 @@ struct ListingTests {
                     #expect(try server.exchange(.get(location)).status == 200)
                 }
             }
+            for query in ["limit=5", "limit=5&after=a%20b", "", "x=//y?z"] {
+                let response = try server.exchange(.get("/files/a%20b?" + query))
+                #expect(response.status == 308)
+                #expect(response.location?.hasSuffix("/files/a%20b/?" + query) == true, "\(response)")
+            }
         }
     }
 }
