@@ -88,14 +88,16 @@ public struct SocketOutput: Sendable {
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &value, socklen_t(MemoryLayout<linger>.size))
     }
 
-    /// Reads and throws away what arrives, until the peer or ``endConnection()`` ends it.
-    public func discardInput() {
+    /// Reads and throws away what arrives, until the peer or ``endConnection()`` ends it, or so many bytes have arrived.
+    public func discardInput(atMost limit: Int64) {
+        var rest = limit
         withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 16) { buffer in
-            while true {
+            while rest > 0 {
                 var entry = pollfd(descriptor: descriptor, events: POLLIN)
                 if poll(&entry, 1, -1) < 0 && errno != EINTR { return }
                 let count = recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
                 if count == 0 || (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) { return }
+                rest -= Int64(max(0, count))
             }
         }
     }

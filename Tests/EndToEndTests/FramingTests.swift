@@ -349,6 +349,43 @@ struct FramingTests {
         }
     }
 
+    @Test("empty lines without end before a request are 400; a few of them are nothing", arguments: [10, 40_000])
+    func emptyLines(count: Int) throws {
+        try withServer { server in
+            let connection = try server.connect()
+            let raw = String(repeating: "\r\n", count: count) + "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            _ = connection.sendWhatGoes(Array(raw.utf8))
+            let response = try connection.readResponse()
+            #expect(response.status == (count == 10 ? 200 : 400))
+            if count > 10 { #expect(response.problem?.code == "malformed-request-line") }
+        }
+    }
+
+    /// A request that is refused before its content, and how its content begins.
+    private static let refusedBeforeContent = [
+        "PUT /files/f HTTP/1.1\r\nHost: localhost\r\nContent-Length: +45\r\n\r\n",
+        "PATCH /files/f HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000000000\r\n\r\n",
+        "PATCH /files/f HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nF0000000\r\n",
+        "PATCH /files/f HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000000000\r\nExpect: 100-continue\r\n\r\n",
+    ]
+
+    @Test(
+        "what is sent behind a refusal is read, so that the refusal arrives, but not without bound",
+        arguments: refusedBeforeContent)
+    func discardedContent(head: String) throws {
+        try withServer { server in
+            let connection = try server.connect()
+            try connection.send(head)
+            let response = try connection.readResponse()
+            #expect((400...499).contains(response.status))
+            let piece = [UInt8](repeating: 0x61, count: 1 << 20)
+            var sent = 0
+            while sent < 400, (try? connection.send(piece, within: .seconds(5))) != nil { sent += 1 }
+            // A part of it may be in the buffers of the kernel.
+            #expect(sent >= 256 && sent < 300, "\(sent) MiB")
+        }
+    }
+
     @Test("H11-18: heads within reason are served")
     func largeHead() throws {
         try withServer { server in

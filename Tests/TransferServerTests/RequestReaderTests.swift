@@ -141,6 +141,7 @@ extension String {
         ("PUT / HTTP/1.1\r\nHost: a\r\nX : b\r\n\r\n", "invalid-field-name"),
         ("PUT / HTTP/1.1\r\nHost: a\r\nX: \u{1}\r\n\r\n", "invalid-field-value"),
         ("PUT /\r\nHost: a\r\n\r\n", "malformed-request-line"),
+        (String(repeating: "\r\n", count: 40_000) + "PUT / HTTP/1.1\r\nHost: a\r\n\r\n", "malformed-request-line"),
         ("PUT  / HTTP/1.1\r\nHost: a\r\n\r\n", "malformed-request-line"),
         ("PUT / HTTP/1.1 \r\nHost: a\r\n\r\n", "malformed-request-line"),
         ("P(T / HTTP/1.1\r\nHost: a\r\n\r\n", "malformed-request-line"),
@@ -212,6 +213,35 @@ extension String {
         #expect(input.reads <= 3)
         let small = ReadInput(Self.chunks + content + "0\r\n\r\n", room: 300)
         #expect(small.contents == input.contents)
+    }
+
+    @Test("what follows a refusal is discarded up to a bound, behind which the connection ends")
+    func discarding() {
+        final class Endless: ByteSource {
+            let isRecordwise = false
+            var head = Array("GET /\r\n\r\n".utf8)
+            var count: Int64 = 0
+
+            func receive(into buffer: UnsafeMutableRawBufferPointer) -> RequestReader.Arrival {
+                if !head.isEmpty {
+                    defer { head = [] }
+                    buffer.copyBytes(from: head)
+                    return .bytes(head.count)
+                }
+                count += Int64(buffer.count)
+                return .bytes(buffer.count)
+            }
+        }
+        let source = Endless()
+        var reader = RequestReader()
+        var buffer = [UInt8](repeating: 0, count: 64 << 10)
+        for _ in 0..<5000 {
+            if case .end = buffer.withUnsafeMutableBytes({ reader.read(into: $0, from: source) }) { break }
+        }
+        #expect(source.count >= 256 << 20 && source.count < 257 << 20)
+        let last = buffer.withUnsafeMutableBytes { reader.read(into: $0, from: source) }
+        #expect(last == .end(0))
+        #expect(source.count < 257 << 20)
     }
 
     @Test("H11-16: an HTTP/1.0 request, a HEAD and connection options keep their meaning")

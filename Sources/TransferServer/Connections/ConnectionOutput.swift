@@ -26,6 +26,7 @@ struct ConnectionOutput: Sendable {
         socket.endOutput()
     }
 
-    /// Reads and throws away what arrives, until the peer or ``ConnectionEntry/abandon(_:)`` ends the connection.
-    func discardInput() { socket.discardInput() }
+    /// Reads and throws away what arrives, until the peer or ``ConnectionEntry/abandon(_:)`` ends the connection, or so many
+    /// bytes have arrived.
+    func discardInput(atMost limit: Int64) { socket.discardInput(atMost: limit) }
 }

@@ -20,6 +20,8 @@ struct HeadReader {
     /// The beginning of a line whose end is still to come.
     private var line: [UInt8] = []
     private var size = 0
+    /// Bytes of empty lines before the request line, which are not part of `size`.
+    private var emptySize = 0
     private var lines = 0
 
     /// Whether nothing of a request has arrived, empty lines apart.
@@ -70,7 +72,9 @@ struct HeadReader {
         }
         if text.isEmpty {
             // Empty lines before a request mean nothing (RFC 9112 section 2.2).
-            return hasRequestLine ? .complete : .incomplete
+            if hasRequestLine { return .complete }
+            (emptySize, size) = (emptySize + bytes.count, 0)
+            return emptySize <= Self.maxSize ? .incomplete : .refused(.malformedRequestLine)
         }
         if hasRequestLine {
             lines += 1

@@ -182,7 +182,10 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         let target: RequestTarget
         switch state.received.evaluation {
         case .accepted(let receivedFraming, let receivedTarget): (framing, target) = (receivedFraming, receivedTarget)
-        case .refused(let refusal): return refuse(refusal, state, on: connection)
+        case .refused(let refusal):
+            state.responseFields = service.responseFields(
+                for: head.fields, isSecure: connection.entry.credentials != nil)
+            return refuse(refusal, state, on: connection)
         }
         state.framing = framing
         // Of a head that can be believed alone.
@@ -291,7 +294,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             connection.output.endOutput()
             connection.entry.enter(.discarding, at: SystemClock.monotonicNanoseconds())
             connection.accepted.stopReading()
-            connection.output.discardInput()
+            connection.output.discardInput(atMost: RequestReader.maxDiscarded)
         }
         connection.entry.enter(.head(first: false), at: SystemClock.monotonicNanoseconds())
     }

@@ -29,6 +29,9 @@ struct RequestReader {
 
     /// Bytes of one call for more in a head: what follows it has to be copied.
     private static let headPiece = 16 << 10
+    /// Bytes that are read and thrown away after a refusal, so that it reaches a client that is still sending. Then the
+    /// connection ends.
+    static let maxDiscarded: Int64 = 256 << 20
     /// The size line and the end of a chunk, and the last chunk.
     private static let (chunkPrefix, chunkSuffix, lastChunk) = (10, 2, Array("0\r\n\r\n".utf8))
 
@@ -39,6 +42,8 @@ struct RequestReader {
     private var pending: [UInt8] = []
     private var pendingStart = 0
     private var end: Int?
+    /// Bytes that were thrown away.
+    private var discarded: Int64 = 0
     /// Whether the source may have more without being asked to wait.
     private(set) var mayHaveMore = false
 
@@ -146,8 +151,13 @@ struct RequestReader {
             return .bytes(signal.count)
         case .discarding:
             guard written == 0 else { return .bytes(written) }
-            if case .end(let code) = input.next(into: output) { return .end(code) }
-            return .none
+            switch input.next(into: output) {
+            case .bytes(let count):
+                discarded += Int64(count)
+                if discarded >= Self.maxDiscarded { input.end = 0 }
+            case .none, .end: break
+            }
+            return input.last
         }
     }
 

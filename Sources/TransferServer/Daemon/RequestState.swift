@@ -37,6 +37,8 @@ final class RequestState {
     var lingers = false
     /// Bytes of content.
     var contentReceived: Int64 = 0
+    /// Those of them that arrived after the answer.
+    var discarded: Int64 = 0
     private var status: Status?
     private var code: String?
     /// Bytes of content that the answer has; of content that is produced while it is sent, those so far.
