@@ -386,6 +386,56 @@ struct FramingTests {
         }
     }
 
+    private func oldRequest(_ method: String, _ target: String, _ fields: [(String, String)] = []) -> Request {
+        var request = Request(method, target, fields)
+        request.version = "HTTP/1.0"
+        return request
+    }
+
+    @Test("a plain PUT of HTTP/1.0 without Content-Length replaces nothing: 411; what follows it is not served")
+    func lengthlessPut() throws {
+        try withServer { server in
+            #expect(try server.exchange(Request("PUT", "/files/f", [], .bytes([1, 2, 3]))).status == 201)
+            for content in ["", "content until the end\r\n", Self.smuggled, String(repeating: "x", count: 3_000_000)] {
+                let connection = try server.connect()
+                try connection.send(
+                    "PUT /files/f HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n" + content)
+                connection.endSending()
+                let response = try connection.readResponse()
+                #expect(response.status == 411 && response.problem?.code == "length-required", "\(response)")
+                #expect(response.value("Connection") == "close")
+                #expect(try connection.awaitClosing() == (.end, ""))
+            }
+            #expect(server.published("f") == [1, 2, 3])
+            let missing = try server.exchange(oldRequest("PUT", "/files/g"))
+            #expect(missing.status == 411 && server.published("g") == nil)
+        }
+    }
+
+    @Test("requests of HTTP/1.0 and 1.1 that have no content on purpose are served as before")
+    func lengthlessOthers() throws {
+        try withServer { (server) throws in
+            for version in Interop.allCases {
+                // Proxies that speak HTTP/1.0 leave out the length of an empty content.
+                let fields = Request.versionField(version) + [Request.completeness(version, false)]
+                #expect(try server.exchange(oldRequest("PUT", "/files/\(version)", fields)).status == 201)
+                #expect(try server.exchange(oldRequest("POST", "/files/", fields)).status == 201)
+            }
+            #expect(server.unfinished.count == 2 * Interop.allCases.count)
+            let whole = oldRequest("PUT", "/files/whole", [Request.completeness(.v8, true)])
+            #expect(try server.exchange(whole).status == 201)
+            #expect(server.published("whole") == [])
+            #expect(try server.exchange(Request("PUT", "/files/new")).status == 201)
+            #expect(server.published("new") == [])
+            var declared = oldRequest("PUT", "/files/old")
+            declared.content = .bytes([1])
+            #expect(try server.exchange(declared).status == 201)
+            #expect(server.published("old") == [1])
+            #expect(try server.exchange(oldRequest("POST", "/files/")).status == 201)
+            #expect(try server.exchange(oldRequest("DELETE", "/files/old")).status == 204)
+        }
+    }
+
     @Test("H11-18: heads within reason are served")
     func largeHead() throws {
         try withServer { server in

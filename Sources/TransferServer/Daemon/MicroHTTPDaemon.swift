@@ -215,6 +215,11 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         case .drop: return .NO
         case .reply(let reply):
             guard request.expectsContent else {
+                if reply.status == .lengthRequired {
+                    // Content without a length may follow all the same.
+                    state.lingers = true
+                    return queue(reply, state, on: connection)
+                }
                 // Queued at the request's end, the response leaves the connection open.
                 state.stage = .answering(reply)
                 return .YES
