@@ -42,6 +42,8 @@ struct UploadMetadataTests {
             "filename Y!==",
             "filename YQ== YQ==", "filename YQ==,filename Yg==", "filename YQ==,x =", "filename _w==", "filename //8=",
             "filename YQ==,type //8=", "filename=YQ==,x a", "filename YQ==,x YQ==\u{7F}",
+            // Bits behind the last byte that are not zero (RFC 4648 section 3.5).
+            "filename YR==", "filename YWJ=", "filename YQ==,x YR==",
         ])
     func malformed(value: String) {
         #expect(metadata(value) == nil)

@@ -20,7 +20,7 @@ struct UploadMetadata: Sendable, Hashable {
             let words = pair.split(separator: " ").map(String.init)
             // Without a value the space may be absent, too.
             guard (1...2).contains(words.count), Fields.isValidValue(words[0]),
-                let value = Data(base64Encoded: words.count == 2 ? words[1] : ""),
+                let value = Self.decoded(words.count == 2 ? words[1] : ""),
                 values.updateValue(value, forKey: words[0]) == nil
             else { return nil }
         }
@@ -32,6 +32,13 @@ struct UploadMetadata: Sendable, Hashable {
         }
         filename = texts["filename"] ?? texts["name"]
         filetype = texts["filetype"] ?? texts["type"]
+    }
+
+    /// The bytes of a text in Base64; nil if it is not the one text for them: bits behind the last byte have to be zero (RFC
+    /// 4648 section 3.5).
+    private static func decoded(_ text: String) -> Data? {
+        guard let data = Data(base64Encoded: text), data.base64EncodedString() == text else { return nil }
+        return data
     }
 
     /// The field's value with these pairs alone; `nil` without any. Clients also send other pairs, such as the data and tokens
