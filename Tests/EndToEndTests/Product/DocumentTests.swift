@@ -10,15 +10,15 @@ import Testing
 struct DocumentTests {
     private static let repository = OperatorFiles.directory + "/.."
 
-    private struct Block {
-        let commands: String
+    private struct Command {
+        let text: String
         var output: String?
     }
 
-    private func blocks(in document: String) throws -> [Block] {
+    private func blocks(in document: String) throws -> [(kind: String, content: String)] {
         let path = Self.repository + "/" + document
         let text = String(decoding: try #require(FileManager.default.contents(atPath: path)), as: UTF8.self)
-        var blocks: [Block] = []
+        var blocks: [(String, String)] = []
         var open: (kind: String, lines: [Substring])?
         for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
             guard line.hasPrefix("```") else {
@@ -29,12 +29,19 @@ struct DocumentTests {
                 open = (String(line.dropFirst(3)), [])
                 continue
             }
-            let content = lines.map { $0 + "\n" }.joined()
-            if kind == "sh" { blocks.append(Block(commands: content)) }
-            if kind == "text", !blocks.isEmpty { blocks[blocks.count - 1].output = content }
+            blocks.append((kind, lines.map { $0 + "\n" }.joined()))
             open = nil
         }
         return blocks
+    }
+
+    private func commands(in document: String) throws -> [Command] {
+        var commands: [Command] = []
+        for (kind, content) in try blocks(in: document) {
+            if kind == "sh" { commands.append(Command(text: content)) }
+            if kind == "text", !commands.isEmpty { commands[commands.count - 1].output = content }
+        }
+        return commands
     }
 
     @Test(
@@ -44,9 +51,9 @@ struct DocumentTests {
             ("README.md", 1), ("docs/command-line.md", 4), ("docs/files.md", 6), ("docs/operating.md", 4),
             ("docs/protocol.md", 2),
         ])
-    func commands(document: String, count: Int) throws {
-        let blocks = try blocks(in: document)
-        #expect(blocks.count >= count)
+    func run(document: String, count: Int) throws {
+        let commands = try commands(in: document)
+        #expect(commands.count >= count)
         try withServer { server in
             let directory = try TemporaryDirectory()
             let work = directory.path + "/work"
@@ -58,9 +65,9 @@ struct DocumentTests {
                 atPath: work + "/scripts", withDestinationPath: Self.repository + "/scripts")
             let programs = String(try ExecutableLocation.onward().dropLast("/onward".count))
             var script = "set -euo pipefail; cd '\(work)'\n"
-            for (index, block) in blocks.enumerated() {
+            for (index, command) in commands.enumerated() {
                 script += "exec >'\(directory.path)/output-\(index)'\n"
-                script += block.commands.replacing("http://127.0.0.1:8080", with: "http://\(server.authority)")
+                script += command.text.replacing("http://127.0.0.1:8080", with: "http://\(server.authority)")
             }
             let run = try ChildProcess(
                 "/bin/bash", ["-c", script],
@@ -70,13 +77,69 @@ struct DocumentTests {
                     "COPY": directory.path + "/copy", "ONWARD_LISTEN": server.authority,
                 ])
             #expect(try run.awaitEnding() == .exited(0), "\(run.errorOutput)")
-            for (index, block) in blocks.enumerated() {
-                guard let expected = block.output else { continue }
+            for (index, command) in commands.enumerated() {
+                guard let expected = command.output else { continue }
                 let written = FileManager.default.contents(atPath: directory.path + "/output-\(index)") ?? Data()
                 let lines = String(decoding: written, as: UTF8.self).replacing("\r\n", with: "\n")
-                #expect(lines.trimmingEnd == expected.trimmingEnd, "\(block.commands)")
+                #expect(lines.trimmingEnd == expected.trimmingEnd, "\(command.text)")
             }
         }
+    }
+
+    @Test("docs/protocol.md: the requests of the example get the responses that are printed behind them")
+    func protocolExample() throws {
+        let messages = try blocks(in: "docs/protocol.md").filter { $0.kind == "http" }.map(\.content)
+        let printedUpload = try self.upload(in: messages.joined())
+        var upload: String?
+        try withServer { server in
+            for (index, message) in messages.enumerated() where !message.hasPrefix("HTTP/1.1 ") {
+                let response = try #require(index + 1 < messages.count ? messages[index + 1] : nil)
+                var request = message.replacing("127.0.0.1:8080", with: server.authority)
+                if let upload { request = request.replacing(printedUpload, with: upload) }
+                let (head, content) = split(request)
+                let connection = try server.connect()
+                try connection.send(head.replacing("\n", with: "\r\n") + "\r\n\r\n" + content)
+                let method = String(request.prefix { $0 != " " })
+                if response.hasPrefix("HTTP/1.1 1") {
+                    _ = try connection.readInterim()
+                    upload = try self.upload(in: String(decoding: connection.received, as: UTF8.self))
+                    // The connection breaks.
+                    try connection.awaitAcknowledgement()
+                    connection.close()
+                    try server.awaitInterruption(method)
+                } else {
+                    _ = try connection.readResponse(to: method)
+                }
+                let received = String(decoding: connection.received, as: UTF8.self)
+                let expected = comparable(response + "\n", upload: printedUpload)
+                #expect(comparable(received, upload: upload) == expected, "\(request)")
+            }
+            #expect(messages.count == 6)
+            #expect(server.published("notes.txt") == Array("abcdefghijklmnopqrstuvwxyz".utf8))
+        }
+    }
+
+    private func upload(in text: String) throws -> String {
+        let start = try #require(text.firstRange(of: "/uploads/"))
+        return String(text[start.lowerBound...].prefix { !$0.isWhitespace })
+    }
+
+    /// Head and content, which has no line feed at its end.
+    private func split(_ request: String) -> (head: String, content: String) {
+        guard let range = request.firstRange(of: "\n\n") else { return (String(request.trimmingEnd), "") }
+        return (String(request[..<range.lowerBound]), String(String(request[range.upperBound...]).trimmingEnd))
+    }
+
+    /// A response without what differs from run to run.
+    private func comparable(_ response: String, upload: String?) -> String {
+        var text = response.replacing("\r\n", with: "\n")
+        if let upload { text = text.replacing(upload, with: "/uploads/1") }
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { line -> String in
+            let name = line.prefix { $0 != ":" }
+            if ["ETag", "Last-Modified", "Date"].contains(name) { return name + ": …" }
+            return line.hasPrefix("Upload-Limit: max-age=") ? "Upload-Limit: max-age=…" : String(line)
+        }
+        return lines.joined(separator: "\n")
     }
 }
 
