@@ -88,7 +88,7 @@ enum ServeCommand {
         do { try server.start(on: sockets) } catch { return report(error) }
         opening?.end()
         manager.isReady(server.addresses)
-        if !manager.isPresent { explain(server, settings) }
+        if !manager.isPresent { print(explanation(of: server, settings)) }
         files.tell(server)
         if let shortage = store.spaceShortage { server.note(.warning, "not ready, new uploads get 507: \(shortage)") }
         if let downtime = store.doubtfulDowntime {
@@ -141,8 +141,15 @@ enum ServeCommand {
             })
     }
 
+    /// Writes to standard output without waiting: it may be a pipe that nothing reads.
+    private static func print(_ text: String) {
+        do throws(Errno) { _ = try WorkerThread(name: "notes") { Console.Bounded.output(text) } } catch {
+            Console.Bounded.output(text)
+        }
+    }
+
     /// The lines to try, for the person at the terminal.
-    private static func explain(_ server: Server, _ settings: ServeSettings) {
+    private static func explanation(of server: Server, _ settings: ServeSettings) -> String {
         let token = settings.tokenFile != nil ? " -H 'Authorization: Bearer TOKEN'" : ""
         let scheme = settings.certificateFiles != nil ? "https" : "http"
         var text = "onward serves \(settings.root)"
@@ -164,7 +171,7 @@ enum ServeCommand {
                   curl\(token) -C - -O \(url)
                 """
         }
-        Console.Bounded.output(text)
+        return text
     }
 
     private static func report(_ error: StoreError, root: String) -> ExitStatus {

@@ -82,6 +82,16 @@ struct BlockedOutputTests {
         #expect(try process.awaitEnding(within: .seconds(30)) == .exited(0))
     }
 
+    @Test("The lines printed at the start delay no SIGTERM, even if nothing reads them")
+    func stopAfterStart() throws {
+        let server = try UnreadOutput(isFull: true, output: true)
+        let begun = ContinuousClock.now
+        server.process.kill(SIGTERM)
+        #expect(try server.process.awaitEnding(within: .seconds(30)) == .exited(0))
+        // The log has a second for its last lines.
+        #expect(ContinuousClock.now - begun < .seconds(3))
+    }
+
     @Test("A server that cannot start ends with its status even if nothing reads why")
     func failedStart() throws {
         var ends: [Int32] = [0, 0]
