@@ -81,7 +81,7 @@ static void *next_function(_Atomic(void *) *known, const char *name)
     return function;
 }
 
-static _Atomic(void *) known_poll, known_recv, known_record_recv, known_transport;
+static _Atomic(void *) known_poll, known_recv, known_record_recv, known_transport, known_handshake, known_alert;
 
 ssize_t onward_system_recv(int descriptor, void *buffer, size_t size, int flags)
 {
@@ -104,10 +104,27 @@ ssize_t recv(int descriptor, void *buffer, size_t size, int flags)
     return atomic_load(&receive_function)(connection_of(found), NULL, buffer, size);
 }
 
-ssize_t gnutls_record_recv(void *session, void *buffer, size_t size)
+static uintptr_t find_session(void *session)
 {
     int (*descriptor_of)(void *) = next_function(&known_transport, "gnutls_transport_get_int");
-    uintptr_t found = find(descriptor_of(session));
+    return find(descriptor_of(session));
+}
+
+int gnutls_handshake(void *session)
+{
+    int (*handshake)(void *) = next_function(&known_handshake, "gnutls_handshake");
+    int result = handshake(session);
+    if (result < 0 && is_encrypted(find_session(session))) {
+        /* libmicrohttpd ends the connection without the alert that says why. For errors that are not fatal none is sent. */
+        int (*send_alert)(void *, int) = next_function(&known_alert, "gnutls_alert_send_appropriate");
+        send_alert(session, result);
+    }
+    return result;
+}
+
+ssize_t gnutls_record_recv(void *session, void *buffer, size_t size)
+{
+    uintptr_t found = find_session(session);
     if (!found || !is_encrypted(found))
         return onward_system_record_recv(session, buffer, size);
     return atomic_load(&receive_function)(connection_of(found), session, buffer, size);

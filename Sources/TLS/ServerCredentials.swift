@@ -35,12 +35,21 @@ public final class ServerCredentials: Sendable {
 
     deinit { gnutls_certificate_free_credentials(handle) }
 
-    /// Gives them, and the key for its tickets, to a session (`gnutls_session_t`) whose handshake has not begun.
+    /// Gives them, the key for its tickets and the names of its protocols to a session (`gnutls_session_t`) whose handshake has not begun.
     public func use(for session: UnsafeMutableRawPointer) throws(TLSError) {
         let session = OpaquePointer(session)
         try Self.check(gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, UnsafeMutableRawPointer(handle)))
         try ticketKeys.key(at: SystemClock.monotonicNanoseconds()).use(for: session)
+        // A client that offers other protocols alone is refused (RFC 7301 section 3.2).
+        var protocols = Self.protocols.map {
+            gnutls_datum_t(data: UnsafeMutablePointer(mutating: $0.utf8Start), size: UInt32($0.utf8CodeUnitCount))
+        }
+        let flags = GNUTLS_ALPN_MANDATORY.rawValue | GNUTLS_ALPN_SERVER_PRECEDENCE.rawValue
+        try Self.check(gnutls_alpn_set_protocols(session, &protocols, UInt32(protocols.count), flags))
     }
+
+    /// The names of HTTP's versions in ALPN.
+    private static let protocols: [StaticString] = ["http/1.1", "http/1.0"]
 
     /// GnuTLS's priority string of a server: TLS 1.3 and 1.2 (RFC 8996) with forward secrecy, authenticated encryption and
     /// elliptic curves alone, in this order whatever the client prefers; no SHA-1. Groups of finite fields are left out because

@@ -28,6 +28,9 @@ public struct TLSSession: @unchecked Sendable {
     /// Tells the peer that nothing more will come (RFC 8446 section 6.1).
     public func endOutput() { gnutls_bye(handle, GNUTLS_SHUT_WR) }
 
+    /// Tells the peer that there is no second handshake on this connection (RFC 5246 section 7.2.2).
+    public func refuseRenegotiation() { gnutls_alert_send(handle, GNUTLS_AL_WARNING, GNUTLS_A_NO_RENEGOTIATION) }
+
     private func sendRecord(_ bytes: ArraySlice<UInt8>, on socket: SocketOutput, patience: Int32) -> Int? {
         var count = bytes.withUnsafeBytes { gnutls_record_send(handle, $0.baseAddress, $0.count) }
         // An encrypted record that did not fit whole is kept by GnuTLS, and has to go out before anything else.

@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Functions of the C library and of GnuTLS that libmicrohttpd calls to receive: poll, recv and gnutls_record_recv. This
+/* Functions of the C library and of GnuTLS that libmicrohttpd calls to receive: poll, recv and gnutls_record_recv; and
+   gnutls_handshake, which also sends the alert that libmicrohttpd does not send when it fails. This
    module defines functions of these names, which the dynamic linker finds first. For a registered descriptor they call the
    functions below; for every other one they call the function that they replace. */
 

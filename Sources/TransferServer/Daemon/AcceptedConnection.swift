@@ -2,6 +2,7 @@ import CReceiveFilter
 import Glibc
 import HTTPSemantics
 import SystemCalls
+import TLS
 
 /// A connection that the server accepted, from before libmicrohttpd first receives on it until its descriptor is closed.
 ///
@@ -88,8 +89,8 @@ private struct PlainSource: ByteSource {
 }
 
 private struct SecureSource: ByteSource {
-    /// GNUTLS_E_AGAIN and GNUTLS_E_INTERRUPTED
-    static let (tryAgain, interrupted) = (-28, -52)
+    /// GNUTLS_E_AGAIN, GNUTLS_E_INTERRUPTED and GNUTLS_E_REHANDSHAKE
+    static let (tryAgain, interrupted, renegotiation) = (-28, -52, -37)
 
     let session: UnsafeMutableRawPointer
     var isRecordwise: Bool { true }
@@ -101,6 +102,9 @@ private struct SecureSource: ByteSource {
             switch count {
             case Self.interrupted: continue
             case Self.tryAgain: return .none
+            case Self.renegotiation:
+                TLSSession(session).refuseRenegotiation()
+                return .end(count)
             default: return .end(count)
             }
         }

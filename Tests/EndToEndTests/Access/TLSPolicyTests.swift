@@ -113,7 +113,49 @@ struct TLSPolicyTests {
         #expect(try handshake(fixture, version, "-sess_in", session).contains("New, TLSv1"))
     }
 
-    @Test("a client that asks for another handshake on its connection gets none, and the connection ends")
+    /// What s_client reports of a handshake and of alerts.
+    private func report(_ fixture: TLSFixture, _ options: String...) throws -> (isAccepted: Bool, output: String) {
+        let script = "exec openssl s_client -msg -connect \"$0\" \"$@\" < /dev/null 1>&2"
+        let process = try ChildProcess("/bin/sh", ["-c", script, "127.0.0.1:\(fixture.server.port)"] + options)
+        return (try process.awaitEnding() == .exited(0), process.errorOutput)
+    }
+
+    @Test(
+        "a client that offers other protocols alone gets the alert no_application_protocol (RFC 7301)",
+        arguments: ["-tls1_2", "-tls1_3"])
+    func protocols(version: String) throws {
+        let fixture = try TLSFixture()
+        for offer in ["h2", "h2,spdy/3", "http/0.9"] {
+            let refused = try report(fixture, version, "-alpn", offer)
+            #expect(!refused.isAccepted, "\(offer)")
+            #expect(refused.output.contains("alert no application protocol"), "\(offer): \(refused.output)")
+        }
+        for offer in ["h2,http/1.1", "http/1.0,http/1.1", "http/1.0"] {
+            let accepted = try report(fixture, version, "-alpn", offer)
+            let chosen = "ALPN protocol: " + (offer == "http/1.0" ? "http/1.0\n" : "http/1.1\n")
+            #expect(accepted.isAccepted && accepted.output.contains(chosen), "\(accepted.output)")
+        }
+        let none = try report(fixture, version)
+        #expect(none.isAccepted && none.output.contains("No ALPN negotiated"))
+    }
+
+    @Test(
+        "a client whose handshake is refused learns why by an alert",
+        arguments: [
+            ["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"], ["-tls1_2", "-cipher", "AES128-SHA"],
+            ["-tls1_3", "-ciphersuites", "TLS_AES_128_CCM_SHA256"], ["-tls1_3", "-groups", "ffdhe2048"],
+        ])
+    func alerts(options: [String]) throws {
+        let fixture = try TLSFixture()
+        let script = "exec openssl s_client -msg -connect \"$0\" \"$@\" < /dev/null 1>&2"
+        let process = try ChildProcess("/bin/sh", ["-c", script, "127.0.0.1:\(fixture.server.port)"] + options)
+        #expect(try process.awaitEnding() != .exited(0))
+        let alert = options[0] == "-tls1_1" ? "protocol_version" : "handshake_failure"
+        let lines = process.errorOutput.split(separator: "\n").filter { $0.hasPrefix("<<< ") }
+        #expect(lines.contains { $0.contains("Alert") && $0.hasSuffix("fatal \(alert)") }, "\(process.errorOutput)")
+    }
+
+    @Test("a client that asks for another handshake on its connection gets an alert, and the connection ends")
     func renegotiation() throws {
         let fixture = try TLSFixture()
         let path = fixture.path("fifo")
@@ -128,8 +170,9 @@ struct TLSPolicyTests {
         _ = try process.awaitErrorOutput { $0.contains("Extended master secret") ? true : nil }
         let command: [UInt8] = Array("R\n".utf8)
         #expect(Glibc.write(input.rawValue, command, command.count) == command.count)
-        _ = try process.awaitEnding()
+        #expect(try process.awaitEnding() != .exited(0))
         #expect(process.errorOutput.contains("RENEGOTIATING"))
+        #expect(process.errorOutput.contains("warning no_renegotiation"), "\(process.errorOutput)")
         #expect(process.errorOutput.split(separator: "\n").count { $0.hasSuffix(", ServerHello") } == 1)
         #expect(try fixture.run(fixture.url + "/healthz").ending == .exited(0))
     }

@@ -21,9 +21,6 @@ struct TLSAuditTests {
         "sessionresumption_ticket": "the check was too fast",
         "cert_chain_of_trust": "the certificate is self-signed",
         "cert_revocation": "the certificate is self-signed",
-        // testssl.sh 3.0 reads the orderly end of the connection as success; TLSPolicyTests.renegotiation() shows that
-        // there is no second handshake.
-        "secure_client_renego": "the server ends the connection",
     ]
 
     @Test("nothing is found that is not due to the certificate", arguments: SelfSignedCertificate.Algorithm.allCases)
