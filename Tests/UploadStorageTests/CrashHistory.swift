@@ -30,6 +30,8 @@ struct CrashHistory {
     private let withFaults: Bool
     private var uploads: [Known] = []
     private(set) var complaints: [String] = []
+    /// What the store did before the first crash, each step that failed with its error.
+    private(set) var steps: [String] = []
 
     init(seed: UInt64, crashStep: Int? = nil, withFaults: Bool = false, script: [Action]? = nil) {
         self.withFaults = withFaults
@@ -64,6 +66,9 @@ struct CrashHistory {
             store.close()
         } catch {
             // Crashed before it had begun.
+        }
+        steps = plan.history.enumerated().map { index, operation in
+            failures[index + 1].map { "\(operation) (\($0))" } ?? "\(operation)"
         }
         // Recovery may be cut off, too, any number of times.
         for attempt in 0..<3 {

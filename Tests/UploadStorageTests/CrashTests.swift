@@ -5,19 +5,23 @@ import Testing
 
 /// Seeded histories over the memory twin that are cut off at any step, recovered (and cut off there again), and judged.
 @Suite struct CrashTests {
-    /// Ten histories each; `ONWARD_CRASH_HISTORIES` asks for more than the share of every run.
-    private static let blocks =
-        (ProcessInfo.processInfo.environment["ONWARD_CRASH_HISTORIES"].flatMap(Int.init) ?? 400) / 10
+    /// Seeds of ten histories each. `ONWARD_CRASH_HISTORIES` asks for more than the share of every run, `ONWARD_SEED` for one
+    /// history alone.
+    private static let blocks: [ClosedRange<UInt64>] = {
+        let environment = ProcessInfo.processInfo.environment
+        if let seed = environment["ONWARD_SEED"].flatMap({ UInt64($0) }) { return [seed...seed] }
+        let count = environment["ONWARD_CRASH_HISTORIES"].flatMap { UInt64($0) } ?? 400
+        return stride(from: 0, to: count, by: 10).map { $0...($0 + 9) }
+    }()
 
     @Test(
         "OFF-10 OFF-18: no crash takes an acknowledged offset back, halves a file or repeats a publication",
-        arguments: 0..<blocks)
-    func crashes(_ block: Int) throws {
-        for number in 0..<10 {
-            let seed = UInt64(block * 10 + number)
-            var history = CrashHistory(seed: seed, withFaults: number % 2 == 1)
+        arguments: blocks)
+    func crashes(_ seeds: ClosedRange<UInt64>) throws {
+        for seed in seeds {
+            var history = CrashHistory(seed: seed, withFaults: seed % 2 == 1)
             try history.run()
-            #expect(history.complaints == [], "seed \(seed)")
+            #expect(history.complaints == [], "ONWARD_SEED=\(seed): \(history.steps)")
         }
     }
 

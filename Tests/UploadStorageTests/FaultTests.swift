@@ -222,6 +222,54 @@ import Testing
         }
     }
 
+    @Test("OFF-18: a failed synchronization of names fails every upload whose name is not durable yet")
+    func failedNameOfAnother() throws {
+        for seed in 0..<12 as Range<UInt64> {
+            let fixture = try StoreFixture(.memory)
+            let leases = try (0..<2).map { _ in try fixture.store.create(.testing()) }
+            for lease in leases { try lease.append("abc") }
+            fixture.plan.fail(.synchronizeNames, with: .inputOutput)
+            #expect(throws: StoreError.self) { try leases[0].acknowledge() }
+            fixture.plan.fail(.synchronizeNames, with: nil)
+            #expect(throws: StoreError.self) { try leases[1].acknowledge() }
+            for lease in leases {
+                lease.release()
+                let next = try fixture.store.lease(#require(lease.id))
+                try next.append("def")
+                #expect(try next.acknowledge() == 3)
+                next.release()
+            }
+            try fixture.reopen(seed: seed)
+            for lease in leases {
+                #expect(try fixture.store.lease(#require(lease.id)).readAll() == Array("def".utf8), "seed \(seed)")
+            }
+        }
+    }
+
+    @Test("OFF-18: a directory that could not be made durable is made anew before anything is published in it")
+    func failedDirectory() throws {
+        for seed in 0..<12 as Range<UInt64> {
+            let fixture = try StoreFixture(.memory)
+            func publish(_ path: String) throws {
+                let lease = try fixture.store.create(.testing())
+                defer { lease.release() }
+                try lease.append(path)
+                _ = try lease.acknowledge()
+                _ = try lease.publish(.testing(name(path)))
+            }
+            fixture.plan.fail([.synchronizeNames, .removeDirectory], after: .setTime, with: .inputOutput)
+            #expect(throws: StoreError.self) { try publish("d/e/x") }
+            fixture.plan.fail(.synchronizeNames, with: nil)
+            // It is still there, and a synchronization that succeeds now proves nothing.
+            #expect(throws: StoreError.self) { try publish("d/y") }
+            fixture.plan.fail(.removeDirectory, with: nil)
+            try publish("d/z")
+            try fixture.reopen(seed: seed)
+            let file = try? fixture.store.publishedFile(name("d/z"))
+            #expect(try file?.readAll() == Array("d/z".utf8), "seed \(seed)")
+        }
+    }
+
     @Test("a row that could not be written costs no bytes")
     func failedCommit() throws {
         let fixture = try StoreFixture(.memory)

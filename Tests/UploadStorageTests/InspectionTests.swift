@@ -41,6 +41,21 @@ import Testing
         #expect(try fixture.store.record(ids[76]).offset == 3)
     }
 
+    @Test("a look at published files opens none of them")
+    func unopened() throws {
+        let fixture = try StoreFixture(.memory)
+        for number in 0..<3 {
+            let lease = try fixture.store.create(.testing())
+            try lease.append("abc")
+            _ = try lease.publish(.testing(name("d/\(number)")))
+            lease.release()
+        }
+        try fixture.store.area.removePublished(name("d/1"))
+        let before = fixture.plan.steps
+        #expect(fixture.store.sweep().vanishedFiles == 1)
+        #expect(!fixture.plan.history.dropFirst(before).contains(.open))
+    }
+
     @Test("parts of a sweep come to everything, whatever comes and goes meanwhile")
     func parts() throws {
         let fixture = try StoreFixture(.files)

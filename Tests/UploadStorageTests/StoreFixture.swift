@@ -59,17 +59,27 @@ final class StoreFixture: Sendable {
     func step(_ by: Int64) { reading.withLock { $0.wall += by * 1_000_000_000 } }
 
     /// Ends the store properly and starts another one on what it left.
-    func reopen(_ adjust: (inout StoreConfiguration) -> Void = { _ in }) throws {
-        try reopen(after: {}, adjust)
+    ///
+    /// - Parameters:
+    ///   - losingPower: whether what was not synchronized may be lost; `seed` decides what is.
+    func reopen(
+        losingPower: Bool = true, seed: UInt64 = 7, _ adjust: (inout StoreConfiguration) -> Void = { _ in }
+    ) throws {
+        try reopen(after: {}, losingPower: losingPower, seed: seed, adjust)
     }
 
     /// The same; `happens` runs while no store is open.
-    func reopen(after happens: () -> Void, _ adjust: (inout StoreConfiguration) -> Void) throws {
+    func reopen(
+        after happens: () -> Void, losingPower: Bool = true, seed: UInt64 = 7,
+        _ adjust: (inout StoreConfiguration) -> Void
+    ) throws {
         store.close()
         happens()
-        var generator = SeededGenerator(seed: 7)
+        var generator = SeededGenerator(seed: seed)
         opened.withLock { opened in
-            opened.area = opened.area.durableImage(using: &generator, plan: plan)
+            opened.area =
+                losingPower
+                ? opened.area.durableImage(using: &generator, plan: plan) : opened.area.processImage(plan: plan)
             opened.catalogue = opened.catalogue.durableImage(plan: plan)
         }
         try open(adjust)

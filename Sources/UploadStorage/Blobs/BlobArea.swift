@@ -22,6 +22,8 @@ package protocol BlobArea: Sendable {
 
     /// Throws `notFound`, `targetIsDirectory`, `parentIsFile`, or `targetIsSpecial` where the name is something else.
     func openPublished(_ name: PublishedName) throws(StoreError) -> PublishedBlob
+    /// Whether a file has this name; nothing is opened for that but its directory.
+    func isPublished(_ name: PublishedName) throws(StoreError) -> Bool
     /// Makes the directories that a name needs. `durably`: they, and those that others have just made, are on stable
     /// storage on return. Throws as ``openPublished(_:)``.
     func makeDirectories(for name: PublishedName, durably: Bool) throws(StoreError)

@@ -35,20 +35,59 @@ extension FileBlobArea {
         return PublishedBlob(identity: status.identity, file: file)
     }
 
+    func isPublished(_ name: PublishedName) throws(StoreError) -> Bool {
+        let parent: FileDescriptor
+        do throws(StoreError) { parent = try walk(name.directory)[0] } catch {
+            if [.notFound, .parentIsFile].contains(error) { return false }
+            throw error
+        }
+        do throws(Errno) { return try parent.status(at: name.lastSegment).isRegular } catch {
+            if error == .noSuchFile { return false }
+            throw .failure(error, during: "look for a published file")
+        }
+    }
+
     func makeDirectories(for name: PublishedName, durably: Bool) throws(StoreError) {
         let epoch = directories.epoch
-        let (chain, made) = try walkMaking(name.directory)
+        var made: PublishedName.Directory?
+        func make(_ path: PublishedName, in parent: FileDescriptor) throws(Errno) -> Bool {
+            do throws(Errno) { try parent.makeDirectory(at: path.lastSegment) } catch {
+                if error == .fileExists { return false }
+                throw error
+            }
+            made = made ?? path.asDirectory
+            return true
+        }
+        let chain = try walk(name.directory) { parent, path throws(Errno) in
+            if !durably {
+                _ = try make(path, in: parent)
+                return
+            }
+            try directories.make(
+                path.asDirectory, { () throws(Errno) in try make(path, in: parent) }, remove: removeDirectory)
+        }
         guard durably else { return }
         try translating("synchronize directories") { () throws(Errno) in
             do throws(Errno) {
                 // Every parent: another thread may have made a directory, and not have synchronized its parent yet.
-                for directory in chain.dropFirst().reversed() { try directories.synchronize(directory, since: epoch) }
+                for (index, parent) in chain.dropFirst().reversed().enumerated() {
+                    let child = PublishedName.Directory(segments: Array(name.directory.segments[...index]))
+                    try directories.synchronize(since: epoch, confirming: child) { () throws(Errno) in
+                        try parent.synchronize()
+                    }
+                }
             } catch {
-                // The next publication makes them again: to synchronize these once more would prove nothing.
-                for (parent, name) in made.reversed() { _ = try? parent.removeDirectory(at: name) }
+                if let made { directories.removeLost(made, removeDirectory) }
                 throw error
             }
         }
+    }
+
+    private func removeDirectory(_ path: PublishedName.Directory) throws(Errno) {
+        guard let name = PublishedName(segments: path.segments), let parent = try? walk(name.directory)[0] else {
+            throw .noSuchFile
+        }
+        try parent.removeDirectory(at: name.lastSegment)
     }
 
     func requirePublishable(_ name: PublishedName) throws(StoreError) {
@@ -207,12 +246,14 @@ extension FileBlobArea {
     }
 
     func removePublished(_ name: PublishedName) throws(StoreError) {
+        let epoch = directories.epoch
         let parent = try walk(name.directory)[0]
         do throws(Errno) {
             try withdrawing(name.lastSegment, from: parent) { () throws(Errno) in
                 try parent.unlink(at: name.lastSegment)
             }
-            try parent.synchronize()
+            // Counted as a failure if it is one, for others that have changed this directory.
+            try directories.synchronize(parent, since: epoch)
         } catch {
             switch error {
             case .noSuchFile: throw .notFound
@@ -227,29 +268,15 @@ extension FileBlobArea {
         try walk(path) { _, _ throws(Errno) in }
     }
 
-    /// The same, and makes what is missing: also returns those that were made, by parent and name.
-    private func walkMaking(
-        _ path: PublishedName.Directory
-    ) throws(StoreError) -> (chain: [FileDescriptor], made: [(FileDescriptor, String)]) {
-        var made: [(FileDescriptor, String)] = []
-        let chain = try walk(path) { parent, name throws(Errno) in
-            do throws(Errno) { try parent.makeDirectory(at: name) } catch {
-                if error == .fileExists { return }
-                throw error
-            }
-            made.append((parent, name))
-        }
-        return (chain, made)
-    }
-
+    /// - Parameter before: called with each directory on the way and its parent before it is opened.
     private func walk(
-        _ path: PublishedName.Directory, before: (FileDescriptor, String) throws(Errno) -> Void
+        _ path: PublishedName.Directory, before: (FileDescriptor, PublishedName) throws(Errno) -> Void
     ) throws(StoreError) -> [FileDescriptor] {
         var chain = [directory.files]
-        for segment in path.segments {
+        for (index, segment) in path.segments.enumerated() {
             let parent = chain[0]
             do throws(Errno) {
-                try before(parent, segment)
+                if let name = PublishedName(segments: Array(path.segments[...index])) { try before(parent, name) }
                 chain.insert(try parent.open(at: segment, [.readOnly, .directory, .noFollow]), at: 0)
             } catch {
                 switch error {

@@ -3,7 +3,8 @@ import SystemCalls
 /// What goes wrong, and when: every operation of the memory twins is a step, counted from 1.
 package final class FaultPlan: Sendable {
     package enum Operation: Sendable, Hashable {
-        case create, open, write, read, synchronize, truncate, remove, setTime, rename, synchronizeNames, commit
+        case create, open, write, read, synchronize, truncate, remove, removeDirectory, setTime, rename
+        case synchronizeNames, commit
         /// A commit that has been made, and whose caller has not heard of it.
         case committed
     }
@@ -16,6 +17,7 @@ package final class FaultPlan: Sendable {
         var failures: [Int: Errno] = [:]
         var failing: [Operation: Errno] = [:]
         var failingAfter: (Operation, [Operation: Errno])?
+        var before: (Operation, @Sendable () -> Void)?
     }
 
     private let state: Monitor<State>
@@ -48,8 +50,19 @@ package final class FaultPlan: Sendable {
         state.withLock { $0.failingAfter = (operation, failing) }
     }
 
+    /// Runs `body` once, before the next operation of this kind.
+    package func run(before operation: Operation, _ body: @escaping @Sendable () -> Void) {
+        state.withLock { $0.before = (operation, body) }
+    }
+
     /// Called before an operation has any effect.
     func step(_ operation: Operation) throws(Errno) {
+        let body = state.withLock { state -> (@Sendable () -> Void)? in
+            guard let (awaited, body) = state.before, awaited == operation else { return nil }
+            state.before = nil
+            return body
+        }
+        body?()
         try state.withLock { (state) throws(Errno) in
             if state.isCrashed { throw .inputOutput }
             state.steps += 1

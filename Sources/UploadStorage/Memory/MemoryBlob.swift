@@ -1,13 +1,18 @@
+import Synchronization
 import SystemCalls
 
 /// The bytes of one upload in memory.
 final class MemoryBlob: Blob {
     private let inode: Int
     private let area: MemoryBlobArea
+    private let epoch: SynchronizationEpoch
+    private let nameIsDurable = Atomic(false)
 
-    init(_ inode: Int, in area: MemoryBlobArea) {
+    /// - Parameter epoch: from before the file got its name.
+    init(_ inode: Int, in area: MemoryBlobArea, since epoch: SynchronizationEpoch) {
         self.inode = inode
         self.area = area
+        self.epoch = epoch
     }
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
@@ -40,8 +45,9 @@ final class MemoryBlob: Blob {
             throw error
         }
         area.state.withLock { $0.inodes[inode]?.synchronize() }
-        if includingName {
-            try area.synchronizeNames(MemoryNamespace.uploads)
+        if includingName && !nameIsDurable.load(ordering: .acquiring) {
+            try area.synchronizeNames(MemoryNamespace.uploads, since: epoch)
+            nameIsDurable.store(true, ordering: .releasing)
         }
     }
 
@@ -61,10 +67,7 @@ final class MemoryBlob: Blob {
 
     func setModified(_ nanoseconds: Int64) throws(Errno) {
         try area.plan.step(.setTime)
-        area.state.withLock { state in
-            state.inodes[inode]?.modified = nanoseconds
-            state.inodes[inode]?.changed += 1
-        }
+        area.state.withLock { $0.inodes[inode]?.setModified(nanoseconds) }
     }
 
     func attributes() throws(Errno) -> PublishedFile.Attributes {

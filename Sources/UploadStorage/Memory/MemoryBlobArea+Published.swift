@@ -29,41 +29,76 @@ extension MemoryBlobArea {
         }
     }
 
+    package func isPublished(_ name: PublishedName) throws(StoreError) -> Bool {
+        try step(.read)
+        return state.withLock { state in
+            if case .file = state.namespace.nodes[Self.path(name)] { true } else { false }
+        }
+    }
+
     package func makeDirectories(for name: PublishedName, durably: Bool) throws(StoreError) {
-        var parent = MemoryNamespace.files
-        for segment in name.directory.segments {
-            let path = parent + "/" + segment
-            try step(.create)
-            let isNew = try state.withLock { (state) throws(StoreError) in
-                switch state.namespace.nodes[path] {
+        let epoch = directories.epoch
+        var made: PublishedName.Directory?
+        func make(_ directory: PublishedName.Directory) throws(Errno) -> Bool {
+            try plan.step(.create)
+            return try state.withLock { (state) throws(Errno) in
+                switch state.namespace.nodes[Self.path(directory)] {
                 case nil:
-                    state.namespace.add(path, .directory)
+                    state.namespace.add(Self.path(directory), .directory)
+                    made = made ?? directory
                     return true
                 case .directory: return false
-                case .file: throw .parentIsFile
+                case .file: throw .notDirectory
                 }
             }
-            if durably {
-                do throws(StoreError) { try synchronizeNames(in: parent) } catch {
-                    // The next one makes it anew, unless it is in use already.
-                    state.withLock { state in
-                        let isInUse = state.namespace.nodes.keys.contains { $0.hasPrefix(path + "/") }
-                        if isNew && !isInUse { state.namespace.remove(path) }
-                    }
-                    throw error
+        }
+        let all = name.directory.segments.indices.compactMap { index in
+            PublishedName.Directory(segments: Array(name.directory.segments[...index]))
+        }
+        do throws(Errno) {
+            for directory in all {
+                if durably {
+                    try directories.make(
+                        directory, { () throws(Errno) in try make(directory) }, remove: removeDirectory)
+                } else {
+                    _ = try make(directory)
                 }
             }
-            parent = path
+        } catch {
+            throw error == .notDirectory ? .parentIsFile : .failure(error, during: "make directories")
+        }
+        guard durably else { return }
+        try translating("synchronize directories") { () throws(Errno) in
+            do throws(Errno) {
+                for directory in all {
+                    let parent = MemoryNamespace.parent(of: Self.path(directory))
+                    try synchronizeNames(parent, since: epoch, confirming: directory)
+                }
+            } catch {
+                if let made { directories.removeLost(made, removeDirectory) }
+                throw error
+            }
+        }
+    }
+
+    private func removeDirectory(_ directory: PublishedName.Directory) throws(Errno) {
+        try plan.step(.removeDirectory)
+        try state.withLock { (state) throws(Errno) in
+            let path = Self.path(directory)
+            guard state.namespace.nodes[path] != nil else { throw .noSuchFile }
+            if state.namespace.nodes.keys.contains(where: { $0.hasPrefix(path + "/") }) { throw .directoryNotEmpty }
+            state.namespace.remove(path)
         }
     }
 
     package func requirePublishable(_ name: PublishedName) throws(StoreError) {}
 
-    package var synchronizationEpoch: SynchronizationEpoch { SynchronizationEpoch() }
+    package var synchronizationEpoch: SynchronizationEpoch { directories.epoch }
 
     package func publish(
         _ name: String, as published: PublishedName, replacing: Bool
     ) throws(StoreError) -> SynchronizationEpoch {
+        let epoch = directories.epoch
         try step(.rename)
         try state.withLock { (state) throws(StoreError) in
             try Self.walk(published.directory, in: &state)
@@ -78,12 +113,13 @@ extension MemoryBlobArea {
             case nil: state.namespace.move(source, to: Self.path(published))
             }
         }
-        return SynchronizationEpoch()
+        return epoch
     }
 
     package func withdraw(
         _ published: PublishedName, to name: String
     ) throws(StoreError) -> SynchronizationEpoch {
+        let epoch = directories.epoch
         try step(.rename)
         state.withLock { state in
             let (source, target) = (Self.path(name), Self.path(published))
@@ -93,15 +129,38 @@ extension MemoryBlobArea {
                 state.namespace.remove(target)
             }
         }
-        return SynchronizationEpoch()
+        return epoch
+    }
+
+    package func republish(
+        _ published: PublishedName, from name: String, modified: Int64
+    ) throws(StoreError) -> SynchronizationEpoch {
+        let epoch = directories.epoch
+        let (source, target) = (Self.path(name), Self.path(published))
+        try step(.setTime)
+        let isExchanged = state.withLock { state in
+            if case .file(let inode) = state.namespace.nodes[target] { state.inodes[inode]?.setModified(modified) }
+            return state.namespace.nodes[source] != nil
+        }
+        for (from, to) in [(target, source), (source, target)] {
+            try step(.rename)
+            state.withLock { state in
+                if isExchanged {
+                    state.namespace.exchange(source, with: target)
+                } else {
+                    state.namespace.move(from, to: to)
+                }
+            }
+        }
+        return epoch
     }
 
     package func synchronizeWithdrawal(
         _ name: PublishedName, since epoch: SynchronizationEpoch
     ) throws(StoreError) {
-        let parent = ([MemoryNamespace.files] + name.directory.segments).joined(separator: "/")
-        if state.withLock({ $0.namespace.nodes[parent] != nil }) { try synchronizeNames(in: parent) }
-        try synchronizeNames(in: MemoryNamespace.uploads)
+        let parent = Self.path(name.directory)
+        if state.withLock({ $0.namespace.nodes[parent] != nil }) { try synchronizeNames(in: parent, since: epoch) }
+        try synchronizeNames(in: MemoryNamespace.uploads, since: epoch)
     }
 
     package func synchronizePublication(
@@ -120,8 +179,8 @@ extension MemoryBlobArea {
             throw error
         }
         change { $0.synchronize() }
-        try synchronizeNames(in: ([MemoryNamespace.files] + name.directory.segments).joined(separator: "/"))
-        try synchronizeNames(in: MemoryNamespace.uploads)
+        try synchronizeNames(in: Self.path(name.directory), since: epoch)
+        try synchronizeNames(in: MemoryNamespace.uploads, since: epoch)
     }
 
     /// A directory as it was when it was opened.
@@ -148,7 +207,7 @@ extension MemoryBlobArea {
         try step(.read)
         let entries = try state.withLock { (state) throws(StoreError) in
             try Self.walk(directory, in: &state)
-            let parent = ([MemoryNamespace.files] + directory.segments).joined(separator: "/")
+            let parent = Self.path(directory)
             var entries: [PublishedEntry] = []
             for (path, node) in state.namespace.nodes where MemoryNamespace.parent(of: path) == parent {
                 let name = String(path.split(separator: "/").last ?? "")
@@ -169,6 +228,7 @@ extension MemoryBlobArea {
     }
 
     package func removePublished(_ name: PublishedName) throws(StoreError) {
+        let epoch = directories.epoch
         try step(.remove)
         try state.withLock { (state) throws(StoreError) in
             try Self.walk(name.directory, in: &state)
@@ -178,11 +238,11 @@ extension MemoryBlobArea {
             case .file: state.namespace.remove(Self.path(name))
             }
         }
-        try synchronizeNames(in: ([MemoryNamespace.files] + name.directory.segments).joined(separator: "/"))
+        try synchronizeNames(in: Self.path(name.directory), since: epoch)
     }
 
-    private func synchronizeNames(in directory: String) throws(StoreError) {
-        try translating("synchronize names") { () throws(Errno) in try synchronizeNames(directory) }
+    private func synchronizeNames(in directory: String, since epoch: SynchronizationEpoch) throws(StoreError) {
+        try translating("synchronize names") { () throws(Errno) in try synchronizeNames(directory, since: epoch) }
     }
 
     private func step(_ operation: FaultPlan.Operation) throws(StoreError) {
@@ -202,4 +262,8 @@ extension MemoryBlobArea {
     }
 
     private static func path(_ name: PublishedName) -> String { MemoryNamespace.files + "/" + name.path }
+
+    private static func path(_ directory: PublishedName.Directory) -> String {
+        ([MemoryNamespace.files] + directory.segments).joined(separator: "/")
+    }
 }

@@ -12,6 +12,7 @@ package final class MemoryBlobArea: BlobArea {
 
     let state: Monitor<State>
     let plan: FaultPlan
+    let directories = DirectorySynchronization()
 
     /// - Parameter capacity: bytes that fit in altogether.
     package init(plan: FaultPlan = FaultPlan(), capacity: Int64 = 1 << 40) {
@@ -39,13 +40,26 @@ package final class MemoryBlobArea: BlobArea {
         return MemoryBlobArea(survivor, plan: plan)
     }
 
-    /// Makes the names in a directory durable.
-    func synchronizeNames(_ directory: String) throws(Errno) {
-        do throws(Errno) { try plan.step(.synchronizeNames) } catch {
-            if !plan.isCrashed { state.withLock { $0.namespace.failToSynchronize(directory) } }
-            throw error
+    /// What the next process finds if this one was killed: everything, and what was lost stays lost.
+    package func processImage(plan: FaultPlan = FaultPlan()) -> MemoryBlobArea {
+        let (namespace, inodes, nextInode, capacity) = state.withLock { state in
+            (state.namespace, state.inodes, state.nextInode, state.capacity)
         }
-        state.withLock { $0.namespace.synchronize(directory) }
+        return MemoryBlobArea(
+            State(namespace: namespace, inodes: inodes, nextInode: nextInode, capacity: capacity), plan: plan)
+    }
+
+    /// Makes the names in a directory durable.
+    func synchronizeNames(
+        _ directory: String, since epoch: SynchronizationEpoch, confirming child: PublishedName.Directory? = nil
+    ) throws(Errno) {
+        try directories.synchronize(since: epoch, confirming: child) { () throws(Errno) in
+            do throws(Errno) { try plan.step(.synchronizeNames) } catch {
+                if !plan.isCrashed { state.withLock { $0.namespace.failToSynchronize(directory) } }
+                throw error
+            }
+            state.withLock { $0.namespace.synchronize(directory) }
+        }
     }
 
     package func setCapacity(_ capacity: Int64) { state.withLock { $0.capacity = capacity } }
@@ -64,6 +78,7 @@ package final class MemoryBlobArea: BlobArea {
 
     package func create(_ name: String) throws(Errno) -> any Blob {
         try plan.step(.create)
+        let epoch = directories.epoch
         let inode = try state.withLock { (state) throws(Errno) in
             let path = Self.path(name)
             if state.namespace.nodes[path] != nil { throw .fileExists }
@@ -73,14 +88,14 @@ package final class MemoryBlobArea: BlobArea {
             state.namespace.add(path, .file(inode: inode))
             return inode
         }
-        return MemoryBlob(inode, in: self)
+        return MemoryBlob(inode, in: self, since: epoch)
     }
 
     package func open(_ name: String) throws(Errno) -> any Blob {
         try plan.step(.open)
         let node = state.withLock { $0.namespace.nodes[Self.path(name)] }
         guard case .file(let inode) = node else { throw .noSuchFile }
-        return MemoryBlob(inode, in: self)
+        return MemoryBlob(inode, in: self, since: directories.epoch)
     }
 
     package func remove(_ name: String) throws(Errno) {

@@ -12,6 +12,8 @@ struct MemoryInode {
     /// Pages that the next synchronisation writes.
     private var dirty: Set<Int> = []
     private var sizeIsDirty = false
+    /// Whether attributes count as written that are not, until they are set again.
+    private var attributesAreLost = false
 
     mutating func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) {
         guard !bytes.isEmpty else { return }
@@ -43,12 +45,22 @@ struct MemoryInode {
         for page in dirty { copy(page, into: &durableContent) }
         dirty = []
         sizeIsDirty = false
+        if attributesAreLost { return }
         durableModified = modified
         durableChanged = changed
     }
 
-    /// As Linux does it: the pages count as clean, and nobody writes them again.
-    mutating func failToSynchronize() { dirty = [] }
+    /// As Linux does it: pages and attributes count as clean, and nobody writes them again.
+    mutating func failToSynchronize() {
+        dirty = []
+        attributesAreLost = true
+    }
+
+    mutating func setModified(_ nanoseconds: Int64) {
+        modified = nanoseconds
+        changed += 1
+        attributesAreLost = false
+    }
 
     /// What is left after a crash: of what was not synchronised, anything.
     func afterCrash(using generator: inout some RandomNumberGenerator) -> MemoryInode {

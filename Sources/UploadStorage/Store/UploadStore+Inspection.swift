@@ -89,14 +89,7 @@ extension UploadStore {
 
     private func forgetIfVanished(_ name: PublishedName) throws(StoreError) -> Bool {
         try pathLocks.withLock(name) { () throws(StoreError) in
-            do throws(StoreError) {
-                _ = try area.openPublished(name)
-                return false
-            } catch {
-                let isAbsent = [.notFound, .parentIsFile, .targetIsDirectory, .targetIsSpecial].contains(error)
-                guard isAbsent else { throw error }
-            }
-            return try forgetFile(name)
+            try area.isPublished(name) ? false : try forgetFile(name)
         }
     }
 

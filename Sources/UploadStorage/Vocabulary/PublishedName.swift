@@ -18,6 +18,9 @@ public struct PublishedName: Hashable, Sendable {
     /// The directory that holds it.
     public var directory: Directory { Directory(trusted: Array(segments.dropLast())) }
 
+    /// The directory that has this name, if one has.
+    var asDirectory: Directory { Directory(trusted: segments) }
+
     /// The last segment.
     public var lastSegment: String { segments[segments.count - 1] }
 
