@@ -200,8 +200,61 @@ import Testing
         #expect(fixture.store.sweep() == SweepReport())
     }
 
-    @Test("OFF-18: a plain upload whose publication cannot be withdrawn does not take the old file with it")
-    func failedPlainWithdrawal() throws {
+    @Test(
+        "OFF-18: a process that ends between a failed synchronization and its record leaves nothing that is believed",
+        arguments: [FaultPlan.Operation.synchronize, .synchronizeNames], [false, true])
+    func endedAfterFailure(_ operation: FaultPlan.Operation, _ replaces: Bool) throws {
+        for seed in 0..<12 as Range<UInt64> {
+            let fixture = try StoreFixture(.memory)
+            if replaces {
+                let lease = try fixture.store.create(.testing())
+                try lease.append(Self.old)
+                _ = try lease.publish(.testing(name("x")))
+                lease.release()
+            }
+            let lease = try fixture.store.create(.testing())
+            let id = try #require(lease.id)
+            try lease.append(Self.new)
+            _ = try lease.acknowledge()
+            fixture.plan.fail([operation, .commit], after: .rename, with: .inputOutput)
+            #expect(throws: StoreError.self) { try lease.publish(.testing(name("x"))) }
+            lease.release()
+            for operation in [operation, .commit] { fixture.plan.fail(operation, with: nil) }
+            try fixture.reopen(losingPower: false)
+            #expect(try fixture.store.record(id).phase == .complete(FinalResponse(status: replaces ? 200 : 201)))
+            let before = try fixture.store.publishedFile(name("x")).attributes
+            try fixture.reopen(seed: seed)
+            let file = try? fixture.store.publishedFile(name("x"))
+            #expect(try file?.readAll() == Self.new, "seed \(seed)")
+            #expect(file?.attributes.modifiedNanoseconds == before.modifiedNanoseconds, "seed \(seed)")
+            _ = fixture.store.sweep()
+            #expect(try fixture.blobCount() == 0)
+        }
+    }
+
+    @Test("the bytes of a new file have no name left to remove, those of a replaced one do", arguments: [false, true])
+    func discarding(_ isPlain: Bool) throws {
+        let fixture = try StoreFixture(.memory)
+        for replaces in [false, true] {
+            let lease =
+                isPlain
+                ? try fixture.store.createTransient(principal: "alice", length: nil)
+                : try fixture.store.create(.testing())
+            try lease.append(Self.new)
+            let before = fixture.plan.steps
+            _ = try lease.publish(.testing(name("x")))
+            lease.release()
+            #expect(fixture.plan.history.dropFirst(before).count { $0 == .remove } == (replaces ? 1 : 0))
+            #expect(try fixture.blobCount() == 0)
+        }
+    }
+
+    @Test(
+        "OFF-18: a plain upload whose publication cannot be withdrawn is withdrawn later, also by the next start",
+        arguments: [
+            [.synchronizeNames, .rename], [.synchronizeNames, .rename, .commit], [.synchronize, .rename, .commit],
+        ] as [[FaultPlan.Operation]], [false, true])
+    func failedPlainWithdrawal(_ operations: [FaultPlan.Operation], _ restarts: Bool) throws {
         let fixture = try StoreFixture(.memory)
         let first = try fixture.store.create(.testing())
         try first.append(Self.old)
@@ -209,13 +262,24 @@ import Testing
         first.release()
         let lease = try fixture.store.createTransient(principal: "alice", length: nil)
         try lease.append(Self.new)
-        fixture.plan.fail([.synchronizeNames, .rename], after: .rename, with: .inputOutput)
+        fixture.plan.fail(operations, after: .rename, with: .inputOutput)
         #expect(throws: StoreError.self) { try lease.publish(.testing(name("x"))) }
         lease.release()
-        for operation in [FaultPlan.Operation.synchronizeNames, .rename] { fixture.plan.fail(operation, with: nil) }
+        for operation in operations { fixture.plan.fail(operation, with: nil) }
+        if restarts { try fixture.reopen(losingPower: false) }
+        #expect(fixture.store.sweep().orphans == 0)
+        let isRecorded = operations.contains(.commit)
+        // Without a record of the failure the next start publishes the file anew.
+        #expect(
+            try fixture.store.publishedFile(name("x")).readAll() == (restarts && isRecorded ? Self.new : Self.old))
+        #expect(try fixture.blobCount() == 0)
+        try fixture.reopen()
+        #expect(
+            try fixture.store.publishedFile(name("x")).readAll() == (restarts && isRecorded ? Self.new : Self.old))
         _ = fixture.store.sweep()
-        let contents = try fixture.store.area.sizes()
-        #expect(contents.values.sorted() == [Int64(Self.old.count)])
+        #expect(fixture.store.sweep() == SweepReport())
+        let bytes = Int64(restarts && isRecorded ? Self.new.count : Self.old.count)
+        #expect(fixture.store.usage(of: "alice") == Usage(publishedBytes: bytes))
     }
 
     private func perform(_ run: inout Run) throws {

@@ -249,7 +249,7 @@ import Testing
                     expected.usage[row.upload.principal, default: Usage()].reservedBytes += row.reservedBytes
                 }
                 try catalogue.commit(.insert(row))
-                try catalogue.commit(.recordFile(FileRecord(name: "ü\(number)", principal: "p1", size: 3)))
+                try catalogue.commit(.recordFile(FileRecord(name: "ü\(number)", principal: "p1", size: 3), ending: nil))
                 expected.usage["p1", default: Usage()].publishedBytes += 3
             }
             catalogue.close(saving: nil)

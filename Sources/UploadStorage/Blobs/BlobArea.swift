@@ -36,6 +36,15 @@ package protocol BlobArea: Sendable {
     /// - Returns: for ``synchronizePublication(_:of:since:)``.
     func publish(_ name: String, as published: PublishedName, replacing: Bool) throws(StoreError)
         -> SynchronizationEpoch
+    /// Publishes bytes once more that have their published name since another life of the store, of which nobody knows whether
+    /// it failed to make that durable: names and time are changed anew. Nothing is durable yet. Cut off at any point it leaves
+    /// the bytes under one of the two names. Throws `preconditionFailed` if the name has been taken meanwhile.
+    /// - Parameters:
+    ///   - name: of the bytes before the publication; now of the file that was replaced, or free.
+    ///   - modified: nanoseconds since 1970.
+    /// - Returns: for ``synchronizePublication(_:of:since:)``.
+    func republish(_ published: PublishedName, from name: String, modified: Int64) throws(StoreError)
+        -> SynchronizationEpoch
     /// Returns once a publication is durable: the attributes of the file and its name, new and old.
     ///
     /// After a failure no repetition proves anything: ``withdraw(_:to:)``.

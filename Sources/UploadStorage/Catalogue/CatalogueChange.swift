@@ -18,7 +18,8 @@ package enum CatalogueChange: Sendable {
     case delete([Removal])
     /// Removes finished uploads that have expired, the oldest first, at most `limit`.
     case removeFinished(expiredBy: Int64, limit: Int)
-    case recordFile(FileRecord)
+    /// `ending` removes the row of a publication without an upload, which led to the file.
+    case recordFile(FileRecord, ending: Removal?)
     case removeFiles([String])
     case recordTime(LifetimeClock.Mark)
     /// Uploads of any phase that would expire later expire at this time.

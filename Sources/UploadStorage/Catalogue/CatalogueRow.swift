@@ -34,6 +34,14 @@ package struct CatalogueRow: Sendable, Hashable {
         }
     }
 
+    /// The same with all bytes that were received.
+    func advanced(to offset: Int64) -> CatalogueRow {
+        var row = self
+        row.offset = offset
+        row.length = offset
+        return row
+    }
+
     /// What it takes of its principal's quota.
     var reservedBytes: Int64 { length ?? offset }
 }

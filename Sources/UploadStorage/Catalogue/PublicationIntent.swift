@@ -12,4 +12,13 @@ package struct PublicationIntent: Sendable, Hashable {
     package var fields: Fields = [:]
     package var response: FinalResponse
     package var refused: FinalResponse
+
+    /// Whether this file is the one that was evaluated.
+    ///
+    /// - Parameter mayHaveMoved: whether it may have had another name since: that changes the last two parts of the tag, the time of
+    ///   the last change of attributes.
+    func replaces(_ file: PublishedFile.Attributes, mayHaveMoved: Bool) -> Bool {
+        guard mayHaveMoved, let replaced else { return file.entityTag.opaque == replaced }
+        return file.entityTag.opaque.split(separator: "-").dropLast(2) == replaced.split(separator: "-").dropLast(2)
+    }
 }

@@ -68,8 +68,7 @@ final class FileBlob: Blob {
     func identity() throws(Errno) -> String { try descriptor.status().identity }
 
     func setModified(_ nanoseconds: Int64) throws(Errno) {
-        try descriptor.setModified(
-            FileStatus.Time(seconds: nanoseconds / 1_000_000_000, nanoseconds: nanoseconds % 1_000_000_000))
+        try descriptor.setModified(FileStatus.Time(nanoseconds: nanoseconds))
     }
 
     func attributes() throws(Errno) -> PublishedFile.Attributes { try descriptor.status().publishedAttributes() }

@@ -161,6 +161,38 @@ extension FileBlobArea {
         }
     }
 
+    func republish(
+        _ published: PublishedName, from name: String, modified: Int64
+    ) throws(StoreError) -> SynchronizationEpoch {
+        let epoch = directories.epoch
+        let parent = try walk(published.directory)[0]
+        let (uploads, newName) = (directory.uploads, published.lastSegment)
+        do throws(Errno) {
+            let file = try parent.open(at: newName, [.readOnly, .noFollow, .nonBlocking])
+            try file.setModified(FileStatus.Time(nanoseconds: modified))
+            let other = try identity(of: name)
+            let isSecondName = try other == file.status().identity
+            // A publication by two names that was cut off.
+            if isSecondName { try uploads.unlink(at: name) }
+            if other == nil || isSecondName {
+                try parent.rename(from: newName, to: uploads, as: name)
+                try renameNoReplace(name, to: parent, as: newName)
+            } else {
+                for _ in 0..<2 { try uploads.exchange(name, with: parent, newName) }
+            }
+        } catch {
+            throw error == .fileExists ? .preconditionFailed : .failure(error, during: "publish once more")
+        }
+        return epoch
+    }
+
+    private func identity(of name: String) throws(Errno) -> String? {
+        do throws(Errno) { return try directory.uploads.status(at: name).identity } catch {
+            if error == .noSuchFile { return nil }
+            throw error
+        }
+    }
+
     func synchronizePublication(
         _ name: PublishedName, of blob: (any Blob)?, since epoch: SynchronizationEpoch
     ) throws(StoreError) {

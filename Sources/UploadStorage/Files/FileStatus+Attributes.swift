@@ -1,6 +1,13 @@
 import HTTPSemantics
 import SystemCalls
 
+extension FileStatus.Time {
+    /// - Parameter nanoseconds: since 1970.
+    init(nanoseconds: Int64) {
+        self.init(seconds: nanoseconds / 1_000_000_000, nanoseconds: nanoseconds % 1_000_000_000)
+    }
+}
+
 extension FileStatus {
     /// Strong, as every change of content or attributes moves the time of the last change, and every publication has
     /// an inode or a time of its own.

@@ -137,7 +137,9 @@ package final class MemoryCatalogue: UploadCatalogue {
                 state.rows[row.id] = nil
                 removed.add(row.phase)
             }
-        case .recordFile(let file): state.files[file.name] = file
+        case .recordFile(let file, let ending):
+            state.files[file.name] = file
+            if let ending, let row = state.rows[ending.id], row.epoch <= ending.epoch { state.rows[ending.id] = nil }
         case .removeFiles(let names): for name in names { state.files[name] = nil }
         case .recordTime(let mark): state.mark = mark
         case .limitExpiry(let limit):

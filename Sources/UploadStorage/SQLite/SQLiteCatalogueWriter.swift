@@ -208,19 +208,16 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
                 ])
         case .delete(let removals):
             var removed = RemovedUploads()
-            for removal in removals {
-                let rows = try connection.rows(
-                    CatalogueSQL.delete, [.blob(removal.id.bytes), .integer(removal.epoch)])
-                removed.add(rows)
-            }
+            for removal in removals { removed.add(try delete(removal)) }
             return .success(removed)
         case .removeFinished(let now, let limit):
             var removed = RemovedUploads()
             removed.add(
                 try connection.rows(CatalogueSQL.removeFinished, [.integer(now), .integer(Int64(limit))]))
             return .success(removed)
-        case .recordFile(let file):
+        case .recordFile(let file, let ending):
             try record(file)
+            if let ending { _ = try delete(ending) }
             refusal = nil
         case .removeFiles(let names):
             for name in names { try connection.run(CatalogueSQL.removeFile, [.text(name)]) }
@@ -249,6 +246,11 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
             if error.primaryCode == SQLITE_CONSTRAINT { return .invalidState("an upload of this name exists") }
             throw error
         }
+    }
+
+    /// The phase, if there was such a row.
+    private func delete(_ removal: CatalogueChange.Removal) throws(SQLiteFailure) -> [[SQLiteValue]] {
+        try connection.rows(CatalogueSQL.delete, [.blob(removal.id.bytes), .integer(removal.epoch)])
     }
 
     private func fenced(

@@ -75,7 +75,11 @@ extension OpenUpload {
     }
 
     /// Makes the final response durable, as the one who set `activity`.
-    func finish(with response: FinalResponse, publishedAs file: FileRecord?) throws(StoreError) {
+    ///
+    /// - Parameter leavesName: whether something may have the name of the bytes.
+    func finish(
+        with response: FinalResponse, publishedAs file: FileRecord?, leavesName: Bool = true
+    ) throws(StoreError) {
         let (epoch, received, row) = monitor.withLock { ($0.epoch, $0.received, $0.row) }
         guard let row else { throw .notFound }
         let expiresAt = store.expiryOfFinished
@@ -91,16 +95,25 @@ extension OpenUpload {
                 of: id
             ) { $0?.phase == .complete(response) }
         } else if let file {
-            // The file is in its place. That it is not counted is no reason to call it a failure.
-            isRecorded = (try? store.catalogue.commit(.recordFile(file))) != nil
+            let ending = monitor.withLock { $0.isRecorded ? CatalogueChange.Removal(id: id, epoch: epoch) : nil }
+            do throws(StoreError) {
+                try store.catalogue.commit(.recordFile(file, ending: ending), of: id) { ending != nil && $0 == nil }
+            } catch {
+                // With a row left the publication is repeated, and may be withdrawn then.
+                if ending != nil { throw error }
+                // The file is in its place. That it is not counted is no reason to call it a failure.
+                isRecorded = false
+            }
+        } else {
+            try removeRecord()
         }
         if isRecorded, let replaced { store.ledger.addPublished(-replaced.size, for: replaced.principal) }
         if isRecorded, let file { store.ledger.addPublished(file.size, for: file.principal) }
-        close(as: .complete(response), expiresAt: expiresAt)
+        close(as: .complete(response), expiresAt: expiresAt, leavesName: leavesName)
     }
 
     /// The end of an upload in memory, once it is durable.
-    private func close(as phase: UploadRecord.Phase, expiresAt: Int64) {
+    private func close(as phase: UploadRecord.Phase, expiresAt: Int64, leavesName: Bool = true) {
         let (row, reserved, decided) = update { state in
             let reserved = state.reserved
             let decided = state.unsettled?.intent.name
@@ -126,6 +139,6 @@ extension OpenUpload {
         if !isTransient { store.finished.add(phase) }
         store.ledger.end(row.upload.principal, releasing: reserved, counts: !isTransient)
         // After a publication this is the name of the replaced file, a second one of the new file, or free.
-        store.discard(row.blob)
+        if leavesName { store.discard(row.blob) }
     }
 }

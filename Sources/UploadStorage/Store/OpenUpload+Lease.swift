@@ -35,27 +35,26 @@ extension OpenUpload {
             if state.epoch == epoch { _ = state.revoke() }
         }
         if isTransient {
-            let (blob, keepsBytes) = monitor.withLock { ($0.row?.blob, $0.keepsBytes) }
+            let blob = monitor.withLock { $0.row?.blob }
             dropBytes()
-            // What keeps its bytes stays a new one, so that the sweep leaves them alone.
-            if let blob, !keepsBytes { store.registry.removeNewBlob(blob) }
+            if let blob { store.registry.removeNewBlob(blob) }
         }
         store.registry.drop(self)
     }
 
     private func dropBytes() {
-        let row = update { state -> (CatalogueRow, Int64, Bool)? in
+        let row = update { state -> (CatalogueRow, Int64)? in
             guard let row = state.row, row.isUnfinished else { return nil }
             defer {
                 state.row = nil
                 state.blob = nil
                 state.reserved = 0
             }
-            return (row, state.reserved, state.keepsBytes)
+            return (row, state.reserved)
         }
-        guard let (row, reserved, keepsBytes) = row else { return }
+        guard let (row, reserved) = row else { return }
         store.ledger.end(row.upload.principal, releasing: reserved, counts: false)
-        if !keepsBytes { store.discard(row.blob) }
+        store.discard(row.blob)
     }
 
     /// Called when nobody uses the upload any more: gives back what was reserved in advance.

@@ -58,7 +58,11 @@ extension OpenUpload {
         var name = publication.name
         for attempt in 1...Self.maximumAttempts {
             let response = try store.withName(name, for: id) { () throws(StoreError) in
-                try publish(publication, under: name, as: epoch)
+                do throws(StoreError) { return try publish(publication, under: name, as: epoch) } catch {
+                    // While the name is locked, so that nobody else finds it free.
+                    if isTransient { leaveToCatalogue() }
+                    throw error
+                }
             }
             if let response { return response }
             guard let next = publication.alternatives(attempt) else { break }
@@ -92,21 +96,23 @@ extension OpenUpload {
                 fields: publication.fields,
                 response: publication.response(current == nil, name), refused: publication.refused)
             try store.area.requirePublishable(name)
-            if !isTransient {
+            // A new file that has no row can only vanish. What replaces a file could take that with it.
+            if !isTransient || current != nil || monitor.withLock({ $0.isRecorded }) {
                 try decide(intent, publication.validated, as: epoch)
             }
             switch try store.place(intent, from: row.blob, blob) {
-            case .published(let attributes):
+            case .published(let attributes, let leavesName):
                 let response = publication.validated(intent.response, attributes)
                 try finish(
                     with: response,
-                    publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes))
+                    publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes),
+                    leavesName: leavesName)
                 return response
             case .occupied:
                 // Somebody outside put a file there in between: judge again.
                 continue
             case .lost:
-                if !isTransient { try invalidateLost() }
+                if isTransient { try removeRecord() } else { try invalidateLost() }
                 throw .stateLost
             case .failed(let error):
                 try fail(intent, row)
@@ -120,7 +126,11 @@ extension OpenUpload {
         _ intent: PublicationIntent,
         _ validated: @escaping @Sendable (FinalResponse, PublishedFile.Attributes) -> FinalResponse, as epoch: Int64
     ) throws(StoreError) {
-        try store.catalogue.commit(.intend(id, epoch: epoch, intent), of: id) { $0?.intent == intent }
+        if isTransient && !monitor.withLock({ $0.isRecorded }) {
+            try record(intent, as: epoch)
+        } else {
+            try store.catalogue.commit(.intend(id, epoch: epoch, intent), of: id) { $0?.intent == intent }
+        }
         let abandoned = update { state in
             defer { state.unsettled = Unsettled(intent: intent, validated: validated) }
             return state.unsettled?.intent.name
@@ -129,9 +139,63 @@ extension OpenUpload {
         store.pathLocks.setUnsettled(intent.name, id)
     }
 
+    /// Gives bytes without an upload a row, so that a failure or a crash on the way is dealt with like that of an upload.
+    private func record(_ intent: PublicationIntent, as epoch: Int64) throws(StoreError) {
+        guard var row = monitor.withLock({ state in state.row?.advanced(to: state.received) }) else {
+            throw .superseded
+        }
+        row.epoch = epoch
+        row.phase = .processing
+        row.intent = intent
+        do throws(StoreError) {
+            try store.catalogue.commit(.insert(row), of: id) { $0?.intent == intent }
+        } catch {
+            _ = try? store.catalogue.commit(.delete([CatalogueChange.Removal(id: id, epoch: epoch)]))
+            throw error
+        }
+        update { $0.isRecorded = true }
+    }
+
+    /// Removes that row. Nothing is to be done for it any more.
+    func removeRecord() throws(StoreError) {
+        let (isRecorded, epoch) = monitor.withLock { ($0.isRecorded, $0.epoch) }
+        guard isRecorded else { return }
+        try store.catalogue.commit(.delete([CatalogueChange.Removal(id: id, epoch: epoch)]), of: id) { $0 == nil }
+        let decided = update { state in
+            defer { state.unsettled = nil }
+            state.isRecorded = false
+            return state.unsettled?.intent.name
+        }
+        if let decided { store.pathLocks.clearUnsettled(decided, id) }
+    }
+
+    /// Leaves that row, and the bytes, to the sweep, to the next publication under the name, or to the next start.
+    private func leaveToCatalogue() {
+        let left = update { state -> (row: CatalogueRow, surplus: Int64)? in
+            guard state.unsettled != nil, let row = state.row else { return nil }
+            defer {
+                state.row = nil
+                state.blob = nil
+                state.unsettled = nil
+                state.reserved = 0
+                state.activity = .idle
+                _ = state.revoke()
+            }
+            return (row, state.reserved - state.received)
+        }
+        guard let (row, surplus) = left else { return }
+        // From now on it is counted as an upload, and its row protects the bytes.
+        store.ledger.keep(row.upload.principal, releasing: surplus)
+        store.registry.remove(self)
+        store.registry.removeNewBlob(row.blob)
+    }
+
     /// Before the decision an error leaves everything as it was. After it, the refusal is the end.
     private func giveUp(_ publication: Publication, because error: StoreError) throws(StoreError) -> FinalResponse {
-        guard monitor.withLock({ $0.unsettled != nil }) else { throw error }
+        guard !isTransient, monitor.withLock({ $0.unsettled != nil }) else {
+            try removeRecord()
+            throw error
+        }
         try finish(with: publication.refused, publishedAs: nil)
         return publication.refused
     }
@@ -158,10 +222,11 @@ extension OpenUpload {
     private func settle(_ unsettled: Unsettled, of row: CatalogueRow) throws(StoreError) {
         let intent = unsettled.intent
         switch try store.place(intent, from: row.blob, nil) {
-        case .published(let attributes):
+        case .published(let attributes, let leavesName):
             try finish(
                 with: unsettled.validated(intent.response, attributes),
-                publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes))
+                publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes),
+                leavesName: leavesName)
         case .occupied:
             try finish(with: intent.refused, publishedAs: nil)
         case .lost:
@@ -183,8 +248,11 @@ extension OpenUpload {
     /// taken for one to carry out. The bytes are removed last: until the names are durable, theirs may be that of the file
     /// that they had replaced.
     private func fail(_ intent: PublicationIntent, _ row: CatalogueRow) throws(StoreError) {
-        if isTransient { return try withdrawTransient(intent, row) }
         store.failedPublications.insert(id)
+        if isTransient && !monitor.withLock({ $0.isRecorded }) {
+            defer { store.failedPublications.remove(id) }
+            return try store.withdraw(intent, from: row.blob, of: id)
+        }
         let epoch = update { state in
             state.unsettled?.hasFailed = true
             return state.epoch
@@ -194,14 +262,11 @@ extension OpenUpload {
             update { $0.row?.isWithdrawn = true }
         }
         try store.withdraw(intent, from: row.blob, of: id)
-        try invalidate(because: "its file could not be made durable")
+        if isTransient {
+            try removeRecord()
+        } else {
+            try invalidate(because: "its file could not be made durable")
+        }
         store.failedPublications.remove(id)
-    }
-
-    /// No row says how to go on after a failure. Then the bytes keep their name, which may be that of the replaced file.
-    private func withdrawTransient(_ intent: PublicationIntent, _ row: CatalogueRow) throws(StoreError) {
-        update { $0.keepsBytes = true }
-        try store.withdraw(intent, from: row.blob, of: nil)
-        update { $0.keepsBytes = false }
     }
 }

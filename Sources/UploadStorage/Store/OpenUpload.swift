@@ -15,7 +15,7 @@ import SystemCalls
 /// - Always `durable` ≤ `received` ≤ `written`, and a row's offset never passes what has been synchronised.
 final class OpenUpload: Sendable {
     let id: UploadID
-    /// Bytes without a row.
+    /// Bytes without a row, but for one while they replace a file.
     let isTransient: Bool
     let store: UploadStore
     let monitor: Monitor<State>
@@ -68,8 +68,8 @@ final class OpenUpload: Sendable {
         var lengthIsRecorded = true
         var markedDurably = false
         var unsettled: Unsettled?
-        /// Without a row: what has the name of the bytes may be the file that they had replaced.
-        var keepsBytes = false
+        /// Bytes without an upload: whether there is a row all the same, as their publication replaces a file.
+        var isRecorded = false
         var acknowledgement = Acknowledgement.idle
         /// What the ledger counts for this upload.
         var reserved: Int64 = 0

@@ -45,9 +45,16 @@ final class UploadRegistry: Sendable {
         state.withLock { $0.entries[upload.id]?.users += 1 }
     }
 
+    /// Takes an upload away from its users, who may still drop it: its row gets an object of its own.
+    func remove(_ upload: OpenUpload) {
+        state.withLock { state in
+            if state.entries[upload.id]?.upload === upload { state.entries[upload.id] = nil }
+        }
+    }
+
     func drop(_ upload: OpenUpload) {
         let isLast = state.withLock { state in
-            guard var entry = state.entries[upload.id] else { return false }
+            guard var entry = state.entries[upload.id], entry.upload === upload else { return false }
             entry.users -= 1
             state.entries[upload.id] = entry.users == 0 ? nil : entry
             return entry.users == 0

@@ -3,7 +3,8 @@ import SystemCalls
 extension UploadStore {
     /// What became of an attempt to put bytes under their published name.
     enum Placement {
-        case published(PublishedFile.Attributes)
+        /// `leavesName`: something else may have the name of the bytes now.
+        case published(PublishedFile.Attributes, leavesName: Bool)
         /// The name is not as it was when the decision was made.
         case occupied
         /// The bytes are neither here nor there.
@@ -60,14 +61,17 @@ extension UploadStore {
         do throws(StoreError) {
             let current = try lookUp(intent.name)
             if let current, current.identity == intent.identity {
-                // Renamed before the interruption.
-                if let error = synchronize(intent.name, nil, since: area.synchronizationEpoch) {
-                    return .failed(error)
+                // Renamed before an interruption. What this life synchronizes proves nothing of a change that another one may
+                // have failed to synchronize. The content needs no proof: it was durable before the intent was.
+                if writesBack {
+                    let epoch = try area.republish(intent.name, from: name, modified: nextModification())
+                    if let error = synchronize(intent.name, nil, since: epoch) { return .failed(error) }
                 }
-                return try lookUp(intent.name).map { .published($0.file.attributes) } ?? .lost
+                return try lookUp(intent.name).map { .published($0.file.attributes, leavesName: true) } ?? .lost
             }
+            let mayHaveMoved = blob == nil
             guard let blob = try existing(blob, name), try isTheOne(blob, intent) else { return .lost }
-            if let current, current.file.attributes.entityTag.opaque != intent.replaced { return .occupied }
+            if let current, !intent.replaces(current.file.attributes, mayHaveMoved: mayHaveMoved) { return .occupied }
             try translating("set the time of a publication") { () throws(Errno) in
                 try blob.setModified(nextModification())
             }
@@ -76,7 +80,7 @@ extension UploadStore {
             let epoch = try area.publish(name, as: intent.name, replacing: current != nil)
             if let error = synchronize(intent.name, blob, since: epoch) { return .failed(error) }
             let attributes = try translating("read attributes") { () throws(Errno) in try blob.attributes() }
-            return .published(attributes)
+            return .published(attributes, leavesName: current != nil)
         } catch {
             switch error {
             case .preconditionFailed, .targetIsDirectory, .targetIsSpecial, .parentIsFile: return .occupied
@@ -105,9 +109,8 @@ extension UploadStore {
     /// The path lock of the name is held.
     ///
     /// Until this returns, `name` may be that of the replaced file.
-    /// - Parameter id: the upload, if it has a row.
-    func withdraw(_ intent: PublicationIntent, from name: String, of id: UploadID?) throws(StoreError) {
-        if let id, let error = failedPublications.synchronizationError(id) { throw error }
+    func withdraw(_ intent: PublicationIntent, from name: String, of id: UploadID) throws(StoreError) {
+        if let error = failedPublications.synchronizationError(id) { throw error }
         var isInPlace = false
         do throws(StoreError) { isInPlace = try lookUp(intent.name)?.identity == intent.identity } catch {
             guard [.targetIsDirectory, .targetIsSpecial, .parentIsFile].contains(error) else { throw error }
@@ -116,7 +119,7 @@ extension UploadStore {
             isInPlace ? try area.withdraw(intent.name, to: name) : area.synchronizationEpoch
         guard writesBack else { return }
         do throws(StoreError) { try area.synchronizeWithdrawal(intent.name, since: epoch) } catch {
-            if let id { failedPublications.setSynchronizationError(id, error) }
+            failedPublications.setSynchronizationError(id, error)
             throw error
         }
     }

@@ -132,6 +132,14 @@ final class UsageLedger: Sendable {
         }
     }
 
+    /// Bytes that were admitted alone belong to an upload from now on, which reserves less.
+    func keep(_ principal: String, releasing bytes: Int64) {
+        change(principal) { entry in
+            entry.uploads += 1
+            entry.reservedBytes -= bytes
+        }
+    }
+
     func addPublished(_ bytes: Int64, for principal: String) {
         change(principal) { $0.publishedBytes += bytes }
     }
