@@ -8,7 +8,9 @@ final class CatalogueDouble: UploadCatalogue {
         var outcomes: [Result<Void, StoreError>] = []
         var isStopped = false
         var afterRemoval: (@Sendable () -> Void)?
+        var afterProcessing: (@Sendable () -> Void)?
         var counts = 0
+        var closingTotals: CatalogueTotals?
     }
 
     private let base: MemoryCatalogue
@@ -25,6 +27,15 @@ final class CatalogueDouble: UploadCatalogue {
         get { state.withLock { $0.afterRemoval } }
         set { state.withLock { $0.afterRemoval = newValue } }
     }
+
+    /// Called when the uploads in processing were listed.
+    var afterProcessing: (@Sendable () -> Void)? {
+        get { state.withLock { $0.afterProcessing } }
+        set { state.withLock { $0.afterProcessing = newValue } }
+    }
+
+    /// What ``close(saving:)`` was given.
+    var closingTotals: CatalogueTotals? { state.withLock { $0.closingTotals } }
 
     /// How often a count was begun.
     var counts: Int { state.withLock { $0.counts } }
@@ -64,6 +75,7 @@ final class CatalogueDouble: UploadCatalogue {
 
     func close(saving totals: CatalogueTotals?) {
         stopCounting()
+        state.withLock { $0.closingTotals = totals }
         base.close(saving: totals)
     }
 
@@ -71,7 +83,9 @@ final class CatalogueDouble: UploadCatalogue {
     func verify() throws(StoreError) { try base.verify() }
     func row(_ id: UploadID) throws(StoreError) -> CatalogueRow? { try base.row(id) }
     func processing(after id: UploadID?, limit: Int) throws(StoreError) -> [UploadID] {
-        try base.processing(after: id, limit: limit)
+        let page = try base.processing(after: id, limit: limit)
+        afterProcessing?()
+        return page
     }
     func processingCount() throws(StoreError) -> Int { try base.processingCount() }
     func receiving(after id: UploadID?, limit: Int) throws(StoreError) -> [DurableBytes] {
@@ -83,6 +97,7 @@ final class CatalogueDouble: UploadCatalogue {
     func files(after name: String, limit: Int) throws(StoreError) -> [FileRecord] {
         try base.files(after: name, limit: limit)
     }
+    func isExpiring(after time: Int64) throws(StoreError) -> Bool { try base.isExpiring(after: time) }
     func timeMark() throws(StoreError) -> LifetimeClock.Mark? { try base.timeMark() }
     func sizeInBytes() throws(StoreError) -> Int64 { try base.sizeInBytes() }
     var statistics: CatalogueStatistics { base.statistics }

@@ -1,3 +1,4 @@
+import ResumableUpload
 import SystemCalls
 import Testing
 
@@ -140,6 +141,34 @@ import Testing
                 #expect(fixture.store.sweepPart().expired == 1)
             }
         }
+    }
+
+    @Test(
+        "lifetimes are limited in batches after a wrong clock, and again if that fails", arguments: StoreKind.allCases)
+    func limits(_ kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind) { ($0.lifetime, $0.keepCompleted) = (1000, 1000) }
+        try fixture.reopen(after: { fixture.step(10_000_000) }, { ($0.lifetime, $0.keepCompleted) = (1000, 1000) })
+        let ids = try (0..<5 * UploadStore.expiryBatch).map { number in
+            let lease = try fixture.store.create(.testing(expiresAt: fixture.store.time + 1000))
+            defer { lease.release() }
+            if number % 2 == 0 { try lease.complete(with: FinalResponse(status: 200)) }
+            return try #require(lease.id)
+        }
+        fixture.step(-10_000_000)
+        if kind == .memory {
+            fixture.plan.fail(.commit, with: .inputOutput)
+            #expect(!fixture.store.sweepPart().failures.isEmpty)
+            fixture.plan.fail(.commit, with: nil)
+        }
+        let before = fixture.store.catalogue.statistics.transactions
+        #expect(fixture.store.sweepPart().failures == [])
+        // Removal of finished uploads, and each batch.
+        #expect(fixture.store.catalogue.statistics.transactions - before >= 4)
+        let limit = fixture.store.time + 1000
+        for id in ids { #expect(try #require(try fixture.store.catalogue.row(id)?.expiresAt) <= limit) }
+        let after = fixture.store.catalogue.statistics.transactions
+        _ = fixture.store.sweepPart()
+        #expect(fixture.store.catalogue.statistics.transactions - after <= 1)
     }
 
     @Test("downtime counts; one that seems longer than a life gives an hour", arguments: StoreKind.allCases)

@@ -22,8 +22,8 @@ package enum CatalogueChange: Sendable {
     case recordFile(FileRecord, ending: Removal?)
     case removeFiles([String])
     case recordTime(LifetimeClock.Mark)
-    /// Uploads of any phase that would expire later expire at this time.
-    case limitExpiry(to: Int64)
+    /// Uploads that would expire later expire at this time, at most `limit` finished and as many unfinished ones.
+    case limitExpiry(to: Int64, limit: Int)
     /// Proves that a change can be made durable.
     case probe
 

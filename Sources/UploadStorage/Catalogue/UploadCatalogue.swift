@@ -15,6 +15,8 @@ package protocol UploadCatalogue: Sendable {
     func receiving(after id: UploadID?, limit: Int) throws(StoreError) -> [DurableBytes]
     /// Unfinished uploads whose time has passed, at most `limit`, the oldest first.
     func expired(at now: Int64, limit: Int) throws(StoreError) -> [UploadID]
+    /// Whether an upload of any phase expires later than this.
+    func isExpiring(after time: Int64) throws(StoreError) -> Bool
     /// Whether an unfinished upload has its bytes under this name.
     func needsBlob(_ name: String) throws(StoreError) -> Bool
 

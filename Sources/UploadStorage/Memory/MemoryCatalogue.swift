@@ -142,8 +142,13 @@ package final class MemoryCatalogue: UploadCatalogue {
             if let ending, let row = state.rows[ending.id], row.epoch <= ending.epoch { state.rows[ending.id] = nil }
         case .removeFiles(let names): for name in names { state.files[name] = nil }
         case .recordTime(let mark): state.mark = mark
-        case .limitExpiry(let limit):
-            for (id, row) in state.rows { state.rows[id]?.expiresAt = row.expiresAt.map { min($0, limit) } }
+        case .limitExpiry(let time, let limit):
+            for isUnfinished in [true, false] {
+                let later = state.rows.values.filter { row in
+                    row.isUnfinished == isUnfinished && row.expiresAt.map { $0 > time } ?? false
+                }
+                for row in later.prefix(limit) { state.rows[row.id]?.expiresAt = time }
+            }
         case .probe: break
         }
         return removed
@@ -186,6 +191,10 @@ package final class MemoryCatalogue: UploadCatalogue {
                 .compactMap { row in row.expiresAt.map { (row.id, $0) } }.filter { $0.1 <= now }
             return due.sorted { $0.1 < $1.1 }.prefix(limit).map(\.0)
         }
+    }
+
+    package func isExpiring(after time: Int64) throws(StoreError) -> Bool {
+        state.withLock { $0.rows.values.contains { row in row.expiresAt.map { $0 > time } ?? false } }
     }
 
     package func timeMark() throws(StoreError) -> LifetimeClock.Mark? { state.withLock { $0.mark } }

@@ -169,7 +169,14 @@ enum CatalogueSQL {
             creation = ?6
         \(fence)
         """
-    static let limitExpiry = "UPDATE uploads SET expires_at = ?1 WHERE expires_at > ?1"
+    static let limitExpiry = expiringLater.map { later in
+        "UPDATE uploads SET expires_at = ?1 WHERE id IN (SELECT id FROM \(later) LIMIT ?2)"
+    }
+    static let selectExpiringLater = expiringLater.map { later in "SELECT 1 FROM \(later) LIMIT 1" }
+    // Each names an index.
+    private static let expiringLater = [
+        "uploads WHERE phase < 2 AND expires_at > ?1", "uploads WHERE phase >= 2 AND expires_at > ?1",
+    ]
     static let delete = "DELETE FROM uploads WHERE id = ?1 AND epoch <= ?2 RETURNING phase"
     static let removeFinished = """
         DELETE FROM uploads WHERE id IN (

@@ -119,6 +119,13 @@ final class SQLiteCatalogue: UploadCatalogue {
         }
     }
 
+    func isExpiring(after time: Int64) throws(StoreError) -> Bool {
+        for statement in CatalogueSQL.selectExpiringLater {
+            if try !read(statement, [.integer(time)]).isEmpty { return true }
+        }
+        return false
+    }
+
     func timeMark() throws(StoreError) -> LifetimeClock.Mark? {
         let time = try read(CatalogueSQL.readMark, [.text(SQLiteCatalogueWriter.timeMark)]).first?[0].integer
         let wall = try read(CatalogueSQL.readMark, [.text(SQLiteCatalogueWriter.wallMark)]).first?[0].integer

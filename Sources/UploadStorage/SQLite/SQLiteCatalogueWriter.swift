@@ -222,8 +222,10 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
         case .removeFiles(let names):
             for name in names { try connection.run(CatalogueSQL.removeFile, [.text(name)]) }
             refusal = nil
-        case .limitExpiry(let limit):
-            try connection.run(CatalogueSQL.limitExpiry, [.integer(limit)])
+        case .limitExpiry(let time, let limit):
+            for statement in CatalogueSQL.limitExpiry {
+                try connection.run(statement, [.integer(time), .integer(Int64(limit))])
+            }
             refusal = nil
         case .recordTime(let mark):
             try connection.run(CatalogueSQL.setMark, [.text(Self.timeMark), .integer(mark.time)])

@@ -12,4 +12,7 @@ struct StoreInspection {
     }
 
     var stage = Stage.uploads(after: nil)
+    /// When interrupted uploads are settled again, in monotonic nanoseconds, after a pause for failures of this length.
+    var settlesAgainAt: Int64 = 0
+    var settlingPause: Int64 = 0
 }

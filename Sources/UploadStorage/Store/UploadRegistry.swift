@@ -67,7 +67,13 @@ final class UploadRegistry: Sendable {
         state.withLock { state in state.entries[id].flatMap { $0.upload.isTransient ? nil : $0.upload } }
     }
 
-    func addNewBlob(_ name: String) { state.withLock { _ = $0.newBlobs.insert(name) } }
+    /// Announces bytes of which no row knows yet.
+    func addNewBlob(_ name: String) throws(StoreError) {
+        try state.withLock { (state) throws(StoreError) in
+            if state.isClosed { throw .superseded }
+            state.newBlobs.insert(name)
+        }
+    }
 
     func removeNewBlob(_ name: String) { state.withLock { _ = $0.newBlobs.remove(name) } }
 

@@ -17,15 +17,24 @@ extension UploadStore {
     }
 
     private func begin(_ new: NewUpload, isTransient: Bool) throws(StoreError) -> UploadLease {
-        if registry.isClosed { throw .superseded }
         if let length = new.length, length < 0 { throw .invalidState("a length is not negative") }
         let reserved = new.length ?? 0
-        try ledger.begin(new.principal, reserving: reserved, counts: !isTransient)
+        // Bytes have a name of their own, unguessable or not: the id is the secret.
+        let blob = UploadID().text
+        // Before anything is counted, so that a stop meanwhile saves no totals; and before the bytes exist, so that the sweep
+        // does not take them for an orphan.
+        try registry.addNewBlob(blob)
         do throws(StoreError) {
-            try requireSpace(for: reserved)
-            return try place(new, isTransient: isTransient, reserved: reserved)
+            try ledger.begin(new.principal, reserving: reserved, counts: !isTransient)
+            do throws(StoreError) {
+                try requireSpace(for: reserved)
+                return try place(new, blob, isTransient: isTransient, reserved: reserved)
+            } catch {
+                ledger.end(new.principal, releasing: reserved, counts: !isTransient)
+                throw error
+            }
         } catch {
-            ledger.end(new.principal, releasing: reserved, counts: !isTransient)
+            registry.removeNewBlob(blob)
             throw error
         }
     }
@@ -38,14 +47,13 @@ extension UploadStore {
         }
     }
 
-    private func place(_ new: NewUpload, isTransient: Bool, reserved: Int64) throws(StoreError) -> UploadLease {
-        // Bytes have a name of their own, unguessable or not: the id is the secret.
+    private func place(
+        _ new: NewUpload, _ blob: String, isTransient: Bool, reserved: Int64
+    ) throws(StoreError) -> UploadLease {
         let row = CatalogueRow(
-            id: UploadID(), blob: UploadID().text, upload: new, createdAt: time,
+            id: UploadID(), blob: blob, upload: new, createdAt: time,
             expiresAt: new.expiresAt, epoch: 1, offset: 0, length: new.length, phase: .receiving, intent: nil,
             digestStates: [])
-        // The sweep must not take the bytes for an orphan before the row exists.
-        registry.addNewBlob(row.blob)
         do throws(StoreError) {
             let blob = try translating("create the bytes of an upload") { () throws(Errno) in
                 try area.create(row.blob)
@@ -62,7 +70,6 @@ extension UploadStore {
                 _ = try? catalogue.commit(.delete([CatalogueChange.Removal(id: row.id, epoch: row.epoch)]))
             }
             discard(row.blob)
-            registry.removeNewBlob(row.blob)
             throw error
         }
     }

@@ -9,6 +9,11 @@ extension UploadStore {
     private static let removalPause: Int64 = 4
     private static let longestPause: Int64 = 100_000_000
     private static let processingPage = 200
+    /// Rows of each phase whose time one transaction limits.
+    static let expiryBatch = 256
+    /// How long interrupted uploads wait after one of them could not be brought to its end, in nanoseconds: at first, and at
+    /// most.
+    private static let settlingPauses: ClosedRange<Int64> = 1_000_000_000...60_000_000_000
     /// How long one ``sweepPart()`` looks at what the store holds, in nanoseconds.
     private static let inspectionTime: Int64 = 200_000_000
 
@@ -16,7 +21,7 @@ extension UploadStore {
     /// bytes of no upload and files that were removed by hand. Comes to its end in a bounded time, but for what has
     /// expired; call it about once a second. Other work goes on meanwhile.
     public func sweepPart() -> SweepReport {
-        sweep { inspection, report in
+        sweep(isComplete: false) { inspection, report in
             let end = SystemClock.monotonicNanoseconds() + Self.inspectionTime
             while inspect(&inspection, &report), SystemClock.monotonicNanoseconds() < end {}
         }
@@ -24,14 +29,16 @@ extension UploadStore {
 
     /// Does all of that, and looks at everything once.
     public func sweep() -> SweepReport {
-        sweep { inspection, report in
-            inspection = StoreInspection()
+        sweep(isComplete: true) { inspection, report in
+            inspection.stage = .uploads(after: nil)
             while inspect(&inspection, &report) {}
         }
     }
 
     /// What all sweeps do, and then `inspectStore`.
-    private func sweep(_ inspectStore: (inout StoreInspection, inout SweepReport) -> Void) -> SweepReport {
+    private func sweep(
+        isComplete: Bool, _ inspectStore: (inout StoreInspection, inout SweepReport) -> Void
+    ) -> SweepReport {
         inspection.withLock { inspection in
             var report = SweepReport()
             report.clockJump = observeClock()
@@ -40,7 +47,10 @@ extension UploadStore {
                 return errors
             }
             if registry.isClosed { return report }
-            settleInterrupted(&report)
+            if isComplete || SystemClock.monotonicNanoseconds() >= inspection.settlesAgainAt {
+                settleInterrupted(&inspection, &report)
+            }
+            limitExpiry(&report)
             sweepExpired(&report)
             inspectStore(&inspection, &report)
             return report
@@ -48,17 +58,28 @@ extension UploadStore {
     }
 
     /// Publications that an error stopped after the decision, where no client has come back.
-    private func settleInterrupted(_ report: inout SweepReport) {
+    private func settleInterrupted(_ inspection: inout StoreInspection, _ report: inout SweepReport) {
+        let failures = report.failures.count
         do throws(StoreError) {
             var last: UploadID?
             while true {
                 let page = try catalogue.processing(after: last, limit: Self.processingPage)
-                guard let next = page.last else { return }
-                for id in page where registry.current(id) == nil { settleInterrupted(id, &report) }
+                guard let next = page.last else { break }
+                for id in page where registry.current(id) == nil {
+                    if registry.isClosed { return }
+                    settleInterrupted(id, &report)
+                }
                 last = next
             }
         } catch {
             report.failures.append(error)
+        }
+        if report.failures.count == failures {
+            (inspection.settlingPause, inspection.settlesAgainAt) = (0, 0)
+        } else {
+            let pause = max(Self.settlingPauses.lowerBound, 2 * inspection.settlingPause)
+            inspection.settlingPause = min(pause, Self.settlingPauses.upperBound)
+            inspection.settlesAgainAt = SystemClock.monotonicNanoseconds() + inspection.settlingPause
         }
     }
 
@@ -69,11 +90,27 @@ extension UploadStore {
             let phase = try upload.claim(principal: nil, until: deadline(in: .zero)) { state in state.phase }
             if case .complete = phase { report.settled += 1 }
         } catch {
-            if error != .notFound { report.failures.append(error) }
+            if error != .notFound && !registry.isClosed { report.failures.append(error) }
         }
     }
 
     // MARK: Expiry
+
+    /// After the wall clock was set while the downtime was doubtful: what was created or completed by the wrong time would live
+    /// for as much longer. What fails is repeated by the next sweep.
+    private func limitExpiry(_ report: inout SweepReport) {
+        guard let limit = clockObservation.withLock({ $0.expiryLimit }) else { return }
+        do throws(StoreError) {
+            while try catalogue.isExpiring(after: limit) {
+                let begun = SystemClock.monotonicNanoseconds()
+                try catalogue.commit(.limitExpiry(to: limit, limit: Self.expiryBatch))
+                if pauseAfterBatch(begunAt: begun) { return }
+            }
+            clockObservation.withLock { if $0.expiryLimit == limit { $0.expiryLimit = nil } }
+        } catch {
+            report.failures.append(error)
+        }
+    }
 
     private func sweepExpired(_ report: inout SweepReport) {
         guard let now = expiryTime else { return }
@@ -94,8 +131,7 @@ extension UploadStore {
             let removed = try catalogue.commit(.removeFinished(expiredBy: now, limit: limit))
             finished.remove(removed)
             report.expired += removed.finished
-            if removed.finished < limit || registry.isClosed { return }
-            pauseAfterRemoval(begunAt: begun)
+            if removed.finished < limit || pauseAfterBatch(begunAt: begun) { return }
             limit = removalLimit(since: changes)
         }
     }
@@ -108,9 +144,10 @@ extension UploadStore {
     }
 
     /// Leaves most transactions to those who wait for them.
-    private func pauseAfterRemoval(begunAt begun: Int64) {
+    /// - Returns: whether the store closes meanwhile.
+    private func pauseAfterBatch(begunAt begun: Int64) -> Bool {
         let taken = SystemClock.monotonicNanoseconds() - begun
-        SystemClock.pause(nanoseconds: min(Self.removalPause * taken, Self.longestPause))
+        return registry.waitForClosing(nanoseconds: min(Self.removalPause * taken, Self.longestPause))
     }
 
     private func removeUnfinished(expiredBy now: Int64, _ report: inout SweepReport) throws(StoreError) {
@@ -137,7 +174,7 @@ extension UploadStore {
             }
             let begun = SystemClock.monotonicNanoseconds()
             let removed = removeTogether(batch, &report)
-            pauseAfterRemoval(begunAt: begun)
+            if pauseAfterBatch(begunAt: begun) { return }
             if !removed { failed.formUnion(batch.map(\.upload.id)) }
             for id in others where !removeAlone(id, expiredBy: now, &report) { failed.insert(id) }
             limit = removalLimit(since: changes)

@@ -5,6 +5,8 @@ struct ClockObservation {
     var clock: LifetimeClock
     var last: ClockReading
     var nextMark: Int64
+    /// What was created or completed by a wrong time expires at this time at the latest; nil once all of that is recorded.
+    var expiryLimit: Int64?
 }
 
 extension UploadStore {
@@ -34,19 +36,17 @@ extension UploadStore {
     /// - Returns: seconds by which the clock jumped.
     func observeClock() -> Int64? {
         let reading = configuration.clock()
-        let (jump, isDue, isCorrected) = clockObservation.withLock { observation in
+        let (jump, isDue) = clockObservation.withLock { observation in
             let jump = LifetimeClock.jump(from: observation.last, to: reading)
             let isDue = jump != nil || reading.boot >= observation.nextMark
-            let isCorrected = jump != nil && observation.clock.isDoubtful(at: reading)
-            if isCorrected { observation.clock = observation.clock.corrected(at: reading) }
+            if jump != nil && observation.clock.isDoubtful(at: reading) {
+                observation.clock = observation.clock.corrected(at: reading)
+                observation.expiryLimit =
+                    observation.clock.time(at: reading) + max(configuration.lifetime, configuration.keepCompleted)
+            }
             observation.last = reading
             if isDue { observation.nextMark = reading.boot + markInterval }
-            return (jump, isDue, isCorrected)
-        }
-        if isCorrected {
-            // What was created or completed by the wrong time would live for as much longer.
-            let limit = time + max(configuration.lifetime, configuration.keepCompleted)
-            _ = try? catalogue.commit(.limitExpiry(to: limit))
+            return (jump, isDue)
         }
         if isDue { saveMark(at: reading) }
         return jump.map { ($0.magnitude < UInt64(Int64.max) ? $0 : Int64.max) / 1_000_000_000 }
