@@ -104,6 +104,16 @@ final class StoreFixture: Sendable {
     func blobCount() throws -> Int { try store.area.sizes().count }
 }
 
+extension BlobArea {
+    /// All names of bytes of unfinished uploads, each with its size.
+    func sizes() throws -> [String: Int64] {
+        var result: [String: Int64] = [:]
+        let names = try names()
+        while let name = try names() { result[name] = try size(of: name) }
+        return result
+    }
+}
+
 extension UploadCatalogue {
     /// All of them at once, as only tests need them.
     func unfinishedRows() throws -> [CatalogueRow] {

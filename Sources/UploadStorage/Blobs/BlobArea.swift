@@ -9,8 +9,6 @@ package protocol BlobArea: Sendable {
     func open(_ name: String) throws(Errno) -> any Blob
     /// Does nothing where there is none.
     func remove(_ name: String) throws(Errno)
-    /// All names of bytes of unfinished uploads, each with its size: as much memory as there are names.
-    func sizes() throws(Errno) -> [String: Int64]
     /// The names of bytes of unfinished uploads, one with each call, in no order; nil after the last one. Those that come
     /// or go meanwhile may be among them.
     func names() throws(Errno) -> BlobNames

@@ -80,13 +80,30 @@ final class CatalogueCopy {
         try connection.rows(CatalogueSQL.integrityCheck).compactMap { $0.first?.text }.filter { $0 != "ok" }
     }
 
-    /// Hands over each upload in the order of the ids: the name of its bytes, and its row, if that can be read.
-    func forEachUpload(_ body: (_ blob: String?, Result<CatalogueRow, StoreError>) -> Void) throws(SQLiteFailure) {
+    /// Whether an unfinished upload has its bytes under this name.
+    func needsBlob(_ name: String) throws(SQLiteFailure) -> Bool {
+        try !connection.rows(CatalogueSQL.selectBlob, [.text(name)]).isEmpty
+    }
+
+    /// What the last stop saved, and what the rows add up to; nil if it saved nothing.
+    func totals() throws(SQLiteFailure) -> (saved: CatalogueTotals, counted: CatalogueTotals)? {
+        guard
+            try connection.rows(CatalogueSQL.readUserVersion).first?[0].integer == Int64(CatalogueSQL.migrations.count),
+            let saved = try CatalogueTotals(savedIn: connection)
+        else { return nil }
+        let counted = try CatalogueTotals { (sql, parameters) throws(SQLiteFailure) in
+            try connection.rows(sql, parameters)
+        }
+        return (saved, counted)
+    }
+
+    /// Hands over each upload in the order of the ids, if its row can be read.
+    func forEachUpload(_ body: (Result<CatalogueRow, StoreError>) -> Void) throws(SQLiteFailure) {
         var last: [UInt8] = []
         while true {
             let page = try connection.rows(CatalogueSQL.selectUploads, [.blob(last)])
             for columns in page {
-                body(columns[1].text, Result { () throws(StoreError) in try CatalogueRow(columns: columns) })
+                body(Result { () throws(StoreError) in try CatalogueRow(columns: columns) })
             }
             guard let next = page.last?.first?.blob else { return }
             last = next

@@ -22,6 +22,8 @@ public struct CheckFinding: Sendable, Hashable {
         case bytesUnacknowledged = "bytes-unacknowledged"
         /// Bytes of no unfinished upload; the next start removes them.
         case bytesUnknown = "bytes-unknown"
+        /// What the last stop saved of quotas and counts is not what the uploads and files add up to.
+        case totalsWrong = "totals-wrong"
         /// A published file was changed or replaced by hand; its metadata no longer count.
         case fileChanged = "file-changed"
         /// A published file was removed by hand; the quota forgets it soon.
@@ -33,7 +35,7 @@ public struct CheckFinding: Sendable, Hashable {
             case .catalogueDamaged, .rowUnreadable, .bytesMissing, .bytesShort, .publicationLost, .fileResized,
                 .fileUnreadable:
                 true
-            case .catalogueOlder, .bytesUnacknowledged, .bytesUnknown, .fileChanged, .fileRemoved: false
+            case .catalogueOlder, .bytesUnacknowledged, .bytesUnknown, .totalsWrong, .fileChanged, .fileRemoved: false
             }
         }
     }

@@ -8,6 +8,8 @@ public final class DataDirectoryCheck {
     private let area: FileBlobArea
     private let catalogue: CatalogueCopy
     private var summary = CheckSummary()
+    /// Names of one directory that are held in memory; the directory is read again for the next ones.
+    var namesAtOnce = 20_000
 
     /// - Parameter scratch: a directory that can be written, for a copy of the catalogue.
     /// - Throws: ``StoreError/inUse``, or what a server would refuse the directory for: ``StoreError/unusableRoot(_:)``,
@@ -30,6 +32,7 @@ public final class DataDirectoryCheck {
             for damage in try catalogue.damages() {
                 found(.catalogueDamaged, DataDirectory.catalogueName, damage, report)
             }
+            try checkTotals(report)
             try checkUploads(report)
             try checkFiles(report)
         } catch {
@@ -46,30 +49,57 @@ public final class DataDirectoryCheck {
         report(CheckFinding(kind: kind, path: path, detail: detail))
     }
 
+    // MARK: Totals
+
+    private func checkTotals(_ report: (CheckFinding) -> Void) throws(SQLiteFailure) {
+        guard let (saved, counted) = try catalogue.totals() else { return }
+        func found(_ detail: String) { self.found(.totalsWrong, DataDirectory.catalogueName, detail, report) }
+        if (saved.complete, saved.invalid) != (counted.complete, counted.invalid) {
+            found(
+                """
+                \(saved.complete) complete and \(saved.invalid) invalid uploads were saved, \(counted.complete) and \
+                \(counted.invalid) are there
+                """)
+        }
+        for principal in Set(saved.usage.keys).union(counted.usage.keys).sorted() {
+            let (saved, counted) = (saved.usage[principal] ?? Usage(), counted.usage[principal] ?? Usage())
+            if saved != counted {
+                found("of \(principal), \(Self.text(saved)) were saved, \(Self.text(counted)) are there")
+            }
+        }
+    }
+
+    private static func text(_ usage: Usage) -> String {
+        "\(usage.uploads) unfinished uploads, \(usage.reservedBytes) reserved and \(usage.publishedBytes) published bytes"
+    }
+
     // MARK: Uploads
 
     private func checkUploads(_ report: (CheckFinding) -> Void) throws(SQLiteFailure) {
-        guard let sizes = try? area.sizes() else {
-            return found(.bytesMissing, "uploads", "the directory cannot be read", report)
-        }
-        var unknown = Set(sizes.keys)
-        try catalogue.forEachUpload { blob, result in
+        try catalogue.forEachUpload { result in
             summary.uploads += 1
             switch result {
-            case .failure(let error):
-                if let blob { unknown.remove(blob) }
-                found(.rowUnreadable, DataDirectory.catalogueName, "\(error)", report)
+            case .failure(let error): found(.rowUnreadable, DataDirectory.catalogueName, "\(error)", report)
             case .success(let row):
                 guard row.isUnfinished else { return }
                 summary.unfinished += 1
-                unknown.remove(row.blob)
-                check(row, size: sizes[row.blob], report)
+                do throws(Errno) { check(row, size: try area.size(of: row.blob), report) } catch {
+                    found(.bytesMissing, "uploads/" + row.blob, "they cannot be read: \(error)", report)
+                }
             }
         }
-        for name in unknown.sorted() {
-            found(
-                .bytesUnknown, "uploads/" + name, "\(sizes[name] ?? 0) bytes of no unfinished upload", report)
+        do throws(Errno) {
+            let names = try area.names()
+            while let name = try names() { try checkBytes(name, report) }
+        } catch {
+            found(.bytesMissing, "uploads", "the directory cannot be read: \(error)", report)
         }
+    }
+
+    private func checkBytes(_ name: String, _ report: (CheckFinding) -> Void) throws(Errno) {
+        // What the catalogue cannot answer has been reported.
+        guard let size = try area.size(of: name), (try? catalogue.needsBlob(name)) == false else { return }
+        found(.bytesUnknown, "uploads/" + name, "\(size) bytes of no unfinished upload", report)
     }
 
     private func check(_ row: CatalogueRow, size: Int64?, _ report: (CheckFinding) -> Void) {
@@ -141,30 +171,31 @@ public final class DataDirectoryCheck {
         in directory: PublishedName.Directory, _ body: (PublishedName, [UInt8]) -> Void,
         _ report: (CheckFinding) -> Void
     ) throws(StoreError) {
-        let reader = try area.openDirectory(directory)
-        // Not as a listing: files that no URL can name are read as well.
-        let names = try translating("list a directory") { () throws(Errno) in
-            var names: [String] = []
-            while let name = try reader.nextName({ String(validating: $0, as: UTF8.self) }) {
-                if let name { names.append(name) }
+        var cursor: String?
+        repeat {
+            let reader = try area.openDirectory(directory)
+            // Not as a listing: files that no URL can name are read as well.
+            var selection = NameSelection(after: cursor, limit: namesAtOnce, isListing: false)
+            try translating("list a directory") { () throws(Errno) in
+                while try reader.nextName({ selection.offer($0) }) != nil {}
             }
-            return names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
-        }
-        for text in names {
-            guard let name = directory.appending(text),
-                let entry = try translating("list a directory", { () throws(Errno) in try reader.entry(text) })
-            else { continue }
-            if entry.isDirectory {
-                guard let next = PublishedName.Directory(segments: name.segments) else { continue }
-                try forEachDigest(in: next, body, report)
-                continue
+            let page = selection.page()
+            for text in page.names {
+                guard let name = directory.appending(text),
+                    let entry = try translating("list a directory", { () throws(Errno) in try reader.entry(text) })
+                else { continue }
+                if entry.isDirectory {
+                    try forEachDigest(in: name.asDirectory, body, report)
+                    continue
+                }
+                do throws(StoreError) {
+                    body(name, try digest(of: try area.openPublished(name).file))
+                } catch {
+                    found(.fileUnreadable, "files/" + name.path, "\(error)", report)
+                }
             }
-            do throws(StoreError) {
-                body(name, try digest(of: try area.openPublished(name).file))
-            } catch {
-                found(.fileUnreadable, "files/" + name.path, "\(error)", report)
-            }
-        }
+            cursor = page.hasMore ? page.names.last : nil
+        } while cursor != nil
     }
 
     private func digest(of file: PublishedFile) throws(StoreError) -> [UInt8] {

@@ -47,13 +47,6 @@ final class FileBlobArea: BlobArea {
         freeing.enqueue { withExtendedLifetime(held) {} }
     }
 
-    func sizes() throws(Errno) -> [String: Int64] {
-        var result: [String: Int64] = [:]
-        let names = try names()
-        while let name = try names() { if let size = try size(of: name) { result[name] = size } }
-        return result
-    }
-
     func names() throws(Errno) -> BlobNames {
         let stream = try DirectoryStream(directory.uploads)
         return { () throws(Errno) -> String? in

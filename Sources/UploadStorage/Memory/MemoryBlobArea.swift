@@ -105,21 +105,11 @@ package final class MemoryBlobArea: BlobArea {
         }
     }
 
-    package func sizes() throws(Errno) -> [String: Int64] {
-        try plan.step(.read)
-        return state.withLock { state in
-            var result: [String: Int64] = [:]
-            for case (let path, .file(let inode)) in state.namespace.nodes
-            where path.hasPrefix(MemoryNamespace.uploads + "/") {
-                result[String(path.dropFirst(MemoryNamespace.uploads.utf8.count + 1))] =
-                    Int64(state.inodes[inode]?.content.count ?? 0)
-            }
-            return result
-        }
-    }
-
     package func names() throws(Errno) -> BlobNames {
-        let names = Monitor(Array(try sizes().keys))
+        try plan.step(.read)
+        let paths = state.withLock { Array($0.namespace.nodes.keys) }
+        let prefix = MemoryNamespace.uploads + "/"
+        let names = Monitor(paths.filter { $0.hasPrefix(prefix) }.map { String($0.dropFirst(prefix.utf8.count)) })
         return { () throws(Errno) -> String? in names.withLock { $0.popLast() } }
     }
 

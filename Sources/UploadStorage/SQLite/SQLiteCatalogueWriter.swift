@@ -34,7 +34,7 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
         // Before anything is written to it.
         let version = try connection.requireOwn()
         try connection.execute(CatalogueSQL.configureWriter(durability))
-        let isClean = version == 0 ? true : try Self.mark(Self.cleanMark, connection) != 0
+        let isClean = version == 0 ? true : try connection.mark(Self.cleanMark) != 0
         let isCurrent = version == CatalogueSQL.migrations.count
         if !isClean && !isCurrent {
             // What is rewritten has to be intact.
@@ -48,10 +48,8 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
         needsVerification = !isClean && isCurrent
         if version == 0 {
             savedTotals = CatalogueTotals()
-        } else if isClean, try Self.mark(Self.totalsMark, connection) == 1 {
-            savedTotals = try Self.readTotals(connection)
         } else {
-            savedTotals = nil
+            savedTotals = isClean ? try CatalogueTotals(savedIn: connection) : nil
         }
         try markUnclean()
     }
@@ -63,23 +61,6 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
     }
 
     // MARK: Beginning and end
-
-    private static func mark(_ name: String, _ connection: SQLiteConnection) throws(SQLiteFailure) -> Int64? {
-        try connection.rows(CatalogueSQL.readMark, [.text(name)]).first?[0].integer
-    }
-
-    private static func readTotals(_ connection: SQLiteConnection) throws(SQLiteFailure) -> CatalogueTotals {
-        var totals = CatalogueTotals()
-        for columns in try connection.rows(CatalogueSQL.selectUsage) {
-            guard let principal = columns[0].text, let uploads = columns[1].integer, let reserved = columns[2].integer,
-                let published = columns[3].integer
-            else { continue }
-            totals.usage[principal] = Usage(uploads: Int(uploads), reservedBytes: reserved, publishedBytes: published)
-        }
-        totals.complete = Int(try mark("complete", connection) ?? 0)
-        totals.invalid = Int(try mark("invalid", connection) ?? 0)
-        return totals
-    }
 
     private func markUnclean() throws(SQLiteFailure) {
         do throws(SQLiteFailure) {

@@ -38,55 +38,13 @@ final class SQLiteSnapshot: @unchecked Sendable {
         }
     }
 
-    /// Adds up all rows, page by page.
     func totals() throws(SQLiteFailure) -> CatalogueTotals {
-        var totals = CatalogueTotals()
-        var lastID: [UInt8] = []
-        while true {
-            let groups = try rows(CatalogueSQL.sumUploads, [.blob(lastID)])
-            for columns in groups { totals.addUploads(columns) }
-            guard let last = groups.compactMap({ $0[4].blob }).max(by: { $0.lexicographicallyPrecedes($1) }) else {
-                break
-            }
-            lastID = last
-        }
-        var lastName = ""
-        while true {
-            let groups = try rows(CatalogueSQL.sumFiles, [.text(lastName)])
-            for columns in groups {
-                guard let principal = columns[0].text, let sum = columns[1].integer else { continue }
-                totals.usage[principal, default: Usage()].publishedBytes += sum
-            }
-            // Names are compared as SQLite does, byte by byte.
-            let names = groups.compactMap { $0[2].text }
-            guard let last = names.max(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) else { break }
-            lastName = last
-        }
-        return totals
+        try CatalogueTotals { (sql, parameters) throws(SQLiteFailure) in try rows(sql, parameters) }
     }
 
     /// What `quick_check` finds; nil if nothing.
     func damage() throws(SQLiteFailure) -> String? {
         let answer = try rows(CatalogueSQL.quickCheck).first?[0].text ?? "quick_check gave no answer"
         return answer == "ok" ? nil : answer
-    }
-}
-
-extension CatalogueTotals {
-    /// One group of ``CatalogueSQL/sumUploads``.
-    fileprivate mutating func addUploads(_ columns: [SQLiteValue]) {
-        guard let principal = columns[0].text, let phase = columns[1].integer, let count = columns[2].integer,
-            let bytes = columns[3].integer
-        else { return }
-        switch phase {
-        case CatalogueSQL.Phase.complete: complete += Int(count)
-        case CatalogueSQL.Phase.invalid: invalid += Int(count)
-        default:
-            var usage = usage[principal] ?? Usage()
-            usage.uploads += Int(count)
-            let (sum, overflow) = usage.reservedBytes.addingReportingOverflow(bytes)
-            usage.reservedBytes = overflow ? .max : sum
-            self.usage[principal] = usage
-        }
     }
 }

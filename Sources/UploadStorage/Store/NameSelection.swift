@@ -6,20 +6,25 @@ struct NameSelection: ~Copyable {
     /// One name more than a page has, so that it is known whether there is another page.
     private let capacity: Int
     private let cursor: [UInt8]
+    private let isListing: Bool
     private var names: [[UInt8]] = []
     /// The last name that can still be on the page; empty: any.
     private var bound: [UInt8] = []
 
-    /// - Parameter limit: of names on the page, at least one.
-    init(after cursor: String?, limit: Int) {
+    /// - Parameters:
+    ///   - limit: of names on the page, at least one.
+    ///   - isListing: whether only names that a URL can have are selected, or all of UTF-8.
+    init(after cursor: String?, limit: Int, isListing: Bool = true) {
         precondition(limit > 0)
+        self.isListing = isListing
         capacity = limit + 1
         self.cursor = Array((cursor ?? "").utf8)
     }
 
     mutating func offer(_ name: UnsafeRawBufferPointer) {
         guard cursor.isEmpty || cursor.lexicographicallyPrecedes(name),
-            bound.isEmpty || name.lexicographicallyPrecedes(bound), Self.listedName(name) != nil
+            bound.isEmpty || name.lexicographicallyPrecedes(bound),
+            isListing ? Self.listedName(name) != nil : String(validating: name, as: UTF8.self) != nil
         else { return }
         names.append(Array(name))
         if names.count == 2 * capacity { reduce() }
