@@ -80,6 +80,7 @@ final class CatalogueDouble: UploadCatalogue {
     }
 
     var needsVerification: Bool { base.needsVerification }
+    var damage: StoreError? { base.damage }
     func verify() throws(StoreError) { try base.verify() }
     func row(_ id: UploadID) throws(StoreError) -> CatalogueRow? { try base.row(id) }
     func processing(after id: UploadID?, limit: Int) throws(StoreError) -> [UploadID] {

@@ -195,10 +195,10 @@ import Testing
     }
 
     /// Makes every leaf of the rows unreadable (sqlite.org/fileformat.html, "B-tree Pages").
-    private func damageLeaves(_ path: String) throws {
+    private func damageLeaves(_ path: String, sparing spared: [Int64] = []) throws {
         let file = try FileDescriptor.open(path, .readWrite)
         var kind: UInt8 = 0
-        for page in stride(from: 4096, to: try file.status().size, by: 4096) {
+        for page in stride(from: 4096, to: try file.status().size, by: 4096) where !spared.contains(page / 4096 + 1) {
             _ = try withUnsafeMutableBytes(of: &kind) { try file.read(into: $0, at: page) }
             kind = kind == 0x0A ? 0xA5 : kind
             _ = try withUnsafeBytes(of: &kind) { try file.write($0, at: page) }
@@ -227,6 +227,45 @@ import Testing
         #expect(error?.code == "damaged-catalogue")
         #expect(try damaged.area.openPublished(name("file")).file.readAll() == Array("x".utf8))
         damaged.close()
+    }
+
+    @Test("damage that is met after a clean stop stops every change, and readiness", arguments: [true, false])
+    func damageInUse(_ isRead: Bool) throws {
+        let root = NSTemporaryDirectory() + "onward-damaged-" + UploadID().text
+        defer { try? FileManager.default.removeItem(atPath: root) }
+        let configuration = StoreConfiguration(minFree: 0)
+        let store = try UploadStore.open(root: root, configuration: configuration)
+        let ids = try (0..<300).map { _ in
+            let lease = try store.create(.testing())
+            defer { lease.release() }
+            return try #require(lease.id)
+        }
+        store.close()
+        let path = root + "/" + DataDirectory.catalogueName
+        let opened = try UploadStore.open(root: root, configuration: configuration)
+        try database(path, "PRAGMA wal_checkpoint(TRUNCATE)")
+        let marks = try SQLiteConnection(path: path).rows(
+            "SELECT rootpage FROM sqlite_schema WHERE name IN ('marks', 'usage', 'files')")
+        try damageLeaves(path, sparing: marks.compactMap { $0[0].integer })
+        let reports = Counter()
+        opened.onDamage { _ in reports.add() }
+        #expect(opened.health().ready)
+        let error = #expect(throws: StoreError.self) {
+            if isRead {
+                for id in ids { _ = try opened.record(id) }
+            } else {
+                for _ in 0..<50 { try opened.create(.testing()).release() }
+            }
+        }
+        #expect(error?.code == "damaged-catalogue")
+        #expect(opened.health() == Health(ready: false, reasons: ["damaged-catalogue"]))
+        _ = opened.sweepPart()
+        #expect(reports.value == 1)
+        #expect(throws: try #require(error)) { try opened.create(.testing()) }
+        opened.close()
+        // It is counted and checked by the next start.
+        let connection = try SQLiteConnection(path: path, readOnly: true)
+        for mark in ["clean-stop", "totals-saved"] { #expect(try connection.mark(mark) == 0) }
     }
 
     @Test("totals are those of all rows, whether a clean stop saved them or they are counted")

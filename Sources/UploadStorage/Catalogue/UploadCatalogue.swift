@@ -40,6 +40,9 @@ package protocol UploadCatalogue: Sendable {
     /// change is made any more.
     func verify() throws(StoreError)
 
+    /// The damage after which no change is made any more; nil: none is known. What reads or writes a damaged page finds it.
+    var damage: StoreError? { get }
+
     /// The last mark of the clock that was recorded; nil: none was.
     func timeMark() throws(StoreError) -> LifetimeClock.Mark?
 

@@ -59,6 +59,8 @@ package final class MemoryCatalogue: UploadCatalogue {
 
     package var needsVerification: Bool { false }
 
+    package var damage: StoreError? { nil }
+
     package func verify() throws(StoreError) {}
 
     @discardableResult

@@ -51,7 +51,10 @@ final class CommitQueue: Sendable {
     }
 
     /// Makes every later change fail.
-    func fail(with error: StoreError) { state.withLock { $0.failure = error } }
+    func fail(with error: StoreError) { state.withLock { $0.failure = $0.failure ?? error } }
+
+    /// What ``fail(with:)`` was given.
+    var failure: StoreError? { state.withLock { $0.failure } }
 
     /// Everything that waits, in its order; nil once the queue is closed and empty.
     func next() -> [Pending]? {
@@ -86,7 +89,7 @@ final class CommitQueue: Sendable {
 
     /// Whether the database is known to be intact. Set before the queue is closed.
     var isVerified: Bool {
-        get { state.withLock { $0.isVerified } }
+        get { state.withLock { $0.isVerified && $0.failure == nil } }
         set { state.withLock { $0.isVerified = newValue } }
     }
 

@@ -43,25 +43,27 @@ final class SQLiteCatalogue: UploadCatalogue {
     var statistics: CatalogueStatistics { queue.statistics }
 
     @discardableResult
-    func commit(_ change: CatalogueChange) throws(StoreError) -> RemovedUploads { try queue.commit(change) }
+    func commit(_ change: CatalogueChange) throws(StoreError) -> RemovedUploads {
+        try stoppingChanges { () throws(StoreError) in try queue.commit(change) }
+    }
+
+    var damage: StoreError? { queue.failure }
 
     func countTotals() throws(StoreError) -> CatalogueTotals {
         guard let snapshot else { return savedTotals ?? CatalogueTotals() }
-        let totals = try stoppingChanges(at: snapshot) { () throws(SQLiteFailure) in try snapshot.totals() }
+        let totals = try translating { () throws(SQLiteFailure) in try snapshot.totals() }
         if !needsVerification { snapshot.end() }
         return totals
     }
 
     /// Damage that this meets ends all changes, as what is written to a damaged database may make it worse, and the snapshot,
-    /// as the log cannot be emptied before.
-    private func stoppingChanges<Result>(
-        at snapshot: SQLiteSnapshot, _ body: () throws(SQLiteFailure) -> Result
-    ) throws(StoreError) -> Result {
-        do throws(StoreError) { return try translating(body) } catch {
+    /// as the log cannot be emptied before. The next start counts and checks everything.
+    private func stoppingChanges<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
+        do throws(StoreError) { return try body() } catch {
             if error.isDamage {
                 queue.isVerified = false
                 queue.fail(with: error)
-                snapshot.end()
+                snapshot?.end()
             }
             throw error
         }
@@ -73,7 +75,7 @@ final class SQLiteCatalogue: UploadCatalogue {
         guard let snapshot else { return }
         defer { snapshot.end() }
         guard needsVerification else { return }
-        try stoppingChanges(at: snapshot) { () throws(SQLiteFailure) in
+        try translating { () throws(SQLiteFailure) in
             if let damage = try snapshot.damage() {
                 throw SQLiteFailure(code: SQLITE_CORRUPT, systemError: .inputOutput, message: damage)
             }
@@ -155,10 +157,10 @@ final class SQLiteCatalogue: UploadCatalogue {
     }
 
     private func translating<Result>(_ body: () throws(SQLiteFailure) -> Result) throws(StoreError) -> Result {
-        do throws(SQLiteFailure) {
-            return try body()
-        } catch {
-            throw error.storeError(during: "read the catalogue")
+        try stoppingChanges { () throws(StoreError) in
+            do throws(SQLiteFailure) { return try body() } catch {
+                throw error.storeError(during: "read the catalogue")
+            }
         }
     }
 }

@@ -16,10 +16,14 @@ extension UploadStore {
     }
 
     func reportDamage(_ error: StoreError) {
-        let report = damage.withLock { damage in
+        let report = damage.withLock { damage -> (@Sendable (StoreError) -> Void)? in
+            if damage.error != nil { return nil }
             damage.error = error
             return damage.report
         }
         report?(error)
     }
+
+    /// What a request met.
+    func reportCatalogueDamage() { if let error = catalogue.damage { reportDamage(error) } }
 }

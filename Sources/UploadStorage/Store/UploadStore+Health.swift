@@ -15,7 +15,9 @@ extension UploadStore {
     /// - Parameter acceptsLast: whether the result of the check before will do while one is running.
     private func health(until deadline: Int64, acceptsLast: Bool) -> Health? {
         if registry.isClosed { return Health(ready: false, reasons: ["store-closed"]) }
-        if let error = damage.withLock({ $0.error }) { return Health(ready: false, reasons: [error.code]) }
+        if let error = damage.withLock({ $0.error }) ?? catalogue.damage {
+            return Health(ready: false, reasons: [error.code])
+        }
         let (decision, checks) = healthProbe.withLock { probe in
             let now = SystemClock.monotonicNanoseconds()
             let decision = probe.decision(at: now, acceptsLast: acceptsLast)

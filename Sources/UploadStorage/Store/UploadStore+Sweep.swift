@@ -47,6 +47,7 @@ extension UploadStore {
                 return errors
             }
             if registry.isClosed { return report }
+            reportCatalogueDamage()
             if isComplete || SystemClock.monotonicNanoseconds() >= inspection.settlesAgainAt {
                 settleInterrupted(&inspection, &report)
             }
