@@ -25,8 +25,8 @@ struct RecipeTests {
 
         var hasSaved: Bool { access(directory.path + "/saved", F_OK) == 0 }
 
-        /// Each save makes another file.
-        var savedInode: UInt64? { try? FilePath(directory.path + "/saved").status().inode }
+        /// When something was saved last.
+        var savedAt: FileStatus.Time? { try? FilePath(directory.path + "/saved").status().modified }
 
         func start(killAt point: Int? = nil, isPaused: Bool = false) throws -> ChildProcess {
             try ChildProcess(
@@ -138,10 +138,10 @@ struct RecipeTests {
             #expect(first.ending == nil, "\(kind): \(first.errorOutput)")
             first.kill(SIGKILL)
             _ = try first.awaitEnding()
-            let saved = place.savedInode
+            let saved = place.savedAt
             let second = try place.start()
             // It saves a checkpoint of its own as soon as it runs.
-            let isRunning: Bool? = Deadline.poll(within: .seconds(60)) { place.savedInode != saved ? true : nil }
+            let isRunning: Bool? = Deadline.poll(within: .seconds(60)) { place.savedAt != saved ? true : nil }
             #expect(isRunning == true)
             try refuse()
             #expect(second.ending == nil, "\(kind): \(second.errorOutput)")
