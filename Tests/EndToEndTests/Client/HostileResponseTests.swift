@@ -25,11 +25,12 @@ struct HostileResponseTests {
         }
     }
 
-    private func check(_ progress: Progress, _ parent: Progress, _ source: String) {
+    /// Foundation's progress of Linux is not thread-safe: the parent's is looked at when the transfer has ended.
+    private func check(_ progress: Progress, _ source: String, parent: Progress? = nil) {
         let (completed, total) = (progress.completedUnitCount, progress.totalUnitCount)
         #expect(completed >= 0 && (total == -1 || completed <= total), "\(source): \(completed) of \(total)")
         #expect((0...1).contains(progress.fractionCompleted), "\(source): \(progress.fractionCompleted)")
-        #expect((0...1).contains(parent.fractionCompleted), "\(source): \(parent.fractionCompleted)")
+        if let parent { #expect((0...1).contains(parent.fractionCompleted), "\(source): \(parent.fractionCompleted)") }
     }
 
     private static func configure(_ configuration: inout TransferClient.Configuration) {
@@ -54,7 +55,7 @@ struct HostileResponseTests {
             let parent = Progress(totalUnitCount: 7)
             parent.addChild(download.progress, withPendingUnitCount: 7)
             for await event in download.events {
-                check(download.progress, parent, source)
+                check(download.progress, source)
                 guard case .received(let position, let total) = event else { continue }
                 #expect(position >= 0 && total ?? 0 >= 0, "\(source)")
             }
@@ -68,6 +69,7 @@ struct HostileResponseTests {
                 if let data = error.resumeData { try await fixture.client.discard(data) }
                 #expect(fixture.partials.isEmpty, "\(source): \(error) left \(fixture.partials)")
             }
+            check(download.progress, source, parent: parent)
             try? FileManager.default.removeItem(atPath: fixture.directory.path + "/downloads")
         }
         #expect(fixture.tickets.isEmpty)
@@ -88,11 +90,13 @@ struct HostileResponseTests {
             let parent = Progress(totalUnitCount: 7)
             parent.addChild(upload.progress, withPendingUnitCount: 7)
             for await event in upload.events {
-                check(upload.progress, parent, source)
+                check(upload.progress, source)
                 guard case .progress(let sent, let acknowledged, _) = event else { continue }
                 #expect((0...3000).contains(sent) && (0...3000).contains(acknowledged), "\(source)")
             }
-            if let data = await upload.failure()?.resumeData {
+            let failure = await upload.failure()
+            check(upload.progress, source, parent: parent)
+            if let data = failure?.resumeData {
                 // What a server named is gone: to forget it is enough.
                 exchanges.withLock { $0 = [] }
                 _ = try? await fixture.client.discard(data)
@@ -126,7 +130,7 @@ struct HostileResponseTests {
                 if case .completed = event { true } else { false }
             }
             #expect(isOver, "\(source)")
-            check(task.progress, parent, source)
+            check(task.progress, source, parent: parent)
         }
         session.invalidateAndCancel()
     }
