@@ -226,11 +226,43 @@ struct DownloadMachineTests {
         #expect(machine.isFinished)
     }
 
+    @Test("RNG-29: 200 with the same strong validator and another length replaces nothing")
+    func contradictoryLength() {
+        for length in ["0", "26", "99", "101"] {
+            var machine = DownloadMachine.sample()
+            #expect(machine.reception(200, ["ETag": "\"a\"", "Content-Length": length]) == .unexpected)
+        }
+        // Without a length its end is known all the same.
+        var machine = DownloadMachine.sample()
+        machine.answer(200, ["ETag": "\"a\""], position: 15)
+        #expect(!machine.isFinished)
+        _ = machine.next()
+        // What was there before is longer.
+        #expect(machine.nextRequest()?.start == 40)
+        machine.answer(206, part, position: 100)
+        #expect(machine.isFinished)
+    }
+
+    @Test("A length that no number can hold is no length")
+    func overflowingLength() {
+        for status in [200, 206] as [Status] {
+            var machine = DownloadMachine.sample()
+            guard
+                case .violation = machine.reception(
+                    status, part.merging(["Content-Length": "9223372036854775808"]))
+            else {
+                Issue.record("taken")
+                return
+            }
+        }
+    }
+
     @Test("RNG-28: a part that says 200 is not taken for the whole")
     func partAs200() {
         var machine = DownloadMachine.sample()
         #expect(machine.reception(200, part) == .unfit)
-        guard case .replace = machine.reception(200, part.merging(["Content-Range": "bytes 0-99/100"])) else {
+        let complete: Fields = ["ETag": "\"a\"", "Content-Range": "bytes 0-99/100", "Content-Length": "100"]
+        guard case .replace = machine.reception(200, complete) else {
             Issue.record("the whole was not taken")
             return
         }

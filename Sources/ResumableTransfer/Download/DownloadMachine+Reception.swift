@@ -23,8 +23,13 @@ extension DownloadMachine {
         // Content-Range means nothing here (RFC 9110 section 14.4), but some servers send a part like that all the same.
         let part = head.single("Content-Range").flatMap { ContentRange(parsing: $0)?.range }
         if let request, request.start > 0, let part, part.lowerBound > 0 { return .unfit }
-        let new = DownloadRepresentation(head)
-        guard hasBytes, let known = representation, known.hasSameValidator(as: new) != true else {
+        var new = DownloadRepresentation(head)
+        guard hasBytes, let known = representation else { return .replace(new) }
+        if known.hasSameValidator(as: new) == true {
+            // The same representation has the same length: an answer with another one was cut, or comes from something between.
+            guard let total = known.total else { return .replace(new) }
+            guard new.total ?? total == total else { return .unexpected }
+            new.total = total
             return .replace(new)
         }
         if earlier?.representation.hasSameValidator(as: new) == true { return .earlier }

@@ -37,6 +37,12 @@ extension DownloadResponseHead {
         guard fields.contains("Transfer-Encoding") || Set(fields.values("Content-Length")).count <= 1 else {
             return "The response tells several lengths."
         }
+        // libcurl takes such content for one that ends with the connection (RFC 9112 section 6.3).
+        if let length = single("Content-Length"), !fields.contains("Transfer-Encoding"), Int64(length) == nil,
+            length.utf8.allSatisfy({ (0x30...0x39).contains($0) })
+        {
+            return "The length of the response is no number of bytes."
+        }
         return nil
     }
 }
