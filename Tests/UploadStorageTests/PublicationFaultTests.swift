@@ -232,6 +232,32 @@ import Testing
         }
     }
 
+    @Test("OFF-18: a withdrawal that an earlier process failed to synchronize is not believed by the next one")
+    func endedAfterFailedWithdrawal() throws {
+        for seed in 0..<24 as Range<UInt64> {
+            let fixture = try StoreFixture(.memory)
+            let first = try fixture.store.create(.testing())
+            try first.append(Self.old)
+            _ = try first.publish(.testing(name("x")))
+            first.release()
+            let lease = try fixture.store.create(.testing())
+            let id = try #require(lease.id)
+            try lease.append(Self.new)
+            _ = try lease.acknowledge()
+            fixture.plan.fail([.synchronizeNames], after: .rename, with: .inputOutput)
+            #expect(throws: StoreError.self) { try lease.publish(.testing(name("x"))) }
+            lease.release()
+            fixture.plan.fail(.synchronizeNames, with: nil)
+            try fixture.reopen(losingPower: false)
+            _ = fixture.store.sweep()
+            #expect(throws: StoreError.gone(reason: "its file could not be made durable")) {
+                try fixture.store.lease(id)
+            }
+            try fixture.reopen(seed: seed)
+            #expect(try fixture.store.publishedFile(name("x")).readAll() == Self.old, "seed \(seed)")
+        }
+    }
+
     @Test("the bytes of a new file have no name left to remove, those of a replaced one do", arguments: [false, true])
     func discarding(_ isPlain: Bool) throws {
         let fixture = try StoreFixture(.memory)

@@ -111,12 +111,21 @@ extension UploadStore {
     /// Until this returns, `name` may be that of the replaced file.
     func withdraw(_ intent: PublicationIntent, from name: String, of id: UploadID) throws(StoreError) {
         if let error = failedPublications.synchronizationError(id) { throw error }
-        var isInPlace = false
-        do throws(StoreError) { isInPlace = try lookUp(intent.name)?.identity == intent.identity } catch {
+        var current: PublishedBlob?
+        do throws(StoreError) { current = try lookUp(intent.name) } catch {
             guard [.targetIsDirectory, .targetIsSpecial, .parentIsFile].contains(error) else { throw error }
         }
-        let epoch =
-            isInPlace ? try area.withdraw(intent.name, to: name) : area.synchronizationEpoch
+        let epoch: SynchronizationEpoch
+        if current?.identity == intent.identity {
+            epoch = try area.withdraw(intent.name, to: name)
+        } else if current != nil, writesBack, let blob = try existing(nil, name), try isTheOne(blob, intent) {
+            // An earlier life exchanged the names, and may have failed to synchronize that. What this one synchronizes proves
+            // nothing of it, so that both names are written again.
+            epoch = try area.withdraw(intent.name, to: name)
+            _ = try area.withdraw(intent.name, to: name)
+        } else {
+            epoch = area.synchronizationEpoch
+        }
         guard writesBack else { return }
         do throws(StoreError) { try area.synchronizeWithdrawal(intent.name, since: epoch) } catch {
             failedPublications.setSynchronizationError(id, error)
