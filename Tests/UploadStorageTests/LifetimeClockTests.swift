@@ -155,10 +155,15 @@ import Testing
             return try #require(lease.id)
         }
         fixture.step(-10_000_000)
+        var late: (id: UploadID?, expiresAt: Int64)?
         if kind == .memory {
             fixture.plan.fail(.commit, with: .inputOutput)
             #expect(!fixture.store.sweepPart().failures.isEmpty)
             fixture.plan.fail(.commit, with: nil)
+            // What is created by the right time keeps its lifetime.
+            fixture.advance(50)
+            let expiresAt = fixture.store.time + 1000
+            late = (try fixture.store.create(.testing(expiresAt: expiresAt)).id, expiresAt)
         }
         let before = fixture.store.catalogue.statistics.transactions
         #expect(fixture.store.sweepPart().failures == [])
@@ -166,6 +171,7 @@ import Testing
         #expect(fixture.store.catalogue.statistics.transactions - before >= 4)
         let limit = fixture.store.time + 1000
         for id in ids { #expect(try #require(try fixture.store.catalogue.row(id)?.expiresAt) <= limit) }
+        if let id = late?.id { #expect(try fixture.store.catalogue.row(id)?.expiresAt == late?.expiresAt) }
         let after = fixture.store.catalogue.statistics.transactions
         _ = fixture.store.sweepPart()
         #expect(fixture.store.catalogue.statistics.transactions - after <= 1)

@@ -100,14 +100,17 @@ extension UploadStore {
     /// After the wall clock was set while the downtime was doubtful: what was created or completed by the wrong time would live
     /// for as much longer. What fails is repeated by the next sweep.
     private func limitExpiry(_ report: inout SweepReport) {
-        guard let limit = clockObservation.withLock({ $0.expiryLimit }) else { return }
+        guard clockObservation.withLock({ $0.hasLateExpiries }) else { return }
         do throws(StoreError) {
-            while try catalogue.isExpiring(after: limit) {
+            while true {
+                // From now on: what is created meanwhile is not later than that.
+                let limit = time + max(configuration.lifetime, configuration.keepCompleted)
+                guard try catalogue.isExpiring(after: limit) else { break }
                 let begun = SystemClock.monotonicNanoseconds()
                 try catalogue.commit(.limitExpiry(to: limit, limit: Self.expiryBatch))
                 if pauseAfterBatch(begunAt: begun) { return }
             }
-            clockObservation.withLock { if $0.expiryLimit == limit { $0.expiryLimit = nil } }
+            clockObservation.withLock { $0.hasLateExpiries = false }
         } catch {
             report.failures.append(error)
         }

@@ -5,8 +5,8 @@ struct ClockObservation {
     var clock: LifetimeClock
     var last: ClockReading
     var nextMark: Int64
-    /// What was created or completed by a wrong time expires at this time at the latest; nil once all of that is recorded.
-    var expiryLimit: Int64?
+    /// Whether rows may expire later than they should, because they were created or completed by a wrong time.
+    var hasLateExpiries = false
 }
 
 extension UploadStore {
@@ -41,8 +41,7 @@ extension UploadStore {
             let isDue = jump != nil || reading.boot >= observation.nextMark
             if jump != nil && observation.clock.isDoubtful(at: reading) {
                 observation.clock = observation.clock.corrected(at: reading)
-                observation.expiryLimit =
-                    observation.clock.time(at: reading) + max(configuration.lifetime, configuration.keepCompleted)
+                observation.hasLateExpiries = true
             }
             observation.last = reading
             if isDue { observation.nextMark = reading.boot + markInterval }
