@@ -422,16 +422,24 @@ struct FramingTests {
                 #expect(try server.exchange(oldRequest("POST", "/files/", fields)).status == 201)
             }
             #expect(server.unfinished.count == 2 * Interop.allCases.count)
-            let whole = oldRequest("PUT", "/files/whole", [Request.completeness(.v8, true)])
-            #expect(try server.exchange(whole).status == 201)
-            #expect(server.published("whole") == [])
+            // What would be published could be a part: its end was meant to be that of the connection.
+            for (method, target) in [("PUT", "/files/complete"), ("POST", "/files/")] {
+                let complete = oldRequest(method, target, [Request.completeness(.v8, true)])
+                #expect(try server.exchange(complete).status == 411)
+            }
+            #expect(try server.exchange(oldRequest("POST", "/files/")).status == 411)
+            let upload = try server.begin(.v8)
+            let append = [
+                Request.completeness(.v8, true), ("Upload-Offset", "0"), ("Content-Type", "application/partial-upload"),
+            ]
+            #expect(try server.exchange(oldRequest("PATCH", upload, append)).status == 411)
+            #expect(server.publishedNames() == [])
             #expect(try server.exchange(Request("PUT", "/files/new")).status == 201)
             #expect(server.published("new") == [])
             var declared = oldRequest("PUT", "/files/old")
             declared.content = .bytes([1])
             #expect(try server.exchange(declared).status == 201)
             #expect(server.published("old") == [1])
-            #expect(try server.exchange(oldRequest("POST", "/files/")).status == 201)
             #expect(try server.exchange(oldRequest("DELETE", "/files/old")).status == 204)
         }
     }

@@ -17,6 +17,9 @@ struct IncomingRequest {
     var path: String { target.path }
     /// Whether the client sent the request over https: as a trusted proxy reports, otherwise as the connection is.
     var isSecure: Bool { origin.scheme.map { $0 == "https" } ?? (connection.credentials != nil) }
+    /// Whether the client may mean that its content ends with the connection (RFC 1945 section 7.2), which HTTP/1.1 servers cannot
+    /// tell from a content that was cut.
+    var lacksLength: Bool { head.version < .http11 && framing == .none }
     /// Whether content is still to come after the head.
     var expectsContent: Bool {
         switch framing {

@@ -14,7 +14,7 @@ extension ProblemDetails {
         status: 412, detail: "The file is not in the state that the request's conditions demand.",
         code: "precondition-failed")
     static let missingLength = ProblemDetails(
-        status: 411, detail: "A PUT of HTTP/1.0 needs Content-Length; an empty file has Content-Length: 0.",
+        status: 411, detail: "Content over HTTP/1.0 needs Content-Length; an empty file has Content-Length: 0.",
         code: "length-required")
     static let partialContent = ProblemDetails(
         status: 400, detail: "Content-Range makes the content a part; PUT takes whole files, resumed uploads PATCH.",

@@ -87,11 +87,8 @@ struct TargetEndpoint {
             let problem = ProblemDetails.partialContent
             return Served(Reply(isComplete == nil ? FinalResponse(problem) : responses.failed(problem, offset: nil)))
         }
-        // The end of the connection was meant as that of the content, which it cannot be (RFC 1945 section 7.2): an empty file
-        // would replace what is there. Uploads of the draft may begin without content.
-        if request.method == .put, isComplete == nil, request.framing == .none, request.head.version < .http11 {
-            return Served(ProblemDetails.missingLength)
-        }
+        // Uploads of the draft may begin without content.
+        if isComplete != false, request.lacksLength { return Served(ProblemDetails.missingLength) }
         let limits = service.configuration.limits
         if request.account.explanation == nil { request.account.explanation = UploadExplanation() }
         request.account.explanation?.permission = responses.interim

@@ -135,6 +135,10 @@ struct UploadEndpoint {
         } catch {
             return Served(refused(error, responses, record))
         }
+        // With a known length an append without content is checked against it.
+        if append.isComplete, record.length == nil, request.lacksLength {
+            return Served(ProblemDetails.missingLength)
+        }
         for attempt in 0..<Self.attempts {
             switch try store.takeOver(record.id, principal: principal, waitForProcessing: .zero) {
             case .lease(let lease):
