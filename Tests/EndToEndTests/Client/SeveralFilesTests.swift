@@ -45,6 +45,28 @@ struct SeveralFilesTests {
         }
     }
 
+    @Test("A signal between two files ends the command with 75; the same command sends the remaining files, each once")
+    func betweenFiles() throws {
+        try withServer { server in
+            let home = try CommandHome()
+            let files = try (0..<40).map { try home.file([UInt8($0)], "file-\($0)") }
+            for round in 0..<8 {
+                let command = ["put", "--json"] + files + [server.url("/files/round-\(round)/")]
+                let run = try home.start(command)
+                _ = try run.awaitEvent("completed") { _ in true }
+                run.process.kill(SIGTERM)
+                try run.expect(75)
+                #expect(try lists(home).count == 1)
+                try home.run(command).expect(0)
+                #expect(try lists(home) == [])
+            }
+            let names = (0..<8).flatMap { round in
+                ["round-\(round)"] + (0..<40).map { "round-\(round)/file-\($0)" }
+            }
+            #expect(Set(server.publishedNames()) == Set(names))
+        }
+    }
+
     @Test("After one of them is cancelled the command is a new one")
     func cancelled() throws {
         try withServer { server in

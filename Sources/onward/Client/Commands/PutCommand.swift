@@ -88,15 +88,21 @@ enum PutCommand {
         let members = jobs.map(\.identity)
         finished.begin(members, restarts: settings.restarts)
         var result = ExitStatus.done
-        for job in jobs {
+        for (index, job) in jobs.enumerated() {
             if let entry = finished.entry(of: job.identity.path) {
                 skip(entry, job, report)
                 continue
             }
+            // Between two files a signal finds no transfer to stop.
+            if index > 0, signals.isStopRequested {
+                report.note("Stopped. Run the same command again to send the remaining files.")
+                result = .worse(result, .tryAgain)
+                break
+            }
             let status = await job.run(report, signals, clients, finished)
             result = .worse(result, status)
             // What interrupted one would interrupt all others, after as long a wait.
-            if status == .tryAgain || signals.isStopRequested { break }
+            if status == .tryAgain { break }
         }
         finished.end(isDone: result == .done)
         finished.conclude(members)

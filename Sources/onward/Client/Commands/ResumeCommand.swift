@@ -54,7 +54,11 @@ enum ResumeCommand {
         if all.isEmpty { report.note("Nothing is interrupted.") }
         var result = ExitStatus.done
         for reference in all {
-            if signals.isStopRequested { break }
+            if signals.isStopRequested {
+                report.note("Stopped. Run the same command again to resume the remaining transfers.")
+                result = .worse(result, .tryAgain)
+                break
+            }
             if StateFile.holder(of: reference.shown.repairedText, in: reference.directory).isHeld {
                 report.note("\(reference.shown) is being worked on already.")
                 continue
