@@ -11,6 +11,7 @@ package struct OptionParser<Settings> {
         let named = Set(arguments.compactMap { $0.hasPrefix("--") ? Self.parts(of: $0, dashes: 2).name : nil })
         for option in options where !named.contains(option.name) {
             guard let value = environment[option.variable] else { continue }
+            guard !value.isEmpty else { throw OptionError("\(option.variable) is empty; unset it, or give a value") }
             let values = option.manual.isRepeatable ? value.split(separator: " ").map(String.init) : [value]
             for value in values { try set(option, CommandArgument(value), as: option.variable, in: &settings) }
         }
