@@ -34,6 +34,14 @@ import Testing
         }
     }
 
+    /// The file that the publication replaces.
+    private func publishOld(_ name: PublishedName, _ fixture: StoreFixture) throws {
+        let lease = try fixture.store.create(.testing())
+        try lease.append(Self.old)
+        _ = try lease.publish(.testing(name))
+        lease.release()
+    }
+
     /// Steps that one publication makes, the start of the store and two sweeps included.
     private func steps(_ kind: Kind) throws -> Int {
         var run = Run(kind: kind)
@@ -78,10 +86,7 @@ import Testing
     func failingAgain(_ operations: [FaultPlan.Operation], _ replaces: Bool) throws {
         let fixture = try StoreFixture(.memory)
         if replaces {
-            let lease = try fixture.store.create(.testing())
-            try lease.append(Self.old)
-            _ = try lease.publish(.testing(name("x")))
-            lease.release()
+            try publishOld(name("x"), fixture)
         }
         let lease = try fixture.store.create(.testing())
         let id = try #require(lease.id)
@@ -124,10 +129,7 @@ import Testing
         let fixture = try StoreFixture(kind.store)
         let target = try name("dir/x")
         if kind.replaces {
-            let lease = try fixture.store.create(.testing())
-            try lease.append(Self.old)
-            _ = try lease.publish(.testing(target))
-            lease.release()
+            try publishOld(target, fixture)
         }
         let lease = try fixture.store.create(.testing())
         let id = try #require(lease.id)
@@ -168,10 +170,7 @@ import Testing
         "OFF-18: a publication whose answer cannot be stored keeps the old file until it is", arguments: [false, true])
     func unrecorded(_ failsForGood: Bool) throws {
         let fixture = try StoreFixture(.memory)
-        let first = try fixture.store.create(.testing())
-        try first.append(Self.old)
-        _ = try first.publish(.testing(name("x")))
-        first.release()
+        try publishOld(name("x"), fixture)
         let lease = try fixture.store.create(.testing())
         let id = try #require(lease.id)
         try lease.append(Self.new)
@@ -207,10 +206,7 @@ import Testing
         for seed in 0..<12 as Range<UInt64> {
             let fixture = try StoreFixture(.memory)
             if replaces {
-                let lease = try fixture.store.create(.testing())
-                try lease.append(Self.old)
-                _ = try lease.publish(.testing(name("x")))
-                lease.release()
+                try publishOld(name("x"), fixture)
             }
             let lease = try fixture.store.create(.testing())
             let id = try #require(lease.id)
@@ -236,10 +232,7 @@ import Testing
     func endedAfterFailedWithdrawal() throws {
         for seed in 0..<24 as Range<UInt64> {
             let fixture = try StoreFixture(.memory)
-            let first = try fixture.store.create(.testing())
-            try first.append(Self.old)
-            _ = try first.publish(.testing(name("x")))
-            first.release()
+            try publishOld(name("x"), fixture)
             let lease = try fixture.store.create(.testing())
             let id = try #require(lease.id)
             try lease.append(Self.new)
@@ -282,10 +275,7 @@ import Testing
         ] as [[FaultPlan.Operation]], [false, true])
     func failedPlainWithdrawal(_ operations: [FaultPlan.Operation], _ restarts: Bool) throws {
         let fixture = try StoreFixture(.memory)
-        let first = try fixture.store.create(.testing())
-        try first.append(Self.old)
-        _ = try first.publish(.testing(name("x")))
-        first.release()
+        try publishOld(name("x"), fixture)
         let lease = try fixture.store.createTransient(principal: "alice", length: nil)
         try lease.append(Self.new)
         fixture.plan.fail(operations, after: .rename, with: .inputOutput)
