@@ -145,6 +145,30 @@ import Testing
         try file.write(noise, at: size - 4096 + 100)
     }
 
+    /// Of sqlite.org/fileformat2.html#walformat: pages of the log count only if they have the salts of its header.
+    @Test("after an unclean stop no page of the old log can be taken for one of the new")
+    func newSalts() throws {
+        try withDirectory { directory in
+            let (path, copy) = (directory + "/c", directory + "/copy")
+            let catalogue = try SQLiteCatalogue(path: path, durability: .acknowledged)
+            let row = row()
+            try catalogue.commit(.insert(row))
+            for suffix in ["", "-wal"] { try FileManager.default.copyItem(atPath: path + suffix, toPath: copy + suffix) }
+            catalogue.close()
+            func salts() throws -> Data {
+                let log = try Data(contentsOf: URL(fileURLWithPath: copy + "-wal"))
+                try #require(log.count > 32)
+                return log[16..<24]
+            }
+            let old = try salts()
+            let next = try SQLiteCatalogue(path: copy, durability: .acknowledged)
+            try next.commit(.probe)
+            #expect(try salts() != old)
+            #expect(try next.row(row.id) == row)
+            next.close()
+        }
+    }
+
     @Test("after an unclean stop the database is checked beside other work; damage stops every change")
     func uncleanStop() throws {
         try withDirectory { directory in

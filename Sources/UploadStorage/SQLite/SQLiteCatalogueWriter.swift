@@ -34,6 +34,7 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
         // Before anything is written to it.
         let version = try connection.requireOwn()
         try connection.execute(CatalogueSQL.configureWriter(durability))
+        try Self.emptyLog(of: connection)
         let isClean = version == 0 ? true : try connection.mark(Self.cleanMark) != 0
         let isCurrent = version == CatalogueSQL.migrations.count
         if !isClean && !isCurrent {
@@ -61,6 +62,17 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
     }
 
     // MARK: Beginning and end
+
+    /// Makes the log of the last process invalid before anything is appended to it.
+    ///
+    /// After a loss of power the log may end in pages of a commit of which the first pages are missing. Were they written
+    /// again, as they were, by a commit that is cut off as well, both halves together would be a commit that never happened.
+    private static func emptyLog(of connection: SQLiteConnection) throws(SQLiteFailure) {
+        do throws(SQLiteFailure) { _ = try connection.rows(CatalogueSQL.checkpoint) } catch {
+            // On a full disk files can still be served.
+            guard error.primaryCode == SQLITE_FULL else { throw error }
+        }
+    }
 
     private func markUnclean() throws(SQLiteFailure) {
         do throws(SQLiteFailure) {
