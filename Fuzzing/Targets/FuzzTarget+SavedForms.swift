@@ -5,7 +5,7 @@ import ResumableUpload
 @testable import UploadStorage
 
 extension FuzzTarget {
-    /// Rows of the catalogue and saved digests: what a damaged database holds is refused, what is read is written back the
+    /// Rows of the catalog and saved digests: what a damaged database holds is refused, what is read is written back the
     /// same.
     static let savedForms = FuzzTarget(
         name: "saved-forms",

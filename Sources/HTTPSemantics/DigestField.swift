@@ -37,7 +37,7 @@ public struct DigestField: Sendable {
         for (algorithm, bytes) in values {
             dictionary[algorithm.rawValue] = .item(Item(.byteSequence(bytes)))
         }
-        // Fixed keys and byte sequences are always serialisable.
+        // Fixed keys and byte sequences are always serializable.
         return (try? dictionary.serialized()) ?? ""
     }
 }

@@ -79,7 +79,7 @@ public enum UploadError: Error, Sendable, Hashable {
         case .lengthExceeded(let length):
             "The content runs past the upload's length of \(length) bytes. The upload is invalid; start a new one."
         case .completed: "The upload is complete and takes no more content."
-        case .notFound: "There is no such upload. It may have expired, been cancelled, or never existed."
+        case .notFound: "There is no such upload. It may have expired, been canceled, or never existed."
         case .deactivated(let reason): "The upload can no longer be used: \(reason). Start a new one."
         case .missingOffset: "An append needs Upload-Offset, a non-negative Integer (RFC 9651), on one field line."
         case .missingCompleteness:

@@ -74,7 +74,7 @@ public struct UploadResponses: Sendable {
         return response
     }
 
-    /// A cancelled upload.
+    /// A canceled upload.
     public func cancelled() -> FinalResponse { FinalResponse(status: 204, fields: versionFields) }
 
     /// `OPTIONS`: what a target resource or an upload resource supports (draft section 4.1.4).

@@ -1,7 +1,7 @@
 /// The value of an Item or of a parameter (RFC 9651 §3.3).
 ///
-/// A case can hold a value that the field format cannot express, such as an Integer of 16 digits; serialising it throws
-/// ``SerializationFailure``. What the parser returns can always be serialised.
+/// A case can hold a value that the field format cannot express, such as an Integer of 16 digits; serializing it throws
+/// ``SerializationFailure``. What the parser returns can always be serialized.
 public enum BareItem: Hashable, Sendable {
     /// An Integer of at most 15 digits.
     case integer(Int)

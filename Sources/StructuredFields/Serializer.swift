@@ -1,4 +1,4 @@
-/// The serialising algorithms of RFC 9651 §4.1.
+/// The serializing algorithms of RFC 9651 §4.1.
 struct Serializer {
     private var output: [UInt8] = []
 

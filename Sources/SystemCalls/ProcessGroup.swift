@@ -5,7 +5,7 @@ public final class ProcessGroup: Sendable {
     /// How the command ended.
     public enum Ending: Sendable, Hashable {
         case exited(Int32)
-        case signalled(Int32)
+        case signaled(Int32)
     }
 
     /// The identifier of the group, and of the process that leads it.
@@ -85,6 +85,6 @@ public final class ProcessGroup: Sendable {
         guard let found = try? retryingOnInterrupt({ waitpid(identifier, &status, options) }), found == identifier
         else { return nil }
         let signal = status & 0x7F
-        return signal == 0 ? .exited((status >> 8) & 0xFF) : .signalled(signal)
+        return signal == 0 ? .exited((status >> 8) & 0xFF) : .signaled(signal)
     }
 }

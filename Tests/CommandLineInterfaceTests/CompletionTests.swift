@@ -11,13 +11,13 @@ struct CompletionTests {
         arguments: [
             (["sam-ple", ""], ["go", "help", "stop", "take", "version"]), (["sam-ple", "ta"], ["take"]),
             (["sam-ple", "take", "--f"], ["--file", "--flag", "--free"]),
-            (["sam-ple", "take", "--colour", "gr"], ["green", "grey"]),
-            (["sam-ple", "take", "--colour", "=", "gr"], ["green", "grey"]),
-            (["sam-ple", "take", "--colour", "="], ["green", "grey", "red"]),
+            (["sam-ple", "take", "--color", "gr"], ["gray", "green"]),
+            (["sam-ple", "take", "--color", "=", "gr"], ["gray", "green"]),
+            (["sam-ple", "take", "--color", "="], ["gray", "green", "red"]),
             (["sam-ple", "take", "--free", ""], []),
             (["sam-ple", "take", "-f", ""], ["one file", "subdirectory"]),
             (["sam-ple", "take", "--dir", ""], ["subdirectory"]), (["sam-ple", "take", "o"], ["one file"]),
-            (["sam-ple", "take", "-"], ["--colour", "--dir", "--file", "--flag", "--free", "--help"]),
+            (["sam-ple", "take", "-"], ["--color", "--dir", "--file", "--flag", "--free", "--help"]),
             // Names that others have chosen are never executed.
             (["sam-ple", "go", ""], [#"\$\(touch\ evil\)"#, "plain"]), (["sam-ple", "go", "p"], ["plain"]),
             (["sam-ple", "stop", ""], []), (["sam-ple", "stop", "--"], ["--help"]),

@@ -16,7 +16,7 @@ struct HelpTextTests {
                   --flag                      help
                   -f, --file FILE             help
                   --dir DIR                   help
-                  --colour C                  help
+                  --color C                   help
 
                 Other:
                   --free N                    help

@@ -13,7 +13,7 @@ enum Sample {
 
     static let options = [
         option("flag"), option("file", letter: "f", "FILE", .files), option("dir", "DIR", .directories),
-        option("colour", "C", .words(["red", "green", "grey"])), option("free", "N", repeatable: true, group: "Other"),
+        option("color", "C", .words(["red", "green", "gray"])), option("free", "N", repeatable: true, group: "Other"),
     ]
 
     static let program = program(description: "First line.\nSecond line.")

@@ -33,7 +33,7 @@ extension Algorithm {
     }
 }
 
-/// Bytes in which neighbours and blocks differ.
+/// Bytes in which neighbors and blocks differ.
 func pattern(_ count: Int) -> [UInt8] {
     (0..<count).map { UInt8(truncatingIfNeeded: $0 * 7 + 3) }
 }

@@ -120,7 +120,7 @@ struct AppendTests {
             let connection = try server.connect()
             try connection.open(.append(.v8, location, at: 1000, complete: true, .declared(99_000)))
             try connection.send(content[1000..<61_000])
-            try connection.awaitAcknowledgement()
+            try connection.awaitAcknowledgment()
             byReset ? connection.reset() : connection.close()
             try server.awaitInterruption("PATCH")
             let state = try server.retrieve(location)

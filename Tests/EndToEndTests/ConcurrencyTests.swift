@@ -167,7 +167,7 @@ struct ConcurrencyTests {
                 try connection.send(
                     Request.append(.v8, location, at: 1, complete: true, .declared(Int64(content.count))))
                 try connection.send(content[..<(content.count - 1)], within: .seconds(60))
-                try connection.awaitAcknowledgement()
+                try connection.awaitAcknowledgment()
                 try connection.send(content[(content.count - 1)...])
                 let state = try asker.exchange(.retrieval(.v8, location))
                 #expect(state.isSuccessful)
@@ -195,7 +195,7 @@ struct ConcurrencyTests {
                         .with("Content-Digest", content.digestField(.sha512)))
                 let location = try #require(try connection.readInterim().location)
                 try connection.send(content, within: .seconds(60))
-                try connection.awaitAcknowledgement()
+                try connection.awaitAcknowledgment()
                 let state = try asker.exchange(.retrieval(.v8, location))
                 #expect(state.isSuccessful)
                 // Before the last byte was read, it ended the request; after it, there is an answer.

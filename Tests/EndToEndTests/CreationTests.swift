@@ -128,7 +128,7 @@ struct CreationTests {
             try connection.send(Request.creation(.v8, complete: true, .declared(100_000)))
             let location = try #require(try connection.readInterim().location)
             try connection.send(content[..<40_000])
-            try connection.awaitAcknowledgement()
+            try connection.awaitAcknowledgment()
             byReset ? connection.reset() : connection.close()
             try server.awaitInterruption("PUT")
             let state = try server.retrieve(location)
@@ -257,7 +257,7 @@ struct CreationTests {
         }
     }
 
-    @Test("If-None-Match: * and If-Match are honoured at creation and at publication")
+    @Test("If-None-Match: * and If-Match are honored at creation and at publication")
     func conditions() throws {
         try withServer { server in
             let first = try server.begin(.v8, "/files/f", [1], [("If-None-Match", "*")])

@@ -19,7 +19,7 @@ struct DeployedClientTests {
             for start in stride(from: 0, to: 98_304, by: 32_768) {
                 try connection.sendChunk(Array(content[start..<start + 32_768]))
             }
-            try connection.awaitAcknowledgement()
+            try connection.awaitAcknowledgment()
             connection.close()
             try server.awaitInterruption("POST")
             let state = try server.exchange(Request("HEAD", location, [("Upload-Draft-Interop-Version", "6")]))
@@ -89,7 +89,7 @@ struct DeployedClientTests {
                 Request.creation(version, "POST", "/files/", complete: true, length: length, .declared(5)))
             let location = try #require(try connection.readInterim().location)
             try connection.send("He")
-            try connection.awaitAcknowledgement()
+            try connection.awaitAcknowledgment()
             connection.reset()
             try server.awaitInterruption("POST")
             let state = try server.retrieve(location, retrieval)

@@ -80,7 +80,7 @@ struct LimitTests {
             let connection = try server.connect()
             try connection.open(.append(.v8, location, at: 0, complete: false, .openChunks))
             try connection.sendChunk(Payload.bytes(5))
-            try connection.awaitAcknowledgement()
+            try connection.awaitAcknowledgment()
             try connection.sendChunk(Payload.bytes(20))
             let response = try connection.readResponse(to: "PATCH")
             #expect(response.status == 413)

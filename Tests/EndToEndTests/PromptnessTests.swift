@@ -31,7 +31,7 @@ struct PromptnessTests {
             try connection.send(Request.creation(.v8, complete: true, .openChunks))
             #expect(try connection.readInterim().location != nil)
             try connection.send("1\r\na\r\n1\r\nb\r\n1\r")
-            try connection.awaitAcknowledgement()
+            try connection.awaitAcknowledgment()
             let offset = Deadline.poll(within: .seconds(30)) { () -> Bool? in
                 server.unfinished.values.contains(2) ? true : nil
             }

@@ -266,7 +266,7 @@ struct ReachedLengthTests {
                 try connection.send(
                     Request.append(version, location, at: 0, complete: false, .declared(Int64(Self.content.count))))
                 try connection.send(Self.content.dropLast(number))
-                if !number.isMultiple(of: 2) { try connection.awaitAcknowledgement() }
+                if !number.isMultiple(of: 2) { try connection.awaitAcknowledgment() }
                 try server.crash()
                 try server.restart()
                 // What tus-js-client does then: it asks, and sends what is missing, with ?0.

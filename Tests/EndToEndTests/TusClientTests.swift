@@ -73,7 +73,7 @@ struct TusClientTests {
                 let connection = try server.connect()
                 try request.send(on: connection)
                 if request.isCut {
-                    try connection.awaitAcknowledgement()
+                    try connection.awaitAcknowledgment()
                     connection.reset()
                     try server.awaitInterruption(request.method)
                     continue

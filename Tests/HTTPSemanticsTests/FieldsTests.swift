@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test(
-        "SEC-18: values that would split a message are recognised",
+        "SEC-18: values that would split a message are recognized",
         arguments: [
             "a\r\nSet-Cookie: x", "a\nb", "a\rb", "a\0b", "\u{1B}[0m", "a\u{7F}", "\u{0B}",
         ])

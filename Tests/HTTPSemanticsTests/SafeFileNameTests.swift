@@ -65,7 +65,7 @@ import Testing
         #expect(SafeFileName(sanitizing: String(repeating: "a", count: 255))?.value.utf8.count == 255)
     }
 
-    @Test("SEC-04: the result is safe, and stays as it is when sanitised again", arguments: SeededGenerator.seeds)
+    @Test("SEC-04: the result is safe, and stays as it is when sanitized again", arguments: SeededGenerator.seeds)
     func idempotent(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let parts = [

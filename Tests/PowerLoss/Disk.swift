@@ -1,10 +1,10 @@
-/// A disk with a cache that loses its power: what was synchronised is there afterwards, of the rest any part.
+/// A disk with a cache that loses its power: what was synchronized is there afterwards, of the rest any part.
 ///
-/// - Of the bytes that were written and not synchronised, any sectors may have reached the disk, in any order. A file may have
+/// - Of the bytes that were written and not synchronized, any sectors may have reached the disk, in any order. A file may have
 ///   grown without its bytes.
-/// - Each name stands for itself: where a directory was not synchronised, it may be as it was after any of its changes. But
+/// - Each name stands for itself: where a directory was not synchronized, it may be as it was after any of its changes. But
 ///   nothing loses its last name by a rename: the old name goes only if the new one is there, for which the directory of the
-///   new one has to be synchronised.
+///   new one has to be synchronized.
 /// - `fdatasync` says nothing of names and times.
 struct Disk {
     enum Node: Hashable {

@@ -37,7 +37,7 @@ enum PowerLoss {
 
     private static func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
-    /// In memory where that is possible: what synchronisation costs does not matter here.
+    /// In memory where that is possible: what synchronization costs does not matter here.
     private static func makePlace() throws(Errno) -> String {
         let name = "/onward-power-loss-\(getpid())"
         for parent in ["/dev/shm", "/tmp"] {

@@ -6,7 +6,7 @@ let recorder = Recorder()
 
 /// Notes, in one order, what this process changes below one directory.
 ///
-/// A call is made and noted in one step, so that the order of the notes is that of the effects. Synchronisations are noted
+/// A call is made and noted in one step, so that the order of the notes is that of the effects. Synchronizations are noted
 /// and not made: what they are for is what the crash decides.
 final class Recorder: Sendable {
     fileprivate enum Opened {

@@ -69,9 +69,9 @@ struct Trial {
             image = disk.afterCrash(using: &generator)
         }
         let root = place + "/after"
-        var judgement = Judgement(history, at: point, root: root + "/data")
-        _ = try Self.recording(image, at: root) { () throws(StoreError) in judgement.run() }
-        return judgement.complaints.isEmpty ? nil : (judgement.complaints, recovery)
+        var judgment = Judgment(history, at: point, root: root + "/data")
+        _ = try Self.recording(image, at: root) { () throws(StoreError) in judgment.run() }
+        return judgment.complaints.isEmpty ? nil : (judgment.complaints, recovery)
     }
 
     /// What `body` does to a directory of this content, which is removed afterwards.

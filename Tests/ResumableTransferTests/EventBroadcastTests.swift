@@ -55,7 +55,7 @@ import Testing
         #expect(await names(of: broadcast.stream()) == ["started", "progress 3", "failed"])
     }
 
-    @Test("a reader that waits is woken, and one that is cancelled stops", .timeLimit(.minutes(15)))
+    @Test("a reader that waits is woken, and one that is canceled stops", .timeLimit(.minutes(15)))
     func waiting() async {
         let broadcast = EventBroadcast()
         let stream = broadcast.stream()

@@ -88,7 +88,7 @@ struct PartialFileTests {
         #expect(try position(record) == 150_000)
     }
 
-    @Test("after a restart of the system only what was synchronised counts")
+    @Test("after a restart of the system only what was synchronized counts")
     func otherRun() throws {
         var record = try leave()
         record.bootID = "another"
@@ -243,7 +243,7 @@ struct PartialFileTests {
             try FileDescriptor.open(directory.path + "/" + partial.name.repairedText, .readOnly).status().size == 10)
     }
 
-    @Test("32 MiB are as much as is left unsynchronised; the mark follows")
+    @Test("32 MiB are as much as is left unsynchronized; the mark follows")
     func synchronization() throws {
         let partial = try PartialFile.create(in: place)
         try partial.begin()
@@ -259,7 +259,7 @@ struct PartialFileTests {
         #expect(!partial.needsSynchronization())
     }
 
-    @Test("after a failure to synchronise nothing more is taken, and another try does not succeed")
+    @Test("after a failure to synchronize nothing more is taken, and another try does not succeed")
     func failedSynchronization() throws {
         let partial = try PartialFile.create(in: place)
         try partial.begin()

@@ -100,6 +100,6 @@ import Testing
         arguments: Dialect.allCases)
     func gone(dialect: Dialect) {
         #expect(UploadError.notFound.status(in: dialect) == 404)
-        #expect(UploadError.deactivated(reason: "cancelled").status(in: dialect) == (dialect < .interop7 ? 404 : 410))
+        #expect(UploadError.deactivated(reason: "canceled").status(in: dialect) == (dialect < .interop7 ? 404 : 410))
     }
 }

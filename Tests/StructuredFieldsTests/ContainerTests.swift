@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Lists and Dictionaries")
 struct ContainerTests {
-    @Test("No lines and no members are an empty value that serialises to nothing")
+    @Test("No lines and no members are an empty value that serializes to nothing")
     func empty() throws {
         #expect(try List(parsing: [] as [String]) == List())
         #expect(try List(parsing: "  ").members.isEmpty)

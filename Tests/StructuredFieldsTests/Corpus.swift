@@ -23,8 +23,8 @@ enum Corpus {
     /// The files of cases that start with parsing, without directory.
     static let parsingFiles: [String] = files(in: "")
 
-    /// The files of cases that only serialise.
-    static let serialisingFiles: [String] = files(in: "serialisation-tests/")
+    /// The files of cases that only serialize.
+    static let serializingFiles: [String] = files(in: "serialization-tests/")
 
     static func cases(in file: String) throws -> [CorpusCase] {
         let data = try Data(contentsOf: URL(filePath: "\(directory ?? "")/\(file)"))

@@ -12,10 +12,10 @@ struct CorpusCase {
 
     var name: String
     var type: FieldType
-    /// Absent in cases that only serialise.
+    /// Absent in cases that only serialize.
     var raw: [String]?
     var expected: JSONValue?
-    /// What the value serialises to, one line.
+    /// What the value serializes to, one line.
     var canonical: String
     var mustFail: Bool
     var canFail: Bool

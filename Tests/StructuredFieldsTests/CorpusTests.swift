@@ -3,7 +3,7 @@ import Testing
 
 @Suite("httpwg corpus", .enabled(if: Corpus.directory != nil, Comment(rawValue: Corpus.absence)))
 struct CorpusTests {
-    @Test("STF-12: corpus, parsing and reserialising", arguments: Corpus.parsingFiles)
+    @Test("STF-12: corpus, parsing and reserializing", arguments: Corpus.parsingFiles)
     func parses(file: String) throws {
         var counts = (equal: 0, refused: 0, tolerated: 0)
         for testCase in try Corpus.cases(in: file) {
@@ -24,8 +24,8 @@ struct CorpusTests {
         print("STF-12 \(file): \(counts.equal) equal, \(counts.refused) refused, \(counts.tolerated) failures allowed")
     }
 
-    @Test("STF-12: corpus, serialising", arguments: Corpus.serialisingFiles)
-    func serialises(file: String) throws {
+    @Test("STF-12: corpus, serializing", arguments: Corpus.serializingFiles)
+    func serializes(file: String) throws {
         var counts = (equal: 0, refused: 0)
         for testCase in try Corpus.cases(in: file) {
             let value: (any FieldValue)? =

@@ -5,7 +5,7 @@ import Testing
 struct PropertyTests {
     static let seeds: [UInt64] = [1, 2, 0xDEAD_BEEF, 0x9651]
 
-    @Test("What is serialised parses to the same value", arguments: seeds)
+    @Test("What is serialized parses to the same value", arguments: seeds)
     func roundTrip(seed: UInt64) throws {
         var generator = ValueGenerator(seed: seed)
         for _ in 0..<500 {

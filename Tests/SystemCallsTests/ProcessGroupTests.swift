@@ -29,10 +29,10 @@ struct ProcessGroupTests {
     func kill() throws {
         let first = try ProcessGroup(shell: "sleep 100 & wait", output: "/dev/null")
         first.signal(SIGTERM)
-        #expect(Self.ending(of: first) == .signalled(SIGTERM))
+        #expect(Self.ending(of: first) == .signaled(SIGTERM))
         let second = try ProcessGroup(shell: "sleep 100 & wait", output: "/dev/null")
         second.kill()
-        #expect(second.currentEnding == .signalled(SIGKILL))
+        #expect(second.currentEnding == .signaled(SIGKILL))
         while second.isRunning { usleep(1000) }
     }
 

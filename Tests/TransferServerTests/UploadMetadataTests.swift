@@ -62,7 +62,7 @@ struct UploadMetadataTests {
     @Test("Of the field, only that value is stored, and nothing if it is malformed; the other fields stay as they are")
     func stored() throws {
         let store = try UploadStore(
-            catalogue: MemoryCatalogue(), area: MemoryBlobArea(), configuration: StoreConfiguration())
+            catalog: MemoryCatalog(), area: MemoryBlobArea(), configuration: StoreConfiguration())
         defer { store.close() }
         let handler = FilesHandler(store: store)
         func stored(_ values: String...) -> Fields {

@@ -6,15 +6,15 @@ import Testing
 /// What goes on while the store still counts what an unclean stop left.
 @Suite struct CountingTests {
     private struct Fixture {
-        let catalogue: CatalogueDouble
+        let catalog: CatalogDouble
         let store: UploadStore
         /// Of known and of unknown length.
         let ids: [UploadID]
 
         init(quota: Int64?) throws {
-            let (first, area) = (MemoryCatalogue(), MemoryBlobArea())
+            let (first, area) = (MemoryCatalog(), MemoryBlobArea())
             var configuration = StoreConfiguration(minFree: 0)
-            let before = try UploadStore(catalogue: first, area: area, configuration: configuration)
+            let before = try UploadStore(catalog: first, area: area, configuration: configuration)
             let lengths: [Int64?] = [10, nil]
             ids = try lengths.map { length in
                 let lease = try before.create(.testing(length: length))
@@ -25,11 +25,11 @@ import Testing
             try before.create(.testing()).complete(with: .init(status: 200))
             before.close()
             var generator = SeededGenerator(seed: 1)
-            catalogue = CatalogueDouble(first.durableImage(), countsAtOpening: true)
+            catalog = CatalogDouble(first.durableImage(), countsAtOpening: true)
             configuration.quotaPerPrincipal = quota
             configuration.processingWait = .milliseconds(50)
             store = try UploadStore(
-                catalogue: catalogue, area: area.durableImage(using: &generator), configuration: configuration)
+                catalog: catalog, area: area.durableImage(using: &generator), configuration: configuration)
         }
     }
 
@@ -45,7 +45,7 @@ import Testing
             done.add()
         }
         try await finished(done)
-        fixture.catalogue.endCount()
+        fixture.catalog.endCount()
         thread.join()
         let early = try #require(found.withLock { $0 })
         #expect(early.receiving == nil && early.complete == nil && early.invalid == nil)
@@ -84,7 +84,7 @@ import Testing
         }
         try await finished(others)
         #expect(appended.value == 0)
-        fixture.catalogue.endCount()
+        fixture.catalog.endCount()
         try await finished(appended)
         writer.join()
         reader.join()
@@ -99,9 +99,9 @@ import Testing
         let fixture = try Fixture(quota: 20)
         let reports = Counter()
         fixture.store.onDamage { _ in reports.add() }
-        for _ in 0..<2 { fixture.catalogue.endCount(.io(.inputOutput, during: "read the catalogue")) }
-        #expect(try await happens { fixture.catalogue.counts == 3 })
-        fixture.catalogue.endCount()
+        for _ in 0..<2 { fixture.catalog.endCount(.io(.inputOutput, during: "read the catalog")) }
+        #expect(try await happens { fixture.catalog.counts == 3 })
+        fixture.catalog.endCount()
         #expect(throws: StoreError.quotaExceeded(limit: 20)) { try fixture.store.create(.testing(length: 8)) }
         try fixture.store.create(.testing(length: 7)).release()
         #expect(reports.value == 0 && fixture.store.health().ready)
@@ -122,14 +122,14 @@ import Testing
             _ = try? fixture.store.create(.testing(length: 3))
             done.add()
         }
-        #expect(try await happens { fixture.catalogue.counts == 1 })
+        #expect(try await happens { fixture.catalog.counts == 1 })
         let closer = try WorkerThread(name: "closer") {
             fixture.store.close()
             closed.add()
         }
         #expect(try await happens { done.value == 2 && closed.value == 1 })
         #expect(error.withLock { $0 } == .superseded)
-        fixture.catalogue.endCount()
+        fixture.catalog.endCount()
         for thread in [writer, creator, closer] { thread.join() }
         lease.release()
     }

@@ -50,10 +50,10 @@ struct CrashHistory {
             }
         }
         let plan = FaultPlan(crashStep: crashStep, failures: failures)
-        var catalogue = MemoryCatalogue(plan: plan)
+        var catalog = MemoryCatalog(plan: plan)
         var area = MemoryBlobArea(plan: plan)
         do {
-            let store = try UploadStore(catalogue: catalogue, area: area, configuration: configuration)
+            let store = try UploadStore(catalog: catalog, area: area, configuration: configuration)
             for action in script ?? (0..<60).map({ _ in Action.allCases.randomElement(using: &generator) ?? .append }) {
                 if plan.isCrashed { break }
                 try? perform(action, on: store)
@@ -74,9 +74,9 @@ struct CrashHistory {
         for attempt in 0..<3 {
             let last = attempt == 2
             let plan = FaultPlan(crashStep: last ? nil : Int.random(in: 1...30, using: &generator))
-            catalogue = catalogue.durableImage(plan: plan)
+            catalog = catalog.durableImage(plan: plan)
             area = area.durableImage(using: &generator, plan: plan)
-            guard let store = try? UploadStore(catalogue: catalogue, area: area, configuration: configuration) else {
+            guard let store = try? UploadStore(catalog: catalog, area: area, configuration: configuration) else {
                 if last { complain("the store does not start") }
                 continue
             }
@@ -175,11 +175,11 @@ struct CrashHistory {
         }
         for index in uploads.indices { try judge(index, store) }
         var expected = Usage()
-        for row in try store.catalogue.unfinishedRows() {
+        for row in try store.catalog.unfinishedRows() {
             expected.uploads += 1
             expected.reservedBytes += row.reservedBytes
         }
-        expected.publishedBytes = try store.catalogue.publishedBytes(of: "alice")
+        expected.publishedBytes = try store.catalog.publishedBytes(of: "alice")
         if store.usage(of: "alice") != expected { complain("usage is \(store.usage(of: "alice")), not \(expected)") }
         let onDisk = area.publishedContents.values.reduce(0) { $0 + Int64($1.count) }
         if onDisk != expected.publishedBytes {

@@ -51,8 +51,8 @@ import Testing
         }
     }
 
-    @Test("unfinished bytes whose catalogue is missing are not thrown away")
-    func missingCatalogue() throws {
+    @Test("unfinished bytes whose catalog is missing are not thrown away")
+    func missingCatalog() throws {
         try withPath { path in
             let store = try UploadStore.open(root: path)
             let lease = try store.create(.testing(length: 8))

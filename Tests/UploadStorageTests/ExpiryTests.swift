@@ -7,7 +7,7 @@ import Testing
 
 /// Removal of what has expired: in batches, exact, and as fast as uploads arrive.
 @Suite struct ExpiryTests {
-    private func transactions(_ store: UploadStore) -> Int { store.catalogue.statistics.transactions }
+    private func transactions(_ store: UploadStore) -> Int { store.catalog.statistics.transactions }
 
     @Test("expired rows are removed in batches, one transaction each", arguments: [true, false])
     func batches(_ areFinished: Bool) throws {
@@ -37,7 +37,7 @@ import Testing
         #expect(fixture.store.usage(of: "alice") == Usage(uploads: 1, reservedBytes: 3))
     }
 
-    @Test("under steady load with a short life of answers the catalogue stays as large as it is", arguments: [7])
+    @Test("under steady load with a short life of answers the catalog stays as large as it is", arguments: [7])
     func bounded(_ seed: UInt64) throws {
         let fixture = try StoreFixture(.files) { $0.keepCompleted = 2 }
         var largest: [Int64] = []
@@ -52,13 +52,13 @@ import Testing
             _ = fixture.store.sweepPart()
             let statistics = try fixture.store.statistics()
             #expect(try #require(statistics.complete) <= 300, "round \(round)")
-            largest.append(statistics.catalogueBytes)
+            largest.append(statistics.catalogBytes)
         }
         // What the first rounds needed is used again.
         #expect((largest.last ?? 0) <= (largest.dropFirst(3).first ?? 0) * 5 / 4, "\(largest)")
     }
 
-    @Test("while answers expire and are cancelled, their count stays exact", arguments: StoreKind.allCases, [1, 2])
+    @Test("while answers expire and are canceled, their count stays exact", arguments: StoreKind.allCases, [1, 2])
     func exactCounts(_ kind: StoreKind, _ seed: UInt64) throws {
         let fixture = try StoreFixture(kind) { $0.keepCompleted = 0 }
         let store = fixture.store
@@ -83,15 +83,15 @@ import Testing
         _ = store.sweepPart()
         let statistics = try store.statistics()
         #expect(statistics.complete == 0 && statistics.invalid == 0)
-        #expect(statistics.receiving == (try store.catalogue.unfinishedRows()).count)
+        #expect(statistics.receiving == (try store.catalog.unfinishedRows()).count)
     }
 
     @Test("more expired uploads are removed than are created meanwhile, finished or not", arguments: [true, false])
     func keepsUp(_ areFinished: Bool) throws {
-        let catalogue = CatalogueDouble()
+        let catalog = CatalogDouble()
         var configuration = StoreConfiguration(minFree: 0)
         configuration.keepCompleted = -1
-        let store = try UploadStore(catalogue: catalogue, area: MemoryBlobArea(), configuration: configuration)
+        let store = try UploadStore(catalog: catalog, area: MemoryBlobArea(), configuration: configuration)
         defer { store.close() }
         @Sendable func create(_ count: Int) {
             for _ in 0..<count {
@@ -104,7 +104,7 @@ import Testing
         let rate = 4 * UploadStore.removalBatch
         let batches = Counter()
         let largest = Monitor(0)
-        catalogue.afterRemoval = {
+        catalog.afterRemoval = {
             batches.add()
             if batches.value <= 12 { create(rate) }
             largest.withLock { $0 = max($0, backlog()) }

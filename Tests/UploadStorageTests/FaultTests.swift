@@ -5,8 +5,8 @@ import Testing
 @testable import UploadStorage
 
 @Suite struct FaultTests {
-    @Test("OFF-18: bytes that could not be synchronised are given up, never acknowledged by a second try")
-    func failedSynchronisation() throws {
+    @Test("OFF-18: bytes that could not be synchronized are given up, never acknowledged by a second try")
+    func failedSynchronization() throws {
         let fixture = try StoreFixture(.memory)
         let lease = try fixture.store.create(.testing())
         let id = try #require(lease.id)
@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test("a failure in the background revokes the lease of the one who goes on sending")
-    func failedBackgroundSynchronisation() async throws {
+    func failedBackgroundSynchronization() async throws {
         let fixture = try StoreFixture(.memory)
         let lease = try fixture.store.create(.testing())
         let revocations = Counter()
@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test("the same with the last bytes: nobody waits for a target that never begins")
-    func failedBackgroundSynchronisationAtTheEnd() throws {
+    func failedBackgroundSynchronizationAtTheEnd() throws {
         for _ in 0..<200 {
             let fixture = try StoreFixture(.memory)
             let lease = try fixture.store.create(.testing())
@@ -129,10 +129,10 @@ import Testing
 
     @Test("a sweep ends when the store closes, and reports no interrupted upload for that")
     func closingSweep() throws {
-        let catalogue = CatalogueDouble()
+        let catalog = CatalogDouble()
         let plan = FaultPlan()
         let store = try UploadStore(
-            catalogue: catalogue, area: MemoryBlobArea(plan: plan), configuration: StoreConfiguration(minFree: 0))
+            catalog: catalog, area: MemoryBlobArea(plan: plan), configuration: StoreConfiguration(minFree: 0))
         plan.fail(.rename, with: .crossDevice)
         for number in 0..<3 {
             let lease = try store.create(.testing())
@@ -140,7 +140,7 @@ import Testing
             #expect(throws: StoreError.self) { try lease.publish(.testing(name("x\(number)"))) }
             lease.release()
         }
-        catalogue.afterProcessing = { _ = store.registry.close() }
+        catalog.afterProcessing = { _ = store.registry.close() }
         #expect(store.sweep().failures == [])
         store.close()
     }
@@ -148,10 +148,10 @@ import Testing
     @Test("a stop while an upload is being created saves no totals that count it")
     func closingCreation() throws {
         for isTransient in [false, true] {
-            let catalogue = CatalogueDouble()
+            let catalog = CatalogDouble()
             let plan = FaultPlan()
             let store = try UploadStore(
-                catalogue: catalogue, area: MemoryBlobArea(plan: plan), configuration: StoreConfiguration(minFree: 0))
+                catalog: catalog, area: MemoryBlobArea(plan: plan), configuration: StoreConfiguration(minFree: 0))
             plan.run(before: .read) { store.close() }
             #expect(throws: StoreError.superseded) {
                 if isTransient {
@@ -160,7 +160,7 @@ import Testing
                     _ = try store.create(.testing(length: 5))
                 }
             }
-            #expect(catalogue.closingTotals?.usage["alice"] == nil)
+            #expect(catalog.closingTotals?.usage["alice"] == nil)
             #expect(store.usage(of: "alice") == Usage())
         }
     }
@@ -389,7 +389,7 @@ import Testing
         let id = try #require(lease.id)
         try lease.append("abcdef")
         lease.release()
-        let blob = try fixture.store.area.open(try #require(try fixture.store.catalogue.row(id)).blob)
+        let blob = try fixture.store.area.open(try #require(try fixture.store.catalog.row(id)).blob)
         try blob.truncate(to: 4)
         try blob.synchronize(includingName: true)
         try fixture.reopen()

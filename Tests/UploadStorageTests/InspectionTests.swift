@@ -23,7 +23,7 @@ import Testing
             lease.release()
             return try #require(lease.id)
         }
-        let blob = try #require(try fixture.store.catalogue.row(ids[77])).blob
+        let blob = try #require(try fixture.store.catalog.row(ids[77])).blob
         fixture.store.close()
         try fixture.reopen()
         try fixture.store.area.remove(blob)
@@ -93,7 +93,7 @@ import Testing
         #expect(store.usage(of: "alice") == Usage(uploads: 31, reservedBytes: 305))
         store.close()
         let next = try UploadStore.open(root: copy, configuration: configuration)
-        #expect(next.catalogue.savedTotals?.usage == ["alice": Usage(uploads: 31, reservedBytes: 305)])
+        #expect(next.catalog.savedTotals?.usage == ["alice": Usage(uploads: 31, reservedBytes: 305)])
         next.close()
     }
 

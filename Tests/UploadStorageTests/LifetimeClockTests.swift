@@ -165,16 +165,16 @@ import Testing
             let expiresAt = fixture.store.time + 1000
             late = (try fixture.store.create(.testing(expiresAt: expiresAt)).id, expiresAt)
         }
-        let before = fixture.store.catalogue.statistics.transactions
+        let before = fixture.store.catalog.statistics.transactions
         #expect(fixture.store.sweepPart().failures == [])
         // Removal of finished uploads, and each batch.
-        #expect(fixture.store.catalogue.statistics.transactions - before >= 4)
+        #expect(fixture.store.catalog.statistics.transactions - before >= 4)
         let limit = fixture.store.time + 1000
-        for id in ids { #expect(try #require(try fixture.store.catalogue.row(id)?.expiresAt) <= limit) }
-        if let id = late?.id { #expect(try fixture.store.catalogue.row(id)?.expiresAt == late?.expiresAt) }
-        let after = fixture.store.catalogue.statistics.transactions
+        for id in ids { #expect(try #require(try fixture.store.catalog.row(id)?.expiresAt) <= limit) }
+        if let id = late?.id { #expect(try fixture.store.catalog.row(id)?.expiresAt == late?.expiresAt) }
+        let after = fixture.store.catalog.statistics.transactions
         _ = fixture.store.sweepPart()
-        #expect(fixture.store.catalogue.statistics.transactions - after <= 1)
+        #expect(fixture.store.catalog.statistics.transactions - after <= 1)
     }
 
     @Test("downtime counts; one that seems longer than a life gives an hour", arguments: StoreKind.allCases)

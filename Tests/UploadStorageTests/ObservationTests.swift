@@ -90,8 +90,8 @@ struct ObservationTests {
         #expect(statistics.reservedBytes == 107)
         #expect(statistics.minFreeBytes == 0)
         #expect((statistics.freeBytes ?? -1) >= 0)
-        #expect((statistics.catalogueBytes > 0) == (kind == .files))
-        #expect(statistics.catalogueTransactions > 0)
+        #expect((statistics.catalogBytes > 0) == (kind == .files))
+        #expect(statistics.catalogTransactions > 0)
         for lease in [complete, invalid, receiving, bytes] { lease.release() }
         try fixture.reopen()
         statistics = try fixture.store.statistics()

@@ -4,7 +4,7 @@ import Testing
 /// A share of `make test-power-loss`: see Tests/PowerLoss.
 @Suite(.timeLimit(.minutes(15)))
 struct PowerLossTests {
-    @Test("OFF-09 OFF-10 OFF-18: no loss of power breaks a promise, whatever part of the unsynchronised data is lost")
+    @Test("OFF-09 OFF-10 OFF-18: no loss of power breaks a promise, whatever part of the unsynchronized data is lost")
     func histories() throws {
         let process = Process()
         process.executableURL = try program()

@@ -135,19 +135,19 @@ import Testing
         let id = try #require(lease.id)
         try lease.append(Self.new)
         try lease.beginProcessing(marksDurably: false)
-        let (area, catalogue) = (fixture.store.area, fixture.store.catalogue)
-        let row = try #require(try catalogue.row(id))
+        let (area, catalog) = (fixture.store.area, fixture.store.catalog)
+        let row = try #require(try catalog.row(id))
         let intent = PublicationIntent(
             name: target,
             replaced: kind.replaces ? try fixture.store.publishedFile(target).attributes.entityTag.opaque : nil,
             identity: try area.open(row.blob).identity(), response: FinalResponse(status: 201),
             refused: FinalResponse(status: 409))
-        try catalogue.commit(.intend(id, epoch: 1, intent))
+        try catalog.commit(.intend(id, epoch: 1, intent))
         try area.makeDirectories(for: target, durably: true)
         _ = try area.publish(row.blob, as: target, replacing: kind.replaces)
-        #expect(try catalogue.row(id)?.isWithdrawn == false)
-        try catalogue.commit(.withdraw(id, epoch: 1))
-        #expect(try catalogue.row(id)?.isWithdrawn == true)
+        #expect(try catalog.row(id)?.isWithdrawn == false)
+        try catalog.commit(.withdraw(id, epoch: 1))
+        #expect(try catalog.row(id)?.isWithdrawn == true)
         if stage != .recorded {
             let epoch = try area.withdraw(target, to: row.blob)
             if stage == .synchronized { try area.synchronizeWithdrawal(target, since: epoch) }
@@ -300,11 +300,11 @@ import Testing
 
     private func perform(_ run: inout Run) throws {
         var generator = SeededGenerator(seed: run.seed)
-        var catalogue = MemoryCatalogue()
+        var catalog = MemoryCatalog()
         var area = MemoryBlobArea()
         let target = try name("x")
         if run.kind.replaces {
-            let store = try UploadStore(catalogue: catalogue, area: area, configuration: configuration)
+            let store = try UploadStore(catalog: catalog, area: area, configuration: configuration)
             let lease = try store.create(.testing())
             try lease.append(Self.old)
             _ = try lease.publish(.testing(target))
@@ -312,11 +312,11 @@ import Testing
             store.close()
         }
         let plan = FaultPlan(crashStep: run.crashStep, failures: run.failures)
-        catalogue = catalogue.durableImage(plan: plan)
+        catalog = catalog.durableImage(plan: plan)
         area = area.durableImage(using: &generator, plan: plan)
         var id: UploadID?
         var answer: FinalResponse?
-        if let store = try? UploadStore(catalogue: catalogue, area: area, configuration: configuration) {
+        if let store = try? UploadStore(catalog: catalog, area: area, configuration: configuration) {
             let lease =
                 run.kind.isPlain
                 ? try? store.createTransient(principal: "alice", length: Int64(Self.new.count))
@@ -335,9 +335,9 @@ import Testing
         // The first recovery is cut off, too.
         for last in [false, true] {
             let plan = FaultPlan(crashStep: last ? nil : Int.random(in: 1...20, using: &generator))
-            catalogue = catalogue.durableImage(plan: plan)
+            catalog = catalog.durableImage(plan: plan)
             area = area.durableImage(using: &generator, plan: plan)
-            let store = try? UploadStore(catalogue: catalogue, area: area, configuration: configuration)
+            let store = try? UploadStore(catalog: catalog, area: area, configuration: configuration)
             if last { try judge(#require(store), area, id, answer, run) }
             plan.crash()
             store?.close()

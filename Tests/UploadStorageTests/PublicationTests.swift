@@ -190,12 +190,12 @@ import Testing
         let upload = try lease(fixture, "content")
         let id = try #require(upload.id)
         try upload.beginProcessing(marksDurably: false)
-        let row = try #require(try fixture.store.catalogue.row(id))
+        let row = try #require(try fixture.store.catalog.row(id))
         let identity = try fixture.store.area.open(row.blob).identity()
         let intent = PublicationIntent(
             name: try name("file"), replaced: nil, identity: identity, response: FinalResponse(status: 201),
             refused: FinalResponse(status: 409))
-        try fixture.store.catalogue.commit(.intend(id, epoch: 1, intent))
+        try fixture.store.catalog.commit(.intend(id, epoch: 1, intent))
         try Data("outside".utf8).write(to: URL(fileURLWithPath: fixture.root + "/files/file"))
         try fixture.reopen()
         #expect(try fixture.store.record(id).phase == .complete(FinalResponse(status: 409)))

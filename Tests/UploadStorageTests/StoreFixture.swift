@@ -6,7 +6,7 @@ import Testing
 
 @testable import UploadStorage
 
-/// The pairs of catalogue and blob area that every store test runs over.
+/// The pairs of catalog and blob area that every store test runs over.
 enum StoreKind: String, CaseIterable, CustomTestStringConvertible {
     case memory, files
     var testDescription: String { rawValue }
@@ -22,18 +22,18 @@ final class StoreFixture: Sendable {
 
     private struct Opened {
         var store: UploadStore
-        var catalogue: MemoryCatalogue
+        var catalog: MemoryCatalog
         var area: MemoryBlobArea
     }
 
     init(_ kind: StoreKind, _ adjust: (inout StoreConfiguration) -> Void = { _ in }) throws {
         self.kind = kind
         root = NSTemporaryDirectory() + "onward-storage-" + UploadID().text
-        let catalogue = MemoryCatalogue(plan: plan)
+        let catalog = MemoryCatalog(plan: plan)
         let area = MemoryBlobArea(plan: plan)
         let placeholder = try UploadStore(
-            catalogue: MemoryCatalogue(), area: MemoryBlobArea(), configuration: StoreConfiguration())
-        opened = Monitor(Opened(store: placeholder, catalogue: catalogue, area: area))
+            catalog: MemoryCatalog(), area: MemoryBlobArea(), configuration: StoreConfiguration())
+        opened = Monitor(Opened(store: placeholder, catalog: catalog, area: area))
         try open(adjust)
         placeholder.close()
     }
@@ -80,7 +80,7 @@ final class StoreFixture: Sendable {
             opened.area =
                 losingPower
                 ? opened.area.durableImage(using: &generator, plan: plan) : opened.area.processImage(plan: plan)
-            opened.catalogue = opened.catalogue.durableImage(plan: plan)
+            opened.catalog = opened.catalog.durableImage(plan: plan)
         }
         try open(adjust)
     }
@@ -91,8 +91,8 @@ final class StoreFixture: Sendable {
         adjust(&configuration)
         switch kind {
         case .memory:
-            let (catalogue, area) = opened.withLock { ($0.catalogue, $0.area) }
-            let store = try UploadStore(catalogue: catalogue, area: area, configuration: configuration)
+            let (catalog, area) = opened.withLock { ($0.catalog, $0.area) }
+            let store = try UploadStore(catalog: catalog, area: area, configuration: configuration)
             opened.withLock { $0.store = store }
         case .files:
             let store = try UploadStore.open(root: root, configuration: configuration)
@@ -114,9 +114,9 @@ extension BlobArea {
     }
 }
 
-extension UploadCatalogue {
+extension UploadCatalog {
     /// All of them at once, as only tests need them.
-    func unfinishedRows() throws -> [CatalogueRow] {
+    func unfinishedRows() throws -> [CatalogRow] {
         let ids = try processing(after: nil, limit: .max) + receiving(after: nil, limit: .max).map(\.id)
         return try ids.compactMap { try row($0) }
     }

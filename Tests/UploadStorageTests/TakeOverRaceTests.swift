@@ -112,11 +112,11 @@ import Testing
         for thread in threads { thread.join() }
         try fixture.reopen()
         var expected = Usage()
-        for row in try fixture.store.catalogue.unfinishedRows() {
+        for row in try fixture.store.catalog.unfinishedRows() {
             expected.uploads += 1
             expected.reservedBytes += row.reservedBytes
         }
-        expected.publishedBytes = try fixture.store.catalogue.publishedBytes(of: "alice")
+        expected.publishedBytes = try fixture.store.catalog.publishedBytes(of: "alice")
         #expect(fixture.store.usage(of: "alice") == expected)
     }
 }

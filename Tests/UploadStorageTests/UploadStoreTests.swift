@@ -5,7 +5,7 @@ import Testing
 
 @testable import UploadStorage
 
-/// The same body over every pair of catalogue and blob area.
+/// The same body over every pair of catalog and blob area.
 @Suite struct UploadStoreTests {
     @Test("OFF-01: what was acknowledged is the offset, before and after a restart", arguments: StoreKind.allCases)
     func acknowledging(_ kind: StoreKind) throws {
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test(
-        "CAN-02: a cancelled upload is gone with bytes and quota, and its writer knows", arguments: StoreKind.allCases)
+        "CAN-02: a canceled upload is gone with bytes and quota, and its writer knows", arguments: StoreKind.allCases)
     func cancelling(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind) { $0.quotaPerPrincipal = 100 }
         let lease = try fixture.store.create(.testing(length: 80))
@@ -257,7 +257,7 @@ import Testing
         _ = try lease.acknowledge()
         lease.release()
         try fixture.reopen()
-        let row = try #require(try fixture.store.catalogue.row(id))
+        let row = try #require(try fixture.store.catalog.row(id))
         #expect(row.digestStates.count == 2)
         #expect(row.digestStates.allSatisfy { RunningDigest(encodedState: $0)?.count == 3_000_000 })
         let next = try fixture.store.lease(id)

@@ -74,7 +74,7 @@ enum OnwardConformance {
     /// What fits standard output.
     static func terminal() -> TerminalReport {
         TerminalReport(
-            colours: Terminal.isBehind(1) && ProcessInfo.processInfo.environment["NO_COLOR"] == nil,
+            colors: Terminal.isBehind(1) && ProcessInfo.processInfo.environment["NO_COLOR"] == nil,
             width: Terminal.columns(of: 1) ?? 120)
     }
 
@@ -85,7 +85,7 @@ enum OnwardConformance {
 
     static func save(_ document: Data, to path: String) throws { try document.write(to: URL(fileURLWithPath: path)) }
 
-    static func save(_ report: some Judgement, strict: Bool, junit: String?, html: String?) throws {
+    static func save(_ report: some Judgment, strict: Bool, junit: String?, html: String?) throws {
         if let path = junit { try save(Data(JUnitReport(report, strict: strict).text.utf8), to: path) }
         if let path = html { try save(Data(HTMLReport(report, strict: strict).text.utf8), to: path) }
     }

@@ -35,7 +35,7 @@ extension ClientCore {
             return authorized
         case .failure(let failure):
             throw TransferError(
-                .authorizationFailed, "The request could not be authorised.", underlying: "\(failure)")
+                .authorizationFailed, "The request could not be authorized.", underlying: "\(failure)")
         }
     }
 }

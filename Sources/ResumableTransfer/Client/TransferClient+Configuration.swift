@@ -5,7 +5,7 @@ import SystemCalls
 extension TransferClient {
     /// How a client's transfers behave.
     public struct Configuration: Sendable {
-        /// Sent with every request. To another origin go those alone that are known to authorise nobody (`Accept…`,
+        /// Sent with every request. To another origin go those alone that are known to authorize nobody (`Accept…`,
         /// `User-Agent`, `Content-…`, conditions, and a few more).
         public var fields = Fields()
         /// Called before every request, so that credentials can be renewed. What it adds is never stored, and it is not

@@ -44,10 +44,10 @@ public final class TransferClient: Sendable {
 
     /// Forgets what `data` stands for: deletes the upload resource from the server, or the partial file of a download
     /// from the disk. One that is gone already is no error.
-    /// - Parameter request: in place of the request that the data names; its fields and the user in its URI authorise
+    /// - Parameter request: in place of the request that the data names; its fields and the user in its URI authorize
     ///   the deletion of an upload.
     /// - Returns: whether it is known to be deleted; `false`: the server does not know the upload any more, or not for
-    ///   whom the request is authorised as.
+    ///   whom the request is authorized as.
     /// - Throws: where it could not be done; the data can be used then as before.
     @discardableResult
     public func discard(_ data: ResumeData, request: TransferRequest? = nil) async throws(TransferError) -> Bool {

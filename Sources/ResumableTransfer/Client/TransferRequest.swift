@@ -10,7 +10,7 @@ public struct TransferRequest: Sendable, Hashable {
     public var method: Method
     /// Fields of the request. Those that describe the representation (`Content-Type`, `Content-Disposition`,
     /// `Repr-Digest`, …) and conditions go with the creation of an upload alone, all others with every request. Resume
-    /// data and requests to other origins have those alone that are known to authorise nobody (`Accept…`, `User-Agent`,
+    /// data and requests to other origins have those alone that are known to authorize nobody (`Accept…`, `User-Agent`,
     /// `Content-…`, conditions, and a few more): give the others again with the rest of the transfer.
     public var fields: Fields
 

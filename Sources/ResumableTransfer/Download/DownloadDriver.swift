@@ -34,7 +34,7 @@ final class DownloadDriver {
     var response: TransferResponse?
     /// Why the machine was told of an interruption, in more words than it needs.
     var lastFailure: TransferError?
-    /// The synchronisation that goes on beside the exchange.
+    /// The synchronization that goes on beside the exchange.
     var synchronization: Task<Void, Never>?
     /// Bytes of content that came, over all requests.
     var received: Int64 = 0

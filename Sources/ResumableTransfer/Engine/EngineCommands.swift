@@ -22,7 +22,7 @@ final class EngineCommands: Sendable {
         state = Monitor(State(multi: multi))
     }
 
-    /// Hands a command over. Where nobody takes it any more, an exchange that should start ends as cancelled.
+    /// Hands a command over. Where nobody takes it any more, an exchange that should start ends as canceled.
     func post(_ command: Command) {
         let isTaken = state.withLock { state in
             guard let multi = state.multi else { return false }

@@ -11,7 +11,7 @@ final class MultiHandle: @unchecked Sendable {
     /// Released after the connections are closed.
     let sockets = ConnectionSockets()
 
-    /// libcurl's initialisation, once in the process (curl_global_init(3)).
+    /// libcurl's initialization, once in the process (curl_global_init(3)).
     private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
     init() {

@@ -15,7 +15,7 @@ final class TransportEngine: Sendable {
                 loop.run()
             }
         } catch {
-            // Without a thread every exchange ends as cancelled at once.
+            // Without a thread every exchange ends as canceled at once.
             thread = nil
             _ = commands.close()
         }
@@ -30,7 +30,7 @@ final class TransportEngine: Sendable {
         return exchange
     }
 
-    /// Ends what is under way as cancelled, closes all connections, and waits until the thread has ended.
+    /// Ends what is under way as canceled, closes all connections, and waits until the thread has ended.
     func shutDown() {
         commands.post(.stop)
         thread?.join()

@@ -8,7 +8,7 @@ struct ResumeRecord: Sendable, Hashable, Codable {
         case download(DownloadRecord)
     }
 
-    /// The caller's request, with the fields alone that are known to authorise nobody.
+    /// The caller's request, with the fields alone that are known to authorize nobody.
     struct Request: Sendable, Hashable, Codable {
         var uri: String
         var method: String

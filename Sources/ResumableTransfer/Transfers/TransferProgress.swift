@@ -20,7 +20,7 @@ package final class TransferProgress: Progress, @unchecked Sendable {
         isPausable = true
     }
 
-    /// - Parameter pause: called when the progress is paused or cancelled.
+    /// - Parameter pause: called when the progress is paused or canceled.
     convenience init(total: Int64?, pause: @escaping @Sendable () -> Void) {
         self.init(total: total)
         cancellationHandler = pause

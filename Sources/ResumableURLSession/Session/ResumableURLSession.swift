@@ -30,7 +30,7 @@ public final class ResumableURLSession: URLSession, @unchecked Sendable {
     }
 
     /// A session with settings of its transfers that Foundation does not know: the version of the upload protocol,
-    /// retries, the directory for partial files, a closure that authorises every request.
+    /// retries, the directory for partial files, a closure that authorizes every request.
     /// - Parameters:
     ///   - configuration: as for any session.
     ///   - delegate: held until the session is invalidated.

@@ -47,7 +47,7 @@ extension TransferTask {
         }
     }
 
-    /// Lets go of what a cancelled task holds. It goes on beside the task's end: a server may be slow to answer.
+    /// Lets go of what a canceled task holds. It goes on beside the task's end: a server may be slow to answer.
     private func clearAway() {
         let (transfer, data) = core.withLock { state -> ((any Transfer)?, ResumeData?) in
             guard state.machine.wish == .cancel else { return (nil, nil) }

@@ -7,7 +7,7 @@ import HTTPSemantics
 /// and must not be an unsafe one from a foreign page.
 struct AnonymousAuthorizer: Authorizer {
     let allowsAnonymous: Bool
-    /// Serialised origins whose pages count as our own; `*` stands for all.
+    /// Serialized origins whose pages count as our own; `*` stands for all.
     let allowedOrigins: [String]
 
     static let localHosts: Set<String> = ["localhost", "127.0.0.1", "[::1]"]

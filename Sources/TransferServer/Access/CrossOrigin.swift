@@ -3,7 +3,7 @@ import ResumableUpload
 
 /// Cross-origin resource sharing (the Fetch standard's CORS protocol) for pages that upload and download.
 struct CrossOrigin: Sendable {
-    /// Serialised origins; `*` stands for any.
+    /// Serialized origins; `*` stands for any.
     let origins: [String]
 
     /// Request fields that pages may set, whatever a preflight asks for: the upload protocol's, and those of

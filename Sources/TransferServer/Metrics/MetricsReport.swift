@@ -68,7 +68,7 @@ struct MetricsReport: Sendable {
         )
         exposition.add(
             "onward_uploads_taken_over_total", .counter,
-            "Requests that were ended because another one took their upload over or cancelled it.", counts.takenOver)
+            "Requests that were ended because another one took their upload over or canceled it.", counts.takenOver)
     }
 
     private func addInterimResponses(to exposition: inout Exposition) {
@@ -88,30 +88,30 @@ struct MetricsReport: Sendable {
         func steps(_ step: DurableStep) -> ServerCounts.Steps { counts.steps[step] ?? .init() }
         exposition.add(
             histogram: "onward_offset_commit_duration_seconds",
-            "Time until an offset was durable in the catalogue, from handing it over.",
+            "Time until an offset was durable in the catalog, from handing it over.",
             [([], steps(.offset).seconds)])
         exposition.add(
             "onward_offset_commit_failures_total", .counter, "Offsets that could not be made durable.",
             steps(.offset).failures)
-        let synchronised = [DurableStep.content, .publication]
+        let synchronized = [DurableStep.content, .publication]
         exposition.add(
             histogram: "onward_fsync_duration_seconds",
             "Time to move the content of an upload (fdatasync) or a publication (fsync) to stable storage.",
-            synchronised.map { ([("of", $0.rawValue)], steps($0).seconds) })
+            synchronized.map { ([("of", $0.rawValue)], steps($0).seconds) })
         exposition.add(
-            "onward_fsync_failures_total", .counter, "Synchronisations that failed.",
-            synchronised.map { .init([("of", $0.rawValue)], steps($0).failures) })
+            "onward_fsync_failures_total", .counter, "Synchronizations that failed.",
+            synchronized.map { .init([("of", $0.rawValue)], steps($0).failures) })
         guard let store else { return }
         exposition.add(
-            "onward_catalogue_changes_total", .counter, "Changes of the catalogue.", store.catalogueChanges)
+            "onward_catalog_changes_total", .counter, "Changes of the catalog.", store.catalogChanges)
         exposition.add(
-            "onward_catalogue_transactions_total", .counter, "Transactions that those changes shared.",
-            store.catalogueTransactions)
+            "onward_catalog_transactions_total", .counter, "Transactions that those changes shared.",
+            store.catalogTransactions)
         exposition.add(
             "onward_store_size_bytes", .gauge,
-            "Bytes in the data directory: published files, what unfinished uploads will have (have, where their length is unknown), and the catalogue.",
+            "Bytes in the data directory: published files, what unfinished uploads will have (have, where their length is unknown), and the catalog.",
             [
-                ("files", store.publishedBytes), ("uploads", store.reservedBytes), ("catalogue", store.catalogueBytes),
+                ("files", store.publishedBytes), ("uploads", store.reservedBytes), ("catalog", store.catalogBytes),
             ].compactMap { part, bytes in bytes.map { .init([("part", part)], $0) } })
         guard let free = store.freeBytes, let capacity = store.capacityBytes, let minFree = store.minFreeBytes else {
             return

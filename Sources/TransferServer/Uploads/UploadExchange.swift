@@ -32,7 +32,7 @@ final class UploadExchange: Exchange {
     let lease: UploadLease
     let origin: Origin
     private var counter: ContentCounter
-    private var pace: AcknowledgementPace
+    private var pace: AcknowledgmentPace
     private let contentDigest: DigestField?
     private var isProcessing = false
 
@@ -41,7 +41,7 @@ final class UploadExchange: Exchange {
         self.lease = lease
         self.origin = origin
         counter = ContentCounter(plan)
-        pace = AcknowledgementPace(
+        pace = AcknowledgmentPace(
             start: plan.start, now: SystemClock.monotonicNanoseconds(),
             most: InterimAllowance.offsets(for: context.request.head.fields))
         contentDigest = DigestField(fieldLines: context.request.fields.values("Content-Digest"))
@@ -99,7 +99,7 @@ final class UploadExchange: Exchange {
         do {
             let completes = isReceivedWhole
             try lease.append(bytes, completes: completes)
-            if contentDigest == nil && !pursueAcknowledgement() { return .drop }
+            if contentDigest == nil && !pursueAcknowledgment() { return .drop }
             if completes && contentDigest == nil { try beginProcessing() }
             return .proceed
         } catch {
@@ -110,7 +110,7 @@ final class UploadExchange: Exchange {
     /// Makes what has arrived durable beside the receiving, and tells the client what already is.
     ///
     /// - Returns: false where the connection must not be written to any more.
-    private func pursueAcknowledgement() -> Bool {
+    private func pursueAcknowledgment() -> Bool {
         let now = SystemClock.monotonicNanoseconds()
         if pace.shouldAcknowledge(received: lease.received, now: now) {
             lease.startAcknowledging()

@@ -2,7 +2,7 @@
 public struct CheckFinding: Sendable, Hashable {
     public enum Kind: String, Sendable, CaseIterable {
         /// SQLite's own check of the database fails.
-        case catalogueDamaged = "catalogue-damaged"
+        case catalogDamaged = "catalogue-damaged"
         /// The row of an upload cannot be read.
         case rowUnreadable = "row-unreadable"
         /// The bytes of an unfinished upload are gone.
@@ -16,8 +16,8 @@ public struct CheckFinding: Sendable, Hashable {
         /// A published file cannot be read to its end.
         case fileUnreadable = "file-unreadable"
 
-        /// The catalogue is that of an older version; the next start rewrites it.
-        case catalogueOlder = "catalog-older"
+        /// The catalog is that of an older version; the next start rewrites it.
+        case catalogOlder = "catalog-older"
         /// More bytes are there than were acknowledged; the next start cuts them off.
         case bytesUnacknowledged = "bytes-unacknowledged"
         /// Bytes of no unfinished upload; the next start removes them.
@@ -32,10 +32,10 @@ public struct CheckFinding: Sendable, Hashable {
         /// Whether something was lost that had been promised. The rest is what crashes and people leave behind.
         public var isDamage: Bool {
             switch self {
-            case .catalogueDamaged, .rowUnreadable, .bytesMissing, .bytesShort, .publicationLost, .fileResized,
+            case .catalogDamaged, .rowUnreadable, .bytesMissing, .bytesShort, .publicationLost, .fileResized,
                 .fileUnreadable:
                 true
-            case .catalogueOlder, .bytesUnacknowledged, .bytesUnknown, .totalsWrong, .fileChanged, .fileRemoved: false
+            case .catalogOlder, .bytesUnacknowledged, .bytesUnknown, .totalsWrong, .fileChanged, .fileRemoved: false
             }
         }
     }

@@ -6,17 +6,17 @@ import SystemCalls
 /// While it exists no server can use the directory either.
 public final class DataDirectoryCheck {
     private let area: FileBlobArea
-    private let catalogue: CatalogueCopy
+    private let catalog: CatalogCopy
     private var summary = CheckSummary()
     /// Names of one directory that are held in memory; the directory is read again for the next ones.
     var namesAtOnce = 20_000
 
-    /// - Parameter scratch: a directory that can be written, for a copy of the catalogue.
+    /// - Parameter scratch: a directory that can be written, for a copy of the catalog.
     /// - Throws: ``StoreError/inUse``, or what a server would refuse the directory for: ``StoreError/unusableRoot(_:)``,
     ///   ``StoreError/foreignData(_:)``, ``StoreError/newerSchema(_:)``, ``StoreError/damaged(_:)``.
     public init(root: String, scratch: String = "/tmp") throws(StoreError) {
         let directory = try DataDirectory(existing: root)
-        catalogue = try CatalogueCopy(of: directory.root, scratch: scratch)
+        catalog = try CatalogCopy(of: directory.root, scratch: scratch)
         area = try translating("start a thread") { () throws(Errno) in try FileBlobArea(directory) }
     }
 
@@ -25,18 +25,18 @@ public final class DataDirectoryCheck {
     /// Looks at everything once and reports what it finds.
     public func run(_ report: (CheckFinding) -> Void) throws(StoreError) -> CheckSummary {
         summary = CheckSummary()
-        if let announcement = catalogue.announcement {
-            found(.catalogueOlder, DataDirectory.catalogueName, announcement, report)
+        if let announcement = catalog.announcement {
+            found(.catalogOlder, DataDirectory.catalogName, announcement, report)
         }
         do throws(SQLiteFailure) {
-            for damage in try catalogue.damages() {
-                found(.catalogueDamaged, DataDirectory.catalogueName, damage, report)
+            for damage in try catalog.damages() {
+                found(.catalogDamaged, DataDirectory.catalogName, damage, report)
             }
             try checkTotals(report)
             try checkUploads(report)
             try checkFiles(report)
         } catch {
-            found(.catalogueDamaged, DataDirectory.catalogueName, error.message, report)
+            found(.catalogDamaged, DataDirectory.catalogName, error.message, report)
         }
         return summary
     }
@@ -52,8 +52,8 @@ public final class DataDirectoryCheck {
     // MARK: Totals
 
     private func checkTotals(_ report: (CheckFinding) -> Void) throws(SQLiteFailure) {
-        guard let (saved, counted) = try catalogue.totals() else { return }
-        func found(_ detail: String) { self.found(.totalsWrong, DataDirectory.catalogueName, detail, report) }
+        guard let (saved, counted) = try catalog.totals() else { return }
+        func found(_ detail: String) { self.found(.totalsWrong, DataDirectory.catalogName, detail, report) }
         if (saved.complete, saved.invalid) != (counted.complete, counted.invalid) {
             found(
                 """
@@ -76,10 +76,10 @@ public final class DataDirectoryCheck {
     // MARK: Uploads
 
     private func checkUploads(_ report: (CheckFinding) -> Void) throws(SQLiteFailure) {
-        try catalogue.forEachUpload { result in
+        try catalog.forEachUpload { result in
             summary.uploads += 1
             switch result {
-            case .failure(let error): found(.rowUnreadable, DataDirectory.catalogueName, "\(error)", report)
+            case .failure(let error): found(.rowUnreadable, DataDirectory.catalogName, "\(error)", report)
             case .success(let row):
                 guard row.isUnfinished else { return }
                 summary.unfinished += 1
@@ -97,12 +97,12 @@ public final class DataDirectoryCheck {
     }
 
     private func checkBytes(_ name: String, _ report: (CheckFinding) -> Void) throws(Errno) {
-        // What the catalogue cannot answer has been reported.
-        guard let size = try area.size(of: name), (try? catalogue.needsBlob(name)) == false else { return }
+        // What the catalog cannot answer has been reported.
+        guard let size = try area.size(of: name), (try? catalog.needsBlob(name)) == false else { return }
         found(.bytesUnknown, "uploads/" + name, "\(size) bytes of no unfinished upload", report)
     }
 
-    private func check(_ row: CatalogueRow, size: Int64?, _ report: (CheckFinding) -> Void) {
+    private func check(_ row: CatalogRow, size: Int64?, _ report: (CheckFinding) -> Void) {
         let path = "uploads/" + row.blob
         let told = "\(row.offset) bytes of \(row.id) were acknowledged"
         // Its bytes are given up as soon as its names are restored.
@@ -127,7 +127,7 @@ public final class DataDirectoryCheck {
     // MARK: Files
 
     private func checkFiles(_ report: (CheckFinding) -> Void) throws(SQLiteFailure) {
-        try catalogue.forEachFile { record in
+        try catalog.forEachFile { record in
             summary.files += 1
             check(record, report)
         }

@@ -2,7 +2,7 @@ import SystemCalls
 
 /// The directory of one store: its parts, and the lock that keeps other servers out until ``unlock()``.
 final class DataDirectory: Sendable {
-    static let catalogueName = "onward.sqlite"
+    static let catalogName = "onward.sqlite"
 
     let root: FileDescriptor
     let files: FileDescriptor
@@ -32,7 +32,7 @@ final class DataDirectory: Sendable {
         if isNew { try requireNoOrphans(path) }
         // SQLite gives its other files the permissions of the database.
         try Self.translating(path) { [root] () throws(Errno) in
-            _ = try root.open(at: Self.catalogueName, [.readWrite, .create, .noFollow])
+            _ = try root.open(at: Self.catalogName, [.readWrite, .create, .noFollow])
             try root.synchronize()
         }
     }
@@ -44,8 +44,8 @@ final class DataDirectory: Sendable {
             try FileDescriptor.open(path, [.readOnly, .directory])
         }
         let names = try Self.translating(path) { [root] () throws(Errno) in try root.entryNames() }
-        guard names.contains(Self.catalogueName) else {
-            throw .unusableRoot("there is no \(Self.catalogueName) in it, so that it is no data directory of onward")
+        guard names.contains(Self.catalogName) else {
+            throw .unusableRoot("there is no \(Self.catalogName) in it, so that it is no data directory of onward")
         }
         // Without the file no server has ever used it, or it is a copy.
         let lock = try Self.translating(path) { [root] () throws(Errno) in
@@ -73,8 +73,8 @@ final class DataDirectory: Sendable {
     func secure() throws(StoreError) {
         try Self.translating(path) { [root] () throws(Errno) in
             // Never opened here: to close any descriptor of the file would end the locks that SQLite has on it (fcntl(2)), and
-            // another program that closes the catalogue would then remove the log from under us.
-            try root.setPermissions(0o600, at: Self.catalogueName)
+            // another program that closes the catalog would then remove the log from under us.
+            try root.setPermissions(0o600, at: Self.catalogName)
             // That of somebody else is only usable by the system's administrator, who set it up like that.
             if try root.status().owner == ProcessControl.effectiveUser { try root.setPermissions(0o700) }
         }
@@ -110,7 +110,7 @@ final class DataDirectory: Sendable {
     }
 
     /// Refuses a directory that holds other things: nobody else would be let in any more.
-    /// - Returns: whether there is no catalogue in it as yet.
+    /// - Returns: whether there is no catalog in it as yet.
     private static func requireOwn(_ root: FileDescriptor, _ path: String) throws(StoreError) -> Bool {
         let (owner, names) = try translating(path) { () throws(Errno) in
             (try root.status().owner, try root.entryNames())
@@ -119,7 +119,7 @@ final class DataDirectory: Sendable {
         guard owner == user || user == 0 else {
             throw .unusableRoot("it belongs to the user with the number \(owner), and the server runs as \(user)")
         }
-        if names.contains(catalogueName) { return false }
+        if names.contains(catalogName) { return false }
         if let other = names.sorted().first(where: { !["files", "uploads", "lock", "lost+found"].contains($0) }) {
             throw .unusableRoot(
                 "it is no data directory of onward and holds other things, such as \(other); name an empty or a new one"
@@ -134,7 +134,7 @@ final class DataDirectory: Sendable {
         guard names.isEmpty else {
             throw .unusableRoot(
                 """
-                \(Self.catalogueName) is missing, and uploads/ holds bytes of unfinished uploads. Bring it back, or empty \
+                \(Self.catalogName) is missing, and uploads/ holds bytes of unfinished uploads. Bring it back, or empty \
                 uploads/ to give them up
                 """)
         }

@@ -9,7 +9,7 @@ final class FileBlob: Blob {
     private let directories: DirectorySynchronization
     private let epoch: SynchronizationEpoch
     private let nameIsDurable = Atomic(false)
-    // Waiting for write-back consumes the error of an open file description, and the synchronisation has to see it.
+    // Waiting for write-back consumes the error of an open file description, and the synchronization has to see it.
     private let writeBackDescriptor = Monitor<FileDescriptor?>(nil)
 
     /// - Parameter epoch: from before the file got its name.

@@ -8,10 +8,10 @@ extension UploadStore {
         -> UploadStore
     {
         let directory = try DataDirectory(path: root)
-        let catalogue = try SQLiteCatalogue(
-            path: root + "/" + DataDirectory.catalogueName, durability: configuration.durability)
+        let catalog = try SQLiteCatalog(
+            path: root + "/" + DataDirectory.catalogName, durability: configuration.durability)
         try directory.secure()
         let area = try startingThreads { () throws(Errno) in try FileBlobArea(directory) }
-        return try UploadStore(catalogue: catalogue, area: area, location: root, configuration: configuration)
+        return try UploadStore(catalog: catalog, area: area, location: root, configuration: configuration)
     }
 }

@@ -9,7 +9,7 @@ struct MemoryInode {
     private var durableContent: [UInt8] = []
     private var durableModified: Int64 = 0
     private var durableChanged = 0
-    /// Pages that the next synchronisation writes.
+    /// Pages that the next synchronization writes.
     private var dirty: Set<Int> = []
     private var sizeIsDirty = false
     /// Whether attributes count as written that are not, until they are set again.
@@ -62,7 +62,7 @@ struct MemoryInode {
         attributesAreLost = false
     }
 
-    /// What is left after a crash: of what was not synchronised, anything.
+    /// What is left after a crash: of what was not synchronized, anything.
     func afterCrash(using generator: inout some RandomNumberGenerator) -> MemoryInode {
         var survivor = MemoryInode()
         var bytes = durableContent

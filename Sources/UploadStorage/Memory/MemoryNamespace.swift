@@ -1,4 +1,4 @@
-/// The names of the memory twin, as changes of which each is durable once all directories it touches are synchronised.
+/// The names of the memory twin, as changes of which each is durable once all directories it touches are synchronized.
 struct MemoryNamespace {
     enum Node: Hashable {
         case directory
@@ -64,7 +64,7 @@ struct MemoryNamespace {
         }
     }
 
-    /// What is left after a crash: of the changes that were not synchronised, any.
+    /// What is left after a crash: of the changes that were not synchronized, any.
     func afterCrash(using generator: inout some RandomNumberGenerator) -> MemoryNamespace {
         var result = base
         var renames = baseRenames

@@ -1,13 +1,13 @@
 import SystemCalls
 
-/// Changes on their way to the catalogue's thread, each with somebody who waits for it.
+/// Changes on their way to the catalog's thread, each with somebody who waits for it.
 final class CommitQueue: Sendable {
     /// One change and, later, what became of it.
     final class Pending: Sendable {
-        let change: CatalogueChange
+        let change: CatalogChange
         private let result = Monitor<Outcome?>(nil)
 
-        init(_ change: CatalogueChange) { self.change = change }
+        init(_ change: CatalogChange) { self.change = change }
 
         func finish(_ outcome: Outcome) {
             result.withLock { $0 = outcome }
@@ -27,17 +27,17 @@ final class CommitQueue: Sendable {
         /// Changes that were handed to the writer.
         var taken = 0
         var isClosed = false
-        /// Why no change is made any more, though the catalogue is open.
+        /// Why no change is made any more, though the catalog is open.
         var failure: StoreError?
-        var finalTotals: CatalogueTotals?
+        var finalTotals: CatalogTotals?
         var isVerified = true
-        var statistics = CatalogueStatistics()
+        var statistics = CatalogStatistics()
     }
 
     private let state = Monitor(State())
 
     /// Hands a change over and waits until it is durable.
-    func commit(_ change: CatalogueChange) throws(StoreError) -> RemovedUploads {
+    func commit(_ change: CatalogChange) throws(StoreError) -> RemovedUploads {
         let pending = Pending(change)
         let refusal = state.withLock { state -> StoreError? in
             if state.isClosed { return .superseded }
@@ -76,10 +76,10 @@ final class CommitQueue: Sendable {
     /// How many changes the writer has been given, and how many wait.
     var counts: (taken: Int, waiting: Int) { state.withLock { ($0.taken, $0.pending.count) } }
 
-    var statistics: CatalogueStatistics { state.withLock { $0.statistics } }
+    var statistics: CatalogStatistics { state.withLock { $0.statistics } }
 
-    /// - Parameter totals: see ``UploadCatalogue/close(saving:)``.
-    func close(saving totals: CatalogueTotals?) {
+    /// - Parameter totals: see ``UploadCatalog/close(saving:)``.
+    func close(saving totals: CatalogTotals?) {
         state.withLock { state in
             if !state.isClosed { state.finalTotals = totals }
             state.isClosed = true
@@ -94,5 +94,5 @@ final class CommitQueue: Sendable {
     }
 
     /// What ``close(saving:)`` was given.
-    var finalTotals: CatalogueTotals? { state.withLock { $0.failure == nil ? $0.finalTotals : nil } }
+    var finalTotals: CatalogTotals? { state.withLock { $0.failure == nil ? $0.finalTotals : nil } }
 }

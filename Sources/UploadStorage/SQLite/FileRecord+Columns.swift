@@ -1,7 +1,7 @@
 import HTTPSemantics
 
 extension FileRecord {
-    /// From the columns of ``CatalogueSQL/selectFile``.
+    /// From the columns of ``CatalogSQL/selectFile``.
     init(columns: [SQLiteValue]) {
         self.init(
             name: columns[0].text ?? "", principal: columns[1].text ?? "", size: columns[2].integer ?? 0,

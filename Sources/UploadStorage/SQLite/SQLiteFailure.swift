@@ -12,10 +12,10 @@ struct SQLiteFailure: Error, Sendable {
     func storeError(during operation: String) -> StoreError {
         switch primaryCode {
         case SQLITE_FULL: .insufficientSpace(nil)
-        // Only ever by ``UploadCatalogue/close(saving:)``.
+        // Only ever by ``UploadCatalog/close(saving:)``.
         case SQLITE_INTERRUPT: .superseded
         case SQLITE_CORRUPT: .damaged(message)
-        case SQLITE_NOTADB: .foreignData("the catalogue's file is no database")
+        case SQLITE_NOTADB: .foreignData("the catalog's file is no database")
         default:
             .failure(systemError.rawValue == 0 ? .inputOutput : systemError, during: "\(operation): \(message)")
         }

@@ -11,11 +11,11 @@ final class SQLiteSnapshot: @unchecked Sendable {
 
     init(path: String) throws(SQLiteFailure) {
         connection = try SQLiteConnection(path: path, readOnly: true)
-        try connection.execute(CatalogueSQL.configureReader)
+        try connection.execute(CatalogSQL.configureReader)
         // The transaction begins with the first row that is read.
-        try connection.execute(CatalogueSQL.beginReading)
-        _ = try connection.rows(CatalogueSQL.readUserVersion)
-        _ = try connection.rows(CatalogueSQL.countTables)
+        try connection.execute(CatalogSQL.beginReading)
+        _ = try connection.rows(CatalogSQL.readUserVersion)
+        _ = try connection.rows(CatalogSQL.countTables)
     }
 
     /// Cuts off what runs and ends the view, so that the log can be emptied again.
@@ -23,7 +23,7 @@ final class SQLiteSnapshot: @unchecked Sendable {
         isInterrupted.store(true, ordering: .releasing)
         connection.interrupt()
         isEnded.withLock { isEnded in
-            if !isEnded { _ = try? connection.execute(CatalogueSQL.commit) }
+            if !isEnded { _ = try? connection.execute(CatalogSQL.commit) }
             isEnded = true
         }
     }
@@ -38,13 +38,13 @@ final class SQLiteSnapshot: @unchecked Sendable {
         }
     }
 
-    func totals() throws(SQLiteFailure) -> CatalogueTotals {
-        try CatalogueTotals { (sql, parameters) throws(SQLiteFailure) in try rows(sql, parameters) }
+    func totals() throws(SQLiteFailure) -> CatalogTotals {
+        try CatalogTotals { (sql, parameters) throws(SQLiteFailure) in try rows(sql, parameters) }
     }
 
     /// What `quick_check` finds; nil if nothing.
     func damage() throws(SQLiteFailure) -> String? {
-        let answer = try rows(CatalogueSQL.quickCheck).first?[0].text ?? "quick_check gave no answer"
+        let answer = try rows(CatalogSQL.quickCheck).first?[0].text ?? "quick_check gave no answer"
         return answer == "ok" ? nil : answer
     }
 }

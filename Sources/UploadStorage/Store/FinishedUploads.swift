@@ -1,6 +1,6 @@
 import Synchronization
 
-/// How many uploads are remembered after their end, in memory: to count them in the catalogue takes longer the more
+/// How many uploads are remembered after their end, in memory: to count them in the catalog takes longer the more
 /// there are.
 final class FinishedUploads: Sendable {
     private let completeCount: Atomic<Int>

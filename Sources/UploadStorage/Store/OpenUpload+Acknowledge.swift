@@ -1,7 +1,7 @@
 import SystemCalls
 
 extension OpenUpload {
-    /// What one acknowledgement covers, taken with the lock held.
+    /// What one acknowledgment covers, taken with the lock held.
     private struct Snapshot {
         var blob: any Blob
         var epoch: Int64
@@ -28,15 +28,15 @@ extension OpenUpload {
                 if let refusal, !outlivesLease || refusal != .superseded || state.row == nil {
                     return .refused(refusal)
                 }
-                // After a failed synchronisation less is received than was: what is gone cannot be waited for.
+                // After a failed synchronization less is received than was: what is gone cannot be waited for.
                 let wanted = min(goal ?? state.received, state.received)
                 goal = wanted
                 if state.durable >= wanted && (state.lengthIsRecorded || refusal != nil) { return .done(state.durable) }
-                if state.acknowledgement == .running { return nil }
+                if state.acknowledgment == .running { return nil }
                 guard let snapshot = makeSnapshot(state) else {
                     return .refused(refusal ?? .invalidState("the bytes are gone"))
                 }
-                state.acknowledgement = .running
+                state.acknowledgment = .running
                 return .run(snapshot)
             }
             switch step {
@@ -51,10 +51,10 @@ extension OpenUpload {
     func startAcknowledging(as epoch: Int64) {
         guard !isTransient else { return }
         let isNeeded = monitor.withLock { state in
-            guard state.refusal(epoch) == nil, state.acknowledgement == .idle, state.activity == .idle,
+            guard state.refusal(epoch) == nil, state.acknowledgment == .idle, state.activity == .idle,
                 state.received > state.durable || !state.lengthIsRecorded
             else { return false }
-            state.acknowledgement = .queued
+            state.acknowledgment = .queued
             return true
         }
         guard isNeeded else { return }
@@ -65,15 +65,15 @@ extension OpenUpload {
             store.registry.drop(self)
         }
         if !accepted {
-            update { if $0.acknowledgement == .queued { $0.acknowledgement = .idle } }
+            update { if $0.acknowledgment == .queued { $0.acknowledgment = .idle } }
             store.registry.drop(self)
         }
     }
 
     private func runQueued() {
         let snapshot = monitor.withLock { state -> Snapshot? in
-            guard state.acknowledgement == .queued, let snapshot = makeSnapshot(state) else { return nil }
-            state.acknowledgement = .running
+            guard state.acknowledgment == .queued, let snapshot = makeSnapshot(state) else { return nil }
+            state.acknowledgment = .running
             return snapshot
         }
         // Whoever waits for the offset runs into the same error.
@@ -101,21 +101,21 @@ extension OpenUpload {
         }
         do throws(StoreError) {
             if !isTransient {
-                let advance = CatalogueChange.Advance(
+                let advance = CatalogChange.Advance(
                     id: id, epoch: snapshot.epoch, offset: snapshot.offset, length: snapshot.length,
                     digestStates: snapshot.digestStates)
                 try store.observing(.offset) { () throws(StoreError) in
-                    _ = try store.catalogue.commit(.advance(advance))
+                    _ = try store.catalog.commit(.advance(advance))
                 }
             }
         } catch {
             // The bytes are safe, only the row may or may not know. Asking again is harmless, as its offset never
             // goes down.
-            update { $0.acknowledgement = .idle }
+            update { $0.acknowledgment = .idle }
             throw error
         }
         update { state in
-            state.acknowledgement = .idle
+            state.acknowledgment = .idle
             state.durable = max(state.durable, snapshot.offset)
             if state.length == snapshot.length { state.lengthIsRecorded = true }
             state.row?.offset = state.durable
@@ -126,11 +126,11 @@ extension OpenUpload {
     /// The kernel may have dropped pages, and a second attempt would not tell. So nothing of this blob's beyond the row
     /// counts any more: the lease is void, and whoever comes next reads the row and cuts the bytes off there.
     ///
-    /// A holder who asked for the acknowledgement learns it from the error, any other by the revocation.
+    /// A holder who asked for the acknowledgment learns it from the error, any other by the revocation.
     func synchronizationFailed(askedBy asker: Int64?) {
         let revoked = update { state -> (@Sendable () -> Void)? in
             let holderKnows = state.epoch == asker
-            state.acknowledgement = .idle
+            state.acknowledgment = .idle
             state.isStaging = false
             state.stagedDigests = nil
             state.blob = nil

@@ -3,8 +3,8 @@ import SystemCalls
 extension OpenUpload {
     private static let reservationStep: Int64 = 1 << 20
     private static let writeBackStep: Int64 = 4 << 20
-    /// Bytes that are left to the catalogue, whatever has begun.
-    private static let catalogueRoom: Int64 = 64 << 20
+    /// Bytes that are left to the catalog, whatever has begun.
+    private static let catalogRoom: Int64 = 64 << 20
     private static let spaceStep: Int64 = 4 << 20
     private static let digestStep: Int64 = 1 << 20
     private static let digestBudget: Int64 = 8 << 20
@@ -69,11 +69,11 @@ extension OpenUpload {
         }
     }
 
-    /// The catalogue lies on the same disk: before bytes take its room, they are refused.
+    /// The catalog lies on the same disk: before bytes take its room, they are refused.
     private func requireSpace(upTo end: Int64, _ state: inout State) throws(StoreError) {
         guard end > state.spaceCheckedUpTo else { return }
         let space = try translating("ask for free space") { () throws(Errno) in try store.area.space() }
-        let floor = min(store.configuration.effectiveMinFree(total: space.total) / 2, Self.catalogueRoom)
+        let floor = min(store.configuration.effectiveMinFree(total: space.total) / 2, Self.catalogRoom)
         if let shortage = store.shortage(free: space.free, kept: floor) { throw .insufficientSpace(shortage) }
         // The nearer the floor, the sooner again.
         state.spaceCheckedUpTo = end + min(Self.spaceStep, (space.free - floor) / 4)
@@ -151,7 +151,7 @@ extension OpenUpload {
         return try translating("read") { () throws(Errno) in try blob.read(into: part, at: offset) }
     }
 
-    /// Records the length with the next acknowledgement and reserves what it needs of the quota.
+    /// Records the length with the next acknowledgment and reserves what it needs of the quota.
     func setLength(_ length: Int64, as epoch: Int64) throws(StoreError) {
         store.ledger.waitUntilCounted()
         try change { (state) throws(StoreError) in

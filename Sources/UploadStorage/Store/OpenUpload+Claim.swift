@@ -31,18 +31,18 @@ extension OpenUpload {
                 {
                     return .atWork
                 }
-                guard state.activity == .idle, state.acknowledgement != .running || !state.needsSettling else {
+                guard state.activity == .idle, state.acknowledgment != .running || !state.needsSettling else {
                     return nil
                 }
                 if state.needsLoading {
-                    // An acknowledgement of the bytes that were given up must not end in the middle of the new ones.
-                    if state.acknowledgement == .running { return nil }
-                    state.acknowledgement = .idle
+                    // An acknowledgment of the bytes that were given up must not end in the middle of the new ones.
+                    if state.acknowledgment == .running { return nil }
+                    state.acknowledgment = .idle
                     state.activity = .loading
                     return .load
                 }
                 if state.needsSettling {
-                    state.acknowledgement = .idle
+                    state.acknowledgment = .idle
                     state.activity = .settling
                     return .settle
                 }
@@ -57,7 +57,7 @@ extension OpenUpload {
             case .settle: try settle()
             case .atWork: return nil
             case .none:
-                // Somebody loads, settles or synchronises, which takes as long as the disk takes.
+                // Somebody loads, settles or synchronizes, which takes as long as the disk takes.
                 nextLook = SystemClock.monotonicNanoseconds() + 1_000_000_000
             }
         }

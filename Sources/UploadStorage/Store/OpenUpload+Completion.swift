@@ -11,9 +11,9 @@ extension OpenUpload {
         do throws(StoreError) {
             _ = try acknowledge(as: epoch)
             guard marksDurably, !isTransient else { return }
-            try store.catalogue.commit(.markProcessing(id, epoch: epoch))
+            try store.catalog.commit(.markProcessing(id, epoch: epoch))
         } catch {
-            // The row may say so or not; the next acknowledgement brings it back to receiving.
+            // The row may say so or not; the next acknowledgment brings it back to receiving.
             update { state in
                 state.activity = .idle
                 state.lengthIsRecorded = false
@@ -64,9 +64,9 @@ extension OpenUpload {
         let (epoch, row) = monitor.withLock { ($0.epoch, $0.row) }
         let expiresAt = store.expiryOfFinished
         if !isTransient, let row {
-            try store.catalogue.commit(
+            try store.catalog.commit(
                 .invalidate(
-                    CatalogueChange.Invalidation(
+                    CatalogChange.Invalidation(
                         id: id, epoch: epoch, reason: reason, expiresAt: expiresAt, upload: row.upload.withoutFields)),
                 of: id
             ) { $0?.phase == .invalid(reason: reason) }
@@ -84,20 +84,20 @@ extension OpenUpload {
         guard let row else { throw .notFound }
         let expiresAt = store.expiryOfFinished
         let replaced: FileRecord?
-        if let file { replaced = try store.catalogue.file(file.name) } else { replaced = nil }
+        if let file { replaced = try store.catalog.file(file.name) } else { replaced = nil }
         var isRecorded = true
         if !isTransient {
-            try store.catalogue.commit(
+            try store.catalog.commit(
                 .complete(
-                    CatalogueChange.Completion(
+                    CatalogChange.Completion(
                         id: id, epoch: epoch, offset: received, response: response, expiresAt: expiresAt, file: file,
                         upload: row.upload.withoutFields)),
                 of: id
             ) { $0?.phase == .complete(response) }
         } else if let file {
-            let ending = monitor.withLock { $0.isRecorded ? CatalogueChange.Removal(id: id, epoch: epoch) : nil }
+            let ending = monitor.withLock { $0.isRecorded ? CatalogChange.Removal(id: id, epoch: epoch) : nil }
             do throws(StoreError) {
-                try store.catalogue.commit(.recordFile(file, ending: ending), of: id) { ending != nil && $0 == nil }
+                try store.catalog.commit(.recordFile(file, ending: ending), of: id) { ending != nil && $0 == nil }
             } catch {
                 // With a row left the publication is repeated, and may be withdrawn then.
                 if ending != nil { throw error }

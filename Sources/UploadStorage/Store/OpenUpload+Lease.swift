@@ -43,7 +43,7 @@ extension OpenUpload {
     }
 
     private func dropBytes() {
-        let row = update { state -> (CatalogueRow, Int64)? in
+        let row = update { state -> (CatalogRow, Int64)? in
             guard let row = state.row, row.isUnfinished else { return nil }
             defer {
                 state.row = nil
@@ -61,7 +61,7 @@ extension OpenUpload {
     func returnSurplus() {
         let surplus = update { state -> (String, Int64)? in
             guard let row = state.row, row.isUnfinished, !isTransient else { return nil }
-            // What the catalogue has confirmed, and so the next object for this upload begins with.
+            // What the catalog has confirmed, and so the next object for this upload begins with.
             let needed = row.reservedBytes
             defer { state.reserved = needed }
             return (row.upload.principal, state.reserved - needed)

@@ -2,7 +2,7 @@ import SystemCalls
 
 extension OpenUpload {
     /// Fills in a new upload, whose row, if it has one, is durable.
-    func begin(_ row: CatalogueRow, blob: any Blob, reserved: Int64) -> Int64 {
+    func begin(_ row: CatalogRow, blob: any Blob, reserved: Int64) -> Int64 {
         update { state in
             state.row = row
             state.blob = blob
@@ -20,7 +20,7 @@ extension OpenUpload {
     /// invalid: its offset is never taken back.
     func load() throws(StoreError) {
         do throws(StoreError) {
-            guard var row = try store.catalogue.row(id) else { throw .notFound }
+            guard var row = try store.catalog.row(id) else { throw .notFound }
             var blob: (any Blob)?
             if row.phase == .receiving {
                 blob = try openBlob(of: row)
@@ -42,13 +42,13 @@ extension OpenUpload {
 
     static let lossReason = "acknowledged bytes were lost"
 
-    private func invalidateLost(_ row: inout CatalogueRow) throws(StoreError) {
+    private func invalidateLost(_ row: inout CatalogRow) throws(StoreError) {
         let reason = Self.lossReason
         let expiresAt = store.expiryOfFinished
         let remaining = row.upload.withoutFields
-        try store.catalogue.commit(
+        try store.catalog.commit(
             .invalidate(
-                CatalogueChange.Invalidation(
+                CatalogChange.Invalidation(
                     id: id, epoch: row.epoch, reason: reason, expiresAt: expiresAt, upload: remaining)))
         let reserved = monitor.withLock { max($0.reserved, row.reservedBytes) }
         store.ledger.end(row.upload.principal, releasing: reserved, counts: true)
@@ -62,7 +62,7 @@ extension OpenUpload {
     }
 
     /// Nil where bytes are missing.
-    private func openBlob(of row: CatalogueRow) throws(StoreError) -> (any Blob)? {
+    private func openBlob(of row: CatalogRow) throws(StoreError) -> (any Blob)? {
         try translating("open the bytes of an upload") { () throws(Errno) -> (any Blob)? in
             if row.offset == 0 {
                 // Nothing was acknowledged, perhaps because bytes or name could not be made durable: both are made anew.
@@ -84,7 +84,7 @@ extension OpenUpload {
 }
 
 extension OpenUpload.State {
-    mutating func take(_ row: CatalogueRow, blob: (any Blob)?) {
+    mutating func take(_ row: CatalogRow, blob: (any Blob)?) {
         self.row = row
         self.blob = blob
         epoch = max(epoch, row.epoch) + 1

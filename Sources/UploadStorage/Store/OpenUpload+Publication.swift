@@ -60,7 +60,7 @@ extension OpenUpload {
             let response = try store.withName(name, for: id) { () throws(StoreError) in
                 do throws(StoreError) { return try publish(publication, under: name, as: epoch) } catch {
                     // While the name is locked, so that nobody else finds it free.
-                    if isTransient { leaveToCatalogue() }
+                    if isTransient { leaveToCatalog() }
                     throw error
                 }
             }
@@ -129,7 +129,7 @@ extension OpenUpload {
         if isTransient && !monitor.withLock({ $0.isRecorded }) {
             try record(intent, as: epoch)
         } else {
-            try store.catalogue.commit(.intend(id, epoch: epoch, intent), of: id) { $0?.intent == intent }
+            try store.catalog.commit(.intend(id, epoch: epoch, intent), of: id) { $0?.intent == intent }
         }
         let abandoned = update { state in
             defer { state.unsettled = Unsettled(intent: intent, validated: validated) }
@@ -148,9 +148,9 @@ extension OpenUpload {
         row.phase = .processing
         row.intent = intent
         do throws(StoreError) {
-            try store.catalogue.commit(.insert(row), of: id) { $0?.intent == intent }
+            try store.catalog.commit(.insert(row), of: id) { $0?.intent == intent }
         } catch {
-            _ = try? store.catalogue.commit(.delete([CatalogueChange.Removal(id: id, epoch: epoch)]))
+            _ = try? store.catalog.commit(.delete([CatalogChange.Removal(id: id, epoch: epoch)]))
             throw error
         }
         update { $0.isRecorded = true }
@@ -160,7 +160,7 @@ extension OpenUpload {
     func removeRecord() throws(StoreError) {
         let (isRecorded, epoch) = monitor.withLock { ($0.isRecorded, $0.epoch) }
         guard isRecorded else { return }
-        try store.catalogue.commit(.delete([CatalogueChange.Removal(id: id, epoch: epoch)]), of: id) { $0 == nil }
+        try store.catalog.commit(.delete([CatalogChange.Removal(id: id, epoch: epoch)]), of: id) { $0 == nil }
         let decided = update { state in
             defer { state.unsettled = nil }
             state.isRecorded = false
@@ -170,8 +170,8 @@ extension OpenUpload {
     }
 
     /// Leaves that row, and the bytes, to the sweep, to the next publication under the name, or to the next start.
-    private func leaveToCatalogue() {
-        let left = update { state -> (row: CatalogueRow, surplus: Int64)? in
+    private func leaveToCatalog() {
+        let left = update { state -> (row: CatalogRow, surplus: Int64)? in
             guard state.unsettled != nil, let row = state.row else { return nil }
             defer {
                 state.row = nil
@@ -219,7 +219,7 @@ extension OpenUpload {
         }
     }
 
-    private func settle(_ unsettled: Unsettled, of row: CatalogueRow) throws(StoreError) {
+    private func settle(_ unsettled: Unsettled, of row: CatalogRow) throws(StoreError) {
         let intent = unsettled.intent
         switch try store.place(intent, from: row.blob, nil) {
         case .published(let attributes, let leavesName):
@@ -247,7 +247,7 @@ extension OpenUpload {
     /// The failure is recorded before a name changes, so that a publication of which some names are withdrawn is never
     /// taken for one to carry out. The bytes are removed last: until the names are durable, theirs may be that of the file
     /// that they had replaced.
-    private func fail(_ intent: PublicationIntent, _ row: CatalogueRow) throws(StoreError) {
+    private func fail(_ intent: PublicationIntent, _ row: CatalogRow) throws(StoreError) {
         store.failedPublications.insert(id)
         if isTransient && !monitor.withLock({ $0.isRecorded }) {
             defer { store.failedPublications.remove(id) }
@@ -258,7 +258,7 @@ extension OpenUpload {
             return state.epoch
         }
         if !row.isWithdrawn {
-            try store.catalogue.commit(.withdraw(id, epoch: epoch), of: id) { $0?.isWithdrawn ?? false }
+            try store.catalog.commit(.withdraw(id, epoch: epoch), of: id) { $0?.isWithdrawn ?? false }
             update { $0.row?.isWithdrawn = true }
         }
         try store.withdraw(intent, from: row.blob, of: id)

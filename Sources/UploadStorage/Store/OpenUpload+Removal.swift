@@ -4,7 +4,7 @@ extension OpenUpload {
     /// An upload that is being removed: its row is still there, and nobody else decides about it.
     struct Removal {
         var upload: OpenUpload
-        var row: CatalogueRow
+        var row: CatalogRow
         var epoch: Int64
         var reserved: Int64
         /// To be called without a lock, before the row is removed.
@@ -25,14 +25,14 @@ extension OpenUpload {
         guard let removal = claimed else { return false }
         removal.revoked?()
         monitor.waitForever { state -> Void? in
-            if state.acknowledgement == .running { return nil }
-            state.acknowledgement = .idle
+            if state.acknowledgment == .running { return nil }
+            state.acknowledgment = .idle
             return ()
         }
         let removed: RemovedUploads?
         do throws(StoreError) {
-            removed = try store.catalogue.commit(
-                .delete([CatalogueChange.Removal(id: id, epoch: removal.epoch)]), of: id
+            removed = try store.catalog.commit(
+                .delete([CatalogChange.Removal(id: id, epoch: removal.epoch)]), of: id
             ) { $0 == nil }
         } catch {
             cancelRemoval()
@@ -51,7 +51,7 @@ extension OpenUpload {
             case busy
         }
         let step = update { state -> Step in
-            guard state.activity == .idle, state.acknowledgement != .running else { return .busy }
+            guard state.activity == .idle, state.acknowledgment != .running else { return .busy }
             guard let row = state.row else {
                 state.activity = .loading
                 return .load
@@ -68,7 +68,7 @@ extension OpenUpload {
         }
         do throws(StoreError) {
             // Its bytes need not be opened for that.
-            guard let row = try store.catalogue.row(id) else { throw .notFound }
+            guard let row = try store.catalog.row(id) else { throw .notFound }
             return update { state in
                 state.activity = .idle
                 guard row.phase == .receiving, row.intent == nil, row.expiresAt.map({ $0 <= now }) ?? false else {
@@ -83,7 +83,7 @@ extension OpenUpload {
         }
     }
 
-    private func startRemoval(of row: CatalogueRow, _ state: inout State) -> Removal {
+    private func startRemoval(of row: CatalogRow, _ state: inout State) -> Removal {
         state.activity = .settling
         state.dropStaged()
         let revoked = state.revoke()
@@ -94,7 +94,7 @@ extension OpenUpload {
 
     /// The row is gone.
     ///
-    /// - Parameter removed: what the catalogue reported, if it did.
+    /// - Parameter removed: what the catalog reported, if it did.
     func endRemoval(_ removal: Removal, _ removed: RemovedUploads? = nil) {
         update { state in
             state.row = nil
@@ -115,7 +115,7 @@ extension OpenUpload {
     }
 }
 
-extension CatalogueRow {
+extension CatalogRow {
     fileprivate var asRemoved: RemovedUploads {
         var removed = RemovedUploads()
         removed.add(phase)

@@ -6,13 +6,13 @@ import SystemCalls
 ///
 /// Everything is behind one monitor. Rules that keep it free of deadlocks and of stale numbers:
 ///
-/// - While the monitor is held, nothing is waited for but a write or a truncation of the blob. Synchronisation,
-///   catalogue commits and revocation closures run outside. The ledger and the trackers are inner locks.
+/// - While the monitor is held, nothing is waited for but a write or a truncation of the blob. Synchronization,
+///   catalog commits and revocation closures run outside. The ledger and the trackers are inner locks.
 /// - `epoch` is the fence. Raising it voids the lease that is out; whoever comes back from a wait compares again.
-/// - One acknowledgement runs at a time, whoever asked. It belongs to the upload, not to a lease: what it makes durable
+/// - One acknowledgment runs at a time, whoever asked. It belongs to the upload, not to a lease: what it makes durable
 ///   is durable for the next holder, too.
 /// - `activity` other than idle means that somebody alone decides what becomes of the upload; all others wait.
-/// - Always `durable` ≤ `received` ≤ `written`, and a row's offset never passes what has been synchronised.
+/// - Always `durable` ≤ `received` ≤ `written`, and a row's offset never passes what has been synchronized.
 final class OpenUpload: Sendable {
     let id: UploadID
     /// Bytes without a row, but for one while they replace a file.
@@ -35,7 +35,7 @@ final class OpenUpload: Sendable {
         case settling
     }
 
-    enum Acknowledgement {
+    enum Acknowledgment {
         case idle
         /// Waits for a thread; whoever needs it at once may take it.
         case queued
@@ -51,8 +51,8 @@ final class OpenUpload: Sendable {
     }
 
     struct State {
-        /// As the catalogue has it, but for what the fields below hold in a newer form. Nil before it was read.
-        var row: CatalogueRow?
+        /// As the catalog has it, but for what the fields below hold in a newer form. Nil before it was read.
+        var row: CatalogRow?
         var activity = Activity.idle
         var epoch: Int64 = 0
         var revocation: (@Sendable () -> Void)?
@@ -70,7 +70,7 @@ final class OpenUpload: Sendable {
         var unsettled: Unsettled?
         /// Bytes without an upload: whether there is a row all the same, as their publication replaces a file.
         var isRecorded = false
-        var acknowledgement = Acknowledgement.idle
+        var acknowledgment = Acknowledgment.idle
         /// What the ledger counts for this upload.
         var reserved: Int64 = 0
         var digests = DigestTracker([])
@@ -117,7 +117,7 @@ final class OpenUpload: Sendable {
     }
 
     /// Whether nothing is under way that changes the row.
-    var isIdle: Bool { monitor.withLock { $0.activity == .idle && $0.acknowledgement != .running } }
+    var isIdle: Bool { monitor.withLock { $0.activity == .idle && $0.acknowledgment != .running } }
 
     /// Changes the state, publishes the mirrors and wakes those who wait.
     func change<Result>(_ body: (inout State) throws(StoreError) -> Result) throws(StoreError) -> Result {
@@ -154,15 +154,15 @@ final class OpenUpload: Sendable {
         return record
     }
 
-    /// Waits until nobody else decides and no acknowledgement runs, and takes the upload for oneself.
+    /// Waits until nobody else decides and no acknowledgment runs, and takes the upload for oneself.
     ///
     /// An `epoch` restricts it to the lease of that epoch, which may already be at work in `processing`.
     func enter(_ activity: Activity, as epoch: Int64? = nil) throws(StoreError) {
         let outcome = monitor.waitForever { state -> Result<Void, StoreError>? in
             if let epoch, let refusal = state.refusal(epoch) { return .failure(refusal) }
             guard state.activity == .idle || (epoch != nil && state.activity == .processing) else { return nil }
-            if state.acknowledgement == .running { return nil }
-            state.acknowledgement = .idle
+            if state.acknowledgment == .running { return nil }
+            state.acknowledgment = .idle
             state.activity = activity
             return .success(())
         }

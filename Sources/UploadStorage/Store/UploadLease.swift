@@ -52,7 +52,7 @@ public final class UploadLease: Sendable {
 
     /// Returns once everything received by now is durable, with the offset.
     ///
-    /// If the bytes cannot be synchronised, the lease is lost: what comes next starts from the last durable offset.
+    /// If the bytes cannot be synchronized, the lease is lost: what comes next starts from the last durable offset.
     public func acknowledge() throws(StoreError) -> Int64 { try upload.acknowledge(as: epoch) }
 
     /// As ``acknowledge()``, but when another one takes the upload over meanwhile, it waits for the bytes all the same:

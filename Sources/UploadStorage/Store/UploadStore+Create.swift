@@ -50,7 +50,7 @@ extension UploadStore {
     private func place(
         _ new: NewUpload, _ blob: String, isTransient: Bool, reserved: Int64
     ) throws(StoreError) -> UploadLease {
-        let row = CatalogueRow(
+        let row = CatalogRow(
             id: UploadID(), blob: blob, upload: new, createdAt: time,
             expiresAt: new.expiresAt, epoch: 1, offset: 0, length: new.length, phase: .receiving, intent: nil,
             digestStates: [])
@@ -58,7 +58,7 @@ extension UploadStore {
             let blob = try translating("create the bytes of an upload") { () throws(Errno) in
                 try area.create(row.blob)
             }
-            if !isTransient { try catalogue.commit(.insert(row)) }
+            if !isTransient { try catalog.commit(.insert(row)) }
             let upload = OpenUpload(row.id, store: self, isTransient: isTransient)
             let epoch = upload.begin(row, blob: blob, reserved: reserved)
             try registry.insert(upload)
@@ -67,7 +67,7 @@ extension UploadStore {
         } catch {
             // The row may exist if it could not be told whether its commit was successful.
             if !isTransient {
-                _ = try? catalogue.commit(.delete([CatalogueChange.Removal(id: row.id, epoch: row.epoch)]))
+                _ = try? catalog.commit(.delete([CatalogChange.Removal(id: row.id, epoch: row.epoch)]))
             }
             discard(row.blob)
             throw error

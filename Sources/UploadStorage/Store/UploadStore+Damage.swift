@@ -1,11 +1,11 @@
-/// Damage of the catalogue that was found while the store is in use.
-struct CatalogueDamage {
+/// Damage of the catalog that was found while the store is in use.
+struct CatalogDamage {
     var error: StoreError?
     var report: (@Sendable (StoreError) -> Void)?
 }
 
 extension UploadStore {
-    /// Calls `report` once if the catalogue turns out to be damaged; at once if it has. From then on the store is not ready
+    /// Calls `report` once if the catalog turns out to be damaged; at once if it has. From then on the store is not ready
     /// and changes nothing; published files can still be read.
     public func onDamage(_ report: @escaping @Sendable (StoreError) -> Void) {
         let error = damage.withLock { damage in
@@ -25,5 +25,5 @@ extension UploadStore {
     }
 
     /// What a request met.
-    func reportCatalogueDamage() { if let error = catalogue.damage { reportDamage(error) } }
+    func reportCatalogDamage() { if let error = catalog.damage { reportDamage(error) } }
 }

@@ -5,7 +5,7 @@ extension UploadStore {
     /// `targetIsSpecial` where it is a link or another thing that is no file, `parentIsFile` where it is below a file.
     public func publishedFile(_ name: PublishedName) throws(StoreError) -> PublishedFile {
         let found = try area.openPublished(name)
-        guard let record = try catalogue.file(name.path), record.describes(found), !record.fields.isEmpty else {
+        guard let record = try catalog.file(name.path), record.describes(found), !record.fields.isEmpty else {
             return found.file
         }
         return found.file.described(by: record.fields)

@@ -15,7 +15,7 @@ extension UploadStore {
     /// - Parameter acceptsLast: whether the result of the check before will do while one is running.
     private func health(until deadline: Int64, acceptsLast: Bool) -> Health? {
         if registry.isClosed { return Health(ready: false, reasons: ["store-closed"]) }
-        if let error = damage.withLock({ $0.error }) ?? catalogue.damage {
+        if let error = damage.withLock({ $0.error }) ?? catalog.damage {
             return Health(ready: false, reasons: [error.code])
         }
         let (decision, checks) = healthProbe.withLock { probe in
@@ -49,7 +49,7 @@ extension UploadStore {
     private func checkHealth() -> Health {
         var reasons: [String] = []
         do throws(Errno) { try area.probe() } catch { reasons.append("bytes-cannot-be-written") }
-        do throws(StoreError) { try catalogue.commit(.probe) } catch { reasons.append("catalogue-cannot-be-written") }
+        do throws(StoreError) { try catalog.commit(.probe) } catch { reasons.append("catalogue-cannot-be-written") }
         if let spaceShortage { reasons.append(StoreError.insufficientSpace(spaceShortage).code) }
         return Health(ready: reasons.isEmpty, reasons: reasons)
     }

@@ -34,7 +34,7 @@ extension UploadStore {
     private func inspectUploads(
         after last: UploadID?, _ report: inout SweepReport
     ) throws(StoreError) -> StoreInspection.Stage {
-        let page = try catalogue.receiving(after: last, limit: Self.pageSize)
+        let page = try catalog.receiving(after: last, limit: Self.pageSize)
         guard let next = page.last else {
             return .bytes(try translating("list bytes") { () throws(Errno) in try area.names() })
         }
@@ -62,7 +62,7 @@ extension UploadStore {
             }
             // In this order: bytes are no longer new once their row can be found.
             if registry.isNewBlob(name) { continue }
-            if try catalogue.needsBlob(name) { continue }
+            if try catalog.needsBlob(name) { continue }
             try translating("remove bytes") { () throws(Errno) in try area.remove(name) }
             report.orphans += 1
         }
@@ -73,7 +73,7 @@ extension UploadStore {
     private func inspectFiles(
         after last: String, _ report: inout SweepReport
     ) throws(StoreError) -> StoreInspection.Stage {
-        let page = try catalogue.files(after: last, limit: Self.pageSize)
+        let page = try catalog.files(after: last, limit: Self.pageSize)
         for record in page {
             guard let name = PublishedName(path: record.name) else {
                 continue
@@ -95,8 +95,8 @@ extension UploadStore {
 
     /// Takes a file that is gone out of its owner's account. The path lock is held.
     func forgetFile(_ name: PublishedName) throws(StoreError) -> Bool {
-        guard let record = try catalogue.file(name.path) else { return false }
-        try catalogue.commit(.removeFiles([record.name]))
+        guard let record = try catalog.file(name.path) else { return false }
+        try catalog.commit(.removeFiles([record.name]))
         ledger.addPublished(-record.size, for: record.principal)
         return true
     }

@@ -24,11 +24,11 @@ extension UploadStore {
     /// What the store holds now. Takes no longer the more it holds, but for uploads in processing: what is not counted yet
     /// is left out.
     ///
-    /// - Throws: `superseded` once the store is closed; `io` where the catalogue cannot be read.
+    /// - Throws: `superseded` once the store is closed; `io` where the catalog cannot be read.
     public func statistics() throws(StoreError) -> StoreStatistics {
         var statistics = StoreStatistics()
         let total = ledger.total
-        statistics.processing = try catalogue.processingCount()
+        statistics.processing = try catalog.processingCount()
         if let total {
             statistics.receiving = max(0, total.uploads - statistics.processing)
             statistics.complete = finished.complete
@@ -37,9 +37,9 @@ extension UploadStore {
             statistics.reservedBytes = total.reservedBytes
         }
         statistics.lost = finished.lost
-        statistics.catalogueBytes = try catalogue.sizeInBytes()
-        statistics.catalogueChanges = catalogue.statistics.commits
-        statistics.catalogueTransactions = catalogue.statistics.transactions
+        statistics.catalogBytes = try catalog.sizeInBytes()
+        statistics.catalogChanges = catalog.statistics.commits
+        statistics.catalogTransactions = catalog.statistics.transactions
         if let space = try? area.space() {
             statistics.freeBytes = space.free
             statistics.capacityBytes = space.total

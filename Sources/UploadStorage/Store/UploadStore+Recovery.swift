@@ -7,7 +7,7 @@ extension UploadStore {
     func recover() throws(StoreError) {
         var last: UploadID?
         while true {
-            let page = try catalogue.processing(after: last, limit: Self.recoveryPage)
+            let page = try catalog.processing(after: last, limit: Self.recoveryPage)
             guard let next = page.last else { return }
             for id in page { try recover(id) }
             last = next
@@ -21,7 +21,7 @@ extension UploadStore {
             _ = try upload.claim(principal: nil, until: deadline(in: .seconds(60))) { _ in () }
         } catch {
             // One upload that cannot be brought to its end is no reason to serve nobody: the sweep goes on trying.
-            if let intent = (try? catalogue.row(id))?.intent { pathLocks.setUnsettled(intent.name, id) }
+            if let intent = (try? catalog.row(id))?.intent { pathLocks.setUnsettled(intent.name, id) }
         }
     }
 }

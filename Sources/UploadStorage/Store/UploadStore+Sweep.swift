@@ -47,7 +47,7 @@ extension UploadStore {
                 return errors
             }
             if registry.isClosed { return report }
-            reportCatalogueDamage()
+            reportCatalogDamage()
             if isComplete || SystemClock.monotonicNanoseconds() >= inspection.settlesAgainAt {
                 settleInterrupted(&inspection, &report)
             }
@@ -64,7 +64,7 @@ extension UploadStore {
         do throws(StoreError) {
             var last: UploadID?
             while true {
-                let page = try catalogue.processing(after: last, limit: Self.processingPage)
+                let page = try catalog.processing(after: last, limit: Self.processingPage)
                 guard let next = page.last else { break }
                 for id in page where registry.current(id) == nil {
                     if registry.isClosed { return }
@@ -105,9 +105,9 @@ extension UploadStore {
             while true {
                 // From now on: what is created meanwhile is not later than that.
                 let limit = time + max(configuration.lifetime, configuration.keepCompleted)
-                guard try catalogue.isExpiring(after: limit) else { break }
+                guard try catalog.isExpiring(after: limit) else { break }
                 let begun = SystemClock.monotonicNanoseconds()
-                try catalogue.commit(.limitExpiry(to: limit, limit: Self.expiryBatch))
+                try catalog.commit(.limitExpiry(to: limit, limit: Self.expiryBatch))
                 if pauseAfterBatch(begunAt: begun) { return }
             }
             clockObservation.withLock { $0.hasLateExpiries = false }
@@ -130,9 +130,9 @@ extension UploadStore {
     private func removeFinished(expiredBy now: Int64, _ report: inout SweepReport) throws(StoreError) {
         var limit = Self.removalBatch
         while true {
-            let changes = catalogue.statistics.commits
+            let changes = catalog.statistics.commits
             let begun = SystemClock.monotonicNanoseconds()
-            let removed = try catalogue.commit(.removeFinished(expiredBy: now, limit: limit))
+            let removed = try catalog.commit(.removeFinished(expiredBy: now, limit: limit))
             finished.remove(removed)
             report.expired += removed.finished
             if removed.finished < limit || pauseAfterBatch(begunAt: begun) { return }
@@ -144,7 +144,7 @@ extension UploadStore {
     /// added meanwhile.
     /// - Parameter changes: how many there were when the last batch began.
     private func removalLimit(since changes: Int) -> Int {
-        min(max(Self.removalBatch, catalogue.statistics.commits - changes), Self.largestRemovalBatch)
+        min(max(Self.removalBatch, catalog.statistics.commits - changes), Self.largestRemovalBatch)
     }
 
     /// Leaves most transactions to those who wait for them.
@@ -158,8 +158,8 @@ extension UploadStore {
         var failed: Set<UploadID> = []
         var limit = Self.removalBatch
         while true {
-            let changes = catalogue.statistics.commits
-            let ids = try catalogue.expired(at: now, limit: limit + failed.count)
+            let changes = catalog.statistics.commits
+            let ids = try catalog.expired(at: now, limit: limit + failed.count)
             let due = ids.filter { !failed.contains($0) }
             if due.isEmpty || registry.isClosed { return }
             var batch: [OpenUpload.Removal] = []
@@ -203,8 +203,8 @@ extension UploadStore {
         defer { for removal in batch { registry.drop(removal.upload) } }
         for removal in batch { removal.revoked?() }
         do throws(StoreError) {
-            try catalogue.commit(
-                .delete(batch.map { CatalogueChange.Removal(id: $0.upload.id, epoch: $0.epoch) }))
+            try catalog.commit(
+                .delete(batch.map { CatalogChange.Removal(id: $0.upload.id, epoch: $0.epoch) }))
         } catch {
             for removal in batch { removal.upload.cancelRemoval() }
             report.failures.append(error)

@@ -56,6 +56,6 @@ extension UploadStore {
         let lifetimeClock = lifetimeClock
         // The next start has to be able to count the downtime again.
         if lifetimeClock.isDoubtful(at: reading) { return }
-        _ = try? catalogue.commit(.recordTime(lifetimeClock.mark(at: reading)))
+        _ = try? catalog.commit(.recordTime(lifetimeClock.mark(at: reading)))
     }
 }

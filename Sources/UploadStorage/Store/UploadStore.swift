@@ -6,7 +6,7 @@ import SystemCalls
 /// The promise: an offset that was acknowledged is never taken back, and a publication happens once, whole or not at all,
 /// whatever ends the process.
 public final class UploadStore: Sendable {
-    let catalogue: any UploadCatalogue
+    let catalog: any UploadCatalog
     let area: any BlobArea
     /// The data directory, for people.
     let location: String
@@ -23,11 +23,11 @@ public final class UploadStore: Sendable {
     let failedPublications = FailedPublications()
     /// How far the sweep has come. Held while it runs.
     let inspection = Monitor(StoreInspection())
-    /// Why the catalogue cannot be used any more, and who is informed.
-    let damage = Monitor(CatalogueDamage())
+    /// Why the catalog cannot be used any more, and who is informed.
+    let damage = Monitor(CatalogDamage())
     /// Failures beside other work, for the next report of a sweep.
     let unreported = Monitor<[StoreError]>([])
-    /// How long the count waits before it is repeated, in nanoseconds. The log of the catalogue grows meanwhile.
+    /// How long the count waits before it is repeated, in nanoseconds. The log of the catalog grows meanwhile.
     private static let countPauses: [Int64] = [100_000_000, 1_000_000_000, 5_000_000_000, 20_000_000_000]
     private let verification = Monitor<WorkerThread?>(nil)
     let observer = Monitor<(any StoreObserver)?>(nil)
@@ -35,23 +35,23 @@ public final class UploadStore: Sendable {
     let clockObservation: Monitor<ClockObservation>
     let healthProbe = Monitor(HealthProbe())
 
-    /// Starts over a catalogue and a blob area: publications that were decided are carried out, and targets that were at work
+    /// Starts over a catalog and a blob area: publications that were decided are carried out, and targets that were at work
     /// get the interrupted response. The time and the memory for that do not depend on what else the store holds: that
     /// acknowledged bytes are missing is found when their upload is used, at the latest by the first sweeps, which also
     /// remove bytes without an upload.
     package init(
-        catalogue: any UploadCatalogue, area: any BlobArea, location: String = "the store",
+        catalog: any UploadCatalog, area: any BlobArea, location: String = "the store",
         configuration: StoreConfiguration
     ) throws(StoreError) {
-        self.catalogue = catalogue
+        self.catalog = catalog
         self.area = area
         self.location = location
         self.configuration = configuration
         let reading = configuration.clock()
         let clock = LifetimeClock(
-            after: try catalogue.timeMark(), at: reading, lifetime: configuration.lifetime)
+            after: try catalog.timeMark(), at: reading, lifetime: configuration.lifetime)
         clockObservation = Monitor(ClockObservation(clock: clock, last: reading, nextMark: reading.boot))
-        let totals = catalogue.savedTotals
+        let totals = catalog.savedTotals
         ledger = UsageLedger(totals?.usage, configuration: configuration)
         finished = FinishedUploads(complete: totals?.complete ?? 0, invalid: totals?.invalid ?? 0)
         (acknowledging, digesting, writeBack, healthCheck) = try startingThreads { () throws(Errno) in
@@ -69,7 +69,7 @@ public final class UploadStore: Sendable {
 
     /// Counts and checks what the last process left, beside all other work, if it did not stop properly.
     private func startVerification(counts: Bool) throws(StoreError) {
-        guard counts || catalogue.needsVerification else { return }
+        guard counts || catalog.needsVerification else { return }
         let thread = try startingThreads { () throws(Errno) in
             try WorkerThread(name: "verify", yieldsToOthers: true) { [self] in verify(counts: counts) }
         }
@@ -84,7 +84,7 @@ public final class UploadStore: Sendable {
                     report(error)
                 }
             }
-            try catalogue.verify()
+            try catalog.verify()
         } catch {
             report(error)
         }
@@ -95,7 +95,7 @@ public final class UploadStore: Sendable {
         var pauses = Self.countPauses[...]
         while true {
             do throws(StoreError) {
-                let totals = try catalogue.countTotals()
+                let totals = try catalog.countTotals()
                 finished.addCounted(complete: totals.complete, invalid: totals.invalid)
                 ledger.addCounted(totals.usage)
                 return
@@ -134,7 +134,7 @@ public final class UploadStore: Sendable {
             if let expiryTime, record.isForgotten(at: expiryTime) { throw .notFound }
             return record
         }
-        guard let row = try catalogue.row(id) else { throw .notFound }
+        guard let row = try catalog.row(id) else { throw .notFound }
         return row.record
     }
 
@@ -146,7 +146,7 @@ public final class UploadStore: Sendable {
             SystemClock.monotonicNanoseconds() + Int64(configuration.processingWait / .nanoseconds(1))
         let (uploads, isComplete) = registry.close()
         // Requests may wait for the count.
-        catalogue.stopCounting()
+        catalog.stopCounting()
         for upload in uploads { upload.supersede(until: deadline) }
         acknowledging.close()
         digesting.close()
@@ -155,16 +155,16 @@ public final class UploadStore: Sendable {
         // A sweep that runs comes to its end first.
         let totals = inspection.withLock { _ in isComplete ? self.totals(with: uploads) : nil }
         saveMark(at: configuration.clock())
-        catalogue.close(saving: totals)
+        catalog.close(saving: totals)
         verification.withLock { $0 }?.join()
         area.close()
     }
 
     /// What all rows add up to; nil if something is under way that may still change them.
-    private func totals(with uploads: [OpenUpload]) -> CatalogueTotals? {
+    private func totals(with uploads: [OpenUpload]) -> CatalogTotals? {
         guard ledger.isExact, pathLocks.isEmpty, uploads.allSatisfy(\.isIdle) else { return nil }
         for upload in uploads { upload.returnSurplus() }
-        var totals = CatalogueTotals()
+        var totals = CatalogTotals()
         totals.usage = ledger.entries
         totals.complete = finished.complete
         totals.invalid = finished.invalid

@@ -36,11 +36,11 @@ public enum StoreError: Error, Sendable, Hashable {
     case inUse
     /// The system has no thread for the store.
     case cannotStartThread(Errno)
-    /// The catalogue was written by a newer version.
+    /// The catalog was written by a newer version.
     case newerSchema(Int)
-    /// The file in the catalogue's place belongs to somebody else.
+    /// The file in the catalog's place belongs to somebody else.
     case foreignData(String)
-    /// The catalogue is damaged.
+    /// The catalog is damaged.
     case damaged(String)
     /// The data directory cannot be used as it is; the text says what to do.
     case unusableRoot(String)
@@ -89,7 +89,7 @@ extension StoreError: CustomStringConvertible {
         }
     }
 
-    /// Whether the catalogue cannot be used any more.
+    /// Whether the catalog cannot be used any more.
     var isDamage: Bool {
         switch self {
         case .damaged, .foreignData: true

@@ -16,7 +16,7 @@ public enum DurableStep: String, Sendable, Hashable, CaseIterable {
     case content
     /// A published file, its name and its old name reach stable storage (fsync(2)).
     case publication
-    /// The offset of an upload is in the catalogue: from handing it over until its transaction, which it may share, is
+    /// The offset of an upload is in the catalog: from handing it over until its transaction, which it may share, is
     /// durable.
     case offset
 }

@@ -15,11 +15,11 @@ public struct StoreStatistics: Sendable, Hashable {
     public var publishedBytes: Int64?
     /// Bytes that unfinished uploads will have, or have where their length is unknown; `nil` until everything is counted.
     public var reservedBytes: Int64?
-    /// Bytes of the catalogue.
-    public var catalogueBytes: Int64 = 0
+    /// Bytes of the catalog.
+    public var catalogBytes: Int64 = 0
     /// Changes that were made durable since the store was opened, and the transactions that they shared.
-    public var catalogueChanges = 0
-    public var catalogueTransactions = 0
+    public var catalogChanges = 0
+    public var catalogTransactions = 0
     /// Bytes of the file system that are free for the store, and of all of it; `nil` where that cannot be told.
     public var freeBytes: Int64?
     public var capacityBytes: Int64?

@@ -34,7 +34,7 @@ public struct UploadID: Hashable, Sendable {
         low = bytes[8...].reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    /// The 16 bytes, as the catalogue keeps them.
+    /// The 16 bytes, as the catalog keeps them.
     var bytes: [UInt8] {
         [high, low].flatMap { word in stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: word >> $0) }
         }

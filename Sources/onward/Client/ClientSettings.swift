@@ -52,7 +52,7 @@ struct ClientSettings: Sendable {
         return result
     }
 
-    /// Whether requests are authorised by something else than what a state remembers: a server that then does not know
+    /// Whether requests are authorized by something else than what a state remembers: a server that then does not know
     /// the upload may know it all the same.
     func hasOtherCredentials(than saved: SavedTransfer.Options) -> Bool {
         if let tokenFile { return tokenFile != saved.tokenFile }

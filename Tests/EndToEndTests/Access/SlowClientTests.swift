@@ -162,8 +162,8 @@ struct SlowClientTests {
             let fast = try begin("fast", 400_000)
             let slow = try begin("slow", 100_000)
             // The kernel counts acknowledged bytes.
-            try fast.connection.awaitAcknowledgement()
-            try slow.connection.awaitAcknowledgement()
+            try fast.connection.awaitAcknowledgment()
+            try slow.connection.awaitAcknowledgment()
             let visitor = try RawConnection(port: server.port, source: 2)
             #expect(try visitor.exchange(.get("/healthz")).status == 200)
             _ = try server.process.awaitErrorOutput {

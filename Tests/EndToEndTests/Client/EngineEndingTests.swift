@@ -159,7 +159,7 @@ struct EngineEndingTests {
         }
     }
 
-    @Test("shutting down ends what is under way as cancelled, and what is begun afterwards")
+    @Test("shutting down ends what is under way as canceled, and what is begun afterwards")
     func shutDown() async throws {
         let server = try ScriptedServer { _, reply in reply.stall() }
         let engine = TransportEngine()

@@ -63,7 +63,7 @@ struct EngineEndlessTests {
     }
 
     @Test("an upload whose offset grows in interim responses goes on, although no byte moves")
-    func acknowledgements() async throws {
+    func acknowledgments() async throws {
         let upload = ScriptedUpload()
         let server = try ScriptedServer { _, reply in
             try reply.interim(104, upload.announcement)

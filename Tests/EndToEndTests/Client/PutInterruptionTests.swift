@@ -35,7 +35,7 @@ struct PutInterruptionTests {
                 run.process.kill(SIGKILL)
                 let ending = try run.process.awaitEnding()
                 if ending == .exited(0) { break }
-                #expect(ending == .signalled(SIGKILL), "seed \(seed): \(run.errors)")
+                #expect(ending == .signaled(SIGKILL), "seed \(seed): \(run.errors)")
                 kills += 1
                 // Killed after it was done: without a state the same command would be a new one.
                 if run.errors.contains("Sent "), home.stateNames.isEmpty { break }

@@ -83,7 +83,7 @@ struct RecipeTests {
                     #expect(point > 5)
                     return
                 }
-                #expect(ending == .signalled(SIGKILL), "\(kind), point \(point)")
+                #expect(ending == .signaled(SIGKILL), "\(kind), point \(point)")
                 let hasSaved = place.hasSaved
                 let (second, code) = try place.run()
                 #expect(second == .exited(0), "\(kind), point \(point): \(code)")
@@ -106,7 +106,7 @@ struct RecipeTests {
                     #expect(point > 5)
                     return
                 }
-                #expect(ending == .signalled(SIGKILL), "\(kind), point \(point): \(code)")
+                #expect(ending == .signaled(SIGKILL), "\(kind), point \(point): \(code)")
                 // Once more at the same point, for the data that is resumed then is another one.
                 _ = try place.run(killAt: point)
                 if !place.hasSaved { continue }

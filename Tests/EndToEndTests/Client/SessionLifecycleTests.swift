@@ -47,12 +47,12 @@ struct SessionLifecycleTests {
         var endings: [String] = []
         for event in recorder.events() {
             switch event {
-            case .completed(let error): endings.append(error?.code == .cancelled ? "cancelled" : "other")
+            case .completed(let error): endings.append(error?.code == .cancelled ? "canceled" : "other")
             case .invalid: endings.append("invalid")
             default: continue
             }
         }
-        #expect(endings == ["cancelled", "cancelled", "invalid"])
+        #expect(endings == ["canceled", "canceled", "invalid"])
         #expect(running.state == .completed && idle.state == .completed)
         #expect(eventually { session.delegate == nil })
         let answer = SessionAnswer<Data>()

@@ -9,7 +9,7 @@ import Testing
 @Suite("Session: everything at once", .blocking, .timeLimit(.minutes(15)))
 struct SessionStressTests {
     @Test(
-        "tasks that are suspended, resumed, paused and cancelled at random, over a broken connection, end once each",
+        "tasks that are suspended, resumed, paused and canceled at random, over a broken connection, end once each",
         arguments: [UInt64](1...4))
     func random(seed: UInt64) async throws {
         try await withServer { server in

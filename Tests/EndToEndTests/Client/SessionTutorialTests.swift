@@ -156,7 +156,7 @@ private final class SearchViewController: NSObject, URLSessionDownloadDelegate, 
 
 @Suite("Session: the tutorial", .blocking, .timeLimit(.minutes(15)))
 struct SessionTutorialTests {
-    @Test("tracks are downloaded at once, paused, resumed and cancelled at will, with progress")
+    @Test("tracks are downloaded at once, paused, resumed and canceled at will, with progress")
     func tracks() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()

@@ -70,7 +70,7 @@ struct SessionUploadPauseTests {
         #expect(recorder.events(of: task).filter { if case .completed = $0 { true } else { false } }.count == 1)
     }
 
-    @Test("a task that was never resumed can be cancelled, and its resume data is still good then")
+    @Test("a task that was never resumed can be canceled, and its resume data is still good then")
     func untouched() async throws {
         try await holding { server, proxy, fixture in
             let recorder = SessionRecorder()

@@ -67,7 +67,7 @@ struct SeveralFilesTests {
         }
     }
 
-    @Test("After one of them is cancelled the command is a new one")
+    @Test("After one of them is canceled the command is a new one")
     func cancelled() throws {
         try withServer { server in
             let home = try CommandHome()

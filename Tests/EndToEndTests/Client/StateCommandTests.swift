@@ -144,7 +144,7 @@ struct StateCommandTests {
         #expect(home.stateNames == [])
     }
 
-    @Test("--restart deletes the upload with what authorises the new one, and tells where it cannot")
+    @Test("--restart deletes the upload with what authorizes the new one, and tells where it cannot")
     func restartWithCredentials() throws {
         let server = try lockedServer()
         let home = try CommandHome()

@@ -19,7 +19,7 @@ struct UploadPrivacyTests {
         }
     }
 
-    @Test("every request is authorised anew, and what was added is stored nowhere")
+    @Test("every request is authorized anew, and what was added is stored nowhere")
     func authorize() async throws {
         let model = ScriptedUpload()
         let server = try cutOnce(model)
@@ -90,7 +90,7 @@ struct UploadPrivacyTests {
         #expect(lines.last?.contains("/doc/1") == true)
     }
 
-    @Test("RED-03 CLI-31: nothing that authorises anybody goes to another origin")
+    @Test("RED-03 CLI-31: nothing that authorizes anybody goes to another origin")
     func otherOrigin() async throws {
         let model = ScriptedUpload()
         let other = try ScriptedServer { try model.serve($0, $1) }

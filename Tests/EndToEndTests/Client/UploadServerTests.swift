@@ -215,7 +215,7 @@ struct UploadServerTests {
         }
     }
 
-    @Test("a task that is cancelled pauses the upload, and the error carries the resume data")
+    @Test("a task that is canceled pauses the upload, and the error carries the resume data")
     func taskCancellation() async throws {
         try await withServer { server in
             let fixture = try UploadFixture()

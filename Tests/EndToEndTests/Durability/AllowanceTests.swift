@@ -23,7 +23,7 @@ struct AllowanceTests {
 
     // MARK: Number of uploads
 
-    @Test("SEC-08 CAN-02: one upload more than allowed gets 429, until one is finished or cancelled")
+    @Test("SEC-08 CAN-02: one upload more than allowed gets 429, until one is finished or canceled")
     func numberOfUploads() throws {
         try withServer("--max-uploads", "3") { server in
             let locations = try (0..<3).map { try #require(try create(server, "\($0)", sending: 10).location) }

@@ -64,7 +64,7 @@ struct CheckTests {
         case page, header, newer, foreign
     }
 
-    @Test("SEC-17: a damaged, foreign or newer catalogue is refused by both, with its reason, and left as it is")
+    @Test("SEC-17: a damaged, foreign or newer catalog is refused by both, with its reason, and left as it is")
     func refusals() throws {
         for harm in Harm.allCases {
             try withDirectory { server, _ in

@@ -215,7 +215,7 @@ struct CrashClient {
         return Int(offset)
     }
 
-    /// What is cancelled stays cancelled.
+    /// What is canceled stays canceled.
     private func cancel(_ upload: inout Upload, _ location: String) throws {
         upload.isCancelled = true
         let response = try connect().exchange(.cancellation(upload.dialect, location))

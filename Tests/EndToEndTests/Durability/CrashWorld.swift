@@ -67,7 +67,7 @@ final class CrashWorld: Sendable {
     var abandoned: Int { standing.withLock { $0.abandoned } }
     var summary: String {
         standing.withLock {
-            "\($0.completed) uploads completed, \($0.cancelled) cancelled, \($0.resumptions) resumptions, "
+            "\($0.completed) uploads completed, \($0.cancelled) canceled, \($0.resumptions) resumptions, "
                 + "\($0.offsets) offsets told"
         }
     }

@@ -80,7 +80,7 @@ struct FaultTests {
             if let told = refusal.offset { #expect(told == Self.begun || !fault.keepsOffset && told == 6000) }
             #expect(try server.exchange(.get("/healthz")).status == 200)
             #expect(try faults.end() > 0)
-            // Without a restart. Where the bytes could not be synchronised, nothing of them counts any more.
+            // Without a restart. Where the bytes could not be synchronized, nothing of them counts any more.
             let head = try server.exchange(.retrieval(.v8, location))
             #expect(head.status == 204, "\(head)")
             let offset = try #require(head.offset)

@@ -87,7 +87,7 @@ struct FullDiskTests {
         }
     }
 
-    @Test("SEC-17: an upload of unknown length leaves the catalogue room, so that its offset can be told and kept")
+    @Test("SEC-17: an upload of unknown length leaves the catalog room, so that its offset can be told and kept")
     func room() throws {
         try withSmallDisk(["--min-free", "2M"]) { server in
             let connection = try server.connect()
@@ -112,7 +112,7 @@ struct FullDiskTests {
         }
     }
 
-    /// Asks for the offset. Where the disk has no room for the catalogue either, room is made first.
+    /// Asks for the offset. Where the disk has no room for the catalog either, room is made first.
     private func awaitOffset(_ server: ServerProcess, _ location: String, _ refusal: Response) throws -> Int {
         var head = try server.exchange(.retrieval(.v8, location))
         if head.status >= 500 {

@@ -17,7 +17,7 @@ struct InterruptionTests {
         case .halfClose: connection.endSending()
         case .reset:
             // What our kernel has not got rid of dies with the connection; the rest must not.
-            try connection.awaitAcknowledgement()
+            try connection.awaitAcknowledgment()
             connection.reset()
         }
     }

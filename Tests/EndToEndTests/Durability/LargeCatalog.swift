@@ -62,14 +62,14 @@ struct LargeCatalog {
         let upload = NewUpload(
             principal: "p0", method: .put, target: "/files/x", fields: ["Content-Type": "text/plain"], length: 9,
             expiresAt: 4_000_000_000)
-        let row = CatalogueRow(
+        let row = CatalogRow(
             id: UploadID(), blob: UploadID().text, upload: upload, createdAt: 5, expiresAt: 4_000_000_000, epoch: 1,
             offset: 1, length: 9, phase: phase, intent: nil, digestStates: [])
-        try connection.run(CatalogueSQL.insertUpload, row.columns + [.text("p0")])
+        try connection.run(CatalogSQL.insertUpload, row.columns + [.text("p0")])
         try connection.run(
             """
             WITH RECURSIVE n (i) AS (SELECT 1 WHERE ?2 > 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?2 - 1)
-            INSERT INTO uploads (\(CatalogueSQL.columns), principal)
+            INSERT INTO uploads (\(CatalogSQL.columns), principal)
             SELECT randomblob(16), lower(hex(randomblob(16))), creation, created_at, expires_at, epoch, "offset", length,
                 phase, response, reason, intent, digests, 'p' || (i % ?3)
             FROM n, uploads WHERE id = ?1

@@ -2,9 +2,9 @@ import Glibc
 import SystemCalls
 import Testing
 
-/// Other programs that look into the catalogue of a running server, as `scripts/backup` does, take nothing from it.
+/// Other programs that look into the catalog of a running server, as `scripts/backup` does, take nothing from it.
 @Suite(
-    "Other readers of the catalogue", .blocking, .timeLimit(.minutes(15)),
+    "Other readers of the catalog", .blocking, .timeLimit(.minutes(15)),
     .enabled(if: access("/usr/bin/sqlite3", X_OK) == 0, "needs the program sqlite3"))
 struct OtherReaderTests {
     private func create(_ name: String, _ server: ServerProcess) throws -> String {

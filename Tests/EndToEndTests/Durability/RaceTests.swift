@@ -198,7 +198,7 @@ struct RaceTests {
             for outcome in outcomes {
                 let content = server.published(outcome.name)
                 let context = "\(outcome), ONWARD_SEED=\(SeededHistory.runSeed)"
-                // Cancelled or not, the upload is gone once DELETE has been answered.
+                // Canceled or not, the upload is gone once DELETE has been answered.
                 #expect(outcome.deletion == 204, "\(context)")
                 #expect([404, 410].contains(outcome.later), "\(context)")
                 if let content { #expect(content == BytePool.repeated(0..<50_000), "\(context)") }
@@ -233,16 +233,16 @@ struct RaceTests {
                 .creation(.v8, "PUT", target, complete: false, .bytes(BytePool.repeated(0..<20_000))))
             guard let location = created.location else { throw WireFailure.server("\(created)") }
             let writer = try RawConnection(port: port)
-            let canceller = try RawConnection(port: port)
-            let deletion = Request.cancellation(.v8, location).serialized(authority: canceller.authority)
+            let canceler = try RawConnection(port: port)
+            let deletion = Request.cancellation(.v8, location).serialized(authority: canceler.authority)
             try writer.send(.append(.v8, location, at: 20_000, complete: true, .declared(30_000)))
             let cut = Int.random(in: 20_000...49_999, using: &random)
             try writer.send(BytePool.repeated(20_000..<cut))
             // The last bytes of both requests leave close together, in either order.
-            try canceller.send(deletion.dropLast())
+            try canceler.send(deletion.dropLast())
             let last = BytePool.repeated(cut..<50_000)
             if Bool.random(using: &random) {
-                try canceller.send(deletion.suffix(1))
+                try canceler.send(deletion.suffix(1))
                 _ = writer.sendWhatGoes(last)
             } else {
                 _ = writer.sendWhatGoes(last)
@@ -250,9 +250,9 @@ struct RaceTests {
                     tv_sec: 0,
                     tv_nsec: Int.random(in: 0...8_000_000, using: &random) << Int.random(in: 0...3, using: &random))
                 nanosleep(&pause, nil)
-                try canceller.send(deletion.suffix(1))
+                try canceler.send(deletion.suffix(1))
             }
-            let answer = try canceller.readResponse(to: "DELETE")
+            let answer = try canceler.readResponse(to: "DELETE")
             let completion = try? writer.readResponse(to: "PATCH")
             let later = try RawConnection(port: port).exchange(.retrieval(.v8, location))
             return Outcome(

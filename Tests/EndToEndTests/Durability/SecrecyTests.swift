@@ -65,7 +65,7 @@ struct SecrecyTests {
             let whole = try send(.creation(version, "POST", "/files/", complete: true, .bytes([4])), "whole creation")
             #expect(whole.status == 201, "\(whole)")
             let cancelled = try send(
-                .creation(version, "PUT", "/files/c", complete: false, .bytes([1])), "cancelled one")
+                .creation(version, "PUT", "/files/c", complete: false, .bytes([1])), "canceled one")
             let location = try #require(cancelled.location)
             #expect(try send(.cancellation(version, location), "cancellation").status == 204)
             let refused = try send(

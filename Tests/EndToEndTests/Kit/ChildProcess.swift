@@ -7,7 +7,7 @@ final class ChildProcess: Sendable {
     /// How a process ended.
     enum Ending: Sendable, Equatable {
         case exited(Int32)
-        case signalled(Int32)
+        case signaled(Int32)
     }
 
     private struct Standing {
@@ -153,7 +153,7 @@ final class ChildProcess: Sendable {
             var status: Int32 = 0
             waitpid(identifier, &status, 0)
             let signal = status & 0x7F
-            state.ending = signal == 0 ? .exited((status >> 8) & 0xFF) : .signalled(signal)
+            state.ending = signal == 0 ? .exited((status >> 8) & 0xFF) : .signaled(signal)
         }
         standing.notifyAll()
     }

@@ -140,7 +140,7 @@ final class RawConnection {
     /// Waits until the server's kernel has acknowledged everything that was sent.
     ///
     /// The server itself may not have read it yet.
-    func awaitAcknowledgement(within limit: Duration = .seconds(60)) throws {
+    func awaitAcknowledgment(within limit: Duration = .seconds(60)) throws {
         let done: Bool? = Deadline.poll(within: limit) {
             var unsent: Int32 = 0
             return ioctl(descriptor, UInt(TIOCOUTQ), &unsent) == 0 && unsent == 0 ? true : nil

@@ -129,7 +129,7 @@ func withServer(
         Issue.record(error, "The server wrote:\n\(server.log.suffix(4000))", sourceLocation: sourceLocation)
     }
     switch server.process.ending {
-    case nil, .exited(0), .signalled(SIGKILL): break
+    case nil, .exited(0), .signaled(SIGKILL): break
     case let ending?:
         Issue.record(
             "The server ended: \(ending). It wrote:\n\(server.log.suffix(4000))", sourceLocation: sourceLocation)

@@ -111,7 +111,7 @@ struct AccessLogTests {
                 let found = try lines(server, 1, containing: text)
                 #expect(found.count == 1)
             }
-            // Nothing that a client sends makes a line of its own, or colours a terminal.
+            // Nothing that a client sends makes a line of its own, or colors a terminal.
             let forged = try server.connect()
             try forged.send("GET /files/a\u{1B}[31mb HTTP/1.1\r\nHost: localhost\r\n\r\n")
             _ = try? forged.readResponse()

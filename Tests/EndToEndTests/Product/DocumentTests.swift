@@ -104,7 +104,7 @@ struct DocumentTests {
                     _ = try connection.readInterim()
                     upload = try self.upload(in: String(decoding: connection.received, as: UTF8.self))
                     // The connection breaks.
-                    try connection.awaitAcknowledgement()
+                    try connection.awaitAcknowledgment()
                     connection.close()
                     try server.awaitInterruption(method)
                 } else {

@@ -69,7 +69,7 @@ struct MetricsTests {
             #expect(skipped[#"reason="refused""#] == 1)
             #expect(metrics[#"onward_store_size_bytes{part="files"}"#] == 6000 + 3 + 1)
             #expect(metrics[#"onward_store_size_bytes{part="uploads"}"#] == 0)
-            #expect(metrics[#"onward_store_size_bytes{part="catalogue"}"#] > 0)
+            #expect(metrics[#"onward_store_size_bytes{part="catalog"}"#] > 0)
             #expect(metrics["onward_store_free_bytes"] > 0)
             #expect(metrics["onward_store_capacity_bytes"] > metrics["onward_store_free_bytes"])
             #expect(metrics["onward_offset_commit_duration_seconds_count"] >= 3)

@@ -127,7 +127,7 @@ struct StoppingTests {
         }
     }
 
-    @Test("A signal while it starts is honoured")
+    @Test("A signal while it starts is honored")
     func atStart() throws {
         let directory = try TemporaryDirectory()
         for _ in 0..<10 {
@@ -135,7 +135,7 @@ struct StoppingTests {
             process.kill(SIGTERM)
             let ending = try process.awaitEnding(within: .seconds(60))
             // Before the program has begun the signal still has its default action.
-            #expect(ending == .exited(0) || ending == .signalled(SIGTERM))
+            #expect(ending == .exited(0) || ending == .signaled(SIGTERM))
         }
     }
 }

@@ -37,7 +37,7 @@ struct TargetAtWorkTests {
     func unstoredAnswer() throws {
         let plan = FaultPlan()
         let store = try UploadStore(
-            catalogue: MemoryCatalogue(plan: plan), area: MemoryBlobArea(plan: plan),
+            catalog: MemoryCatalog(plan: plan), area: MemoryBlobArea(plan: plan),
             configuration: StoreConfiguration(minFree: 0))
         let target = RecordingTarget { call in
             plan.fail(.commit, with: .noSpace)

@@ -9,7 +9,7 @@ final class CaseContext {
     private(set) var notes: [String] = []
     /// The last request and where it went, for a command that repeats it.
     private(set) var lastRequest: (request: Request, endpoint: Endpoint)?
-    /// Uploads to be cancelled at the end.
+    /// Uploads to be canceled at the end.
     var uploads: [Upload] = []
     let observations: Observations
     /// After it no connection is opened any more.
@@ -41,7 +41,7 @@ final class CaseContext {
 
     func remember(_ request: Request, _ endpoint: Endpoint) { lastRequest = (request, endpoint) }
 
-    // MARK: - Judgement
+    // MARK: - Judgment
 
     func expect(_ condition: Bool, _ expected: @autoclosure () -> String, _ seen: @autoclosure () -> String) throws {
         if !condition { throw Unmet(expected(), seen: seen()) }
@@ -71,7 +71,7 @@ final class CaseContext {
     /// Ends the case: what it is about is not offered.
     func skip(_ reason: String) -> NotOffered { NotOffered(reason) }
 
-    /// Tells something besides the judgement.
+    /// Tells something besides the judgment.
     func note(_ text: String) { notes.append(text) }
 
     /// What has to work before the question can be asked.

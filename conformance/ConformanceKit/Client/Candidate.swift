@@ -21,7 +21,7 @@ struct CandidateTask: Sendable {
 /// How one run of the client ended.
 package enum CandidateEnding: Sendable, Hashable, CustomStringConvertible {
     case exited(Int32)
-    case signalled(Int32)
+    case signaled(Int32)
     /// The scenario killed it.
     case killed
     /// It ran for too long.
@@ -32,7 +32,7 @@ package enum CandidateEnding: Sendable, Hashable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .exited(let status): "exit status \(status)"
-        case .signalled(let signal): "ended by signal \(signal)"
+        case .signaled(let signal): "ended by signal \(signal)"
         case .killed: "killed by the scenario"
         case .timedOut: "killed as it did not end"
         case .wentRound: "killed as it kept asking"

@@ -1,5 +1,5 @@
 /// What a run of the client mode found out.
-package struct ClientReport: Judgement {
+package struct ClientReport: Judgment {
     package let uploadCommand: String?
     package let downloadCommand: String?
     package let seed: UInt64

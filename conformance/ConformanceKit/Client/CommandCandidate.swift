@@ -18,7 +18,7 @@ struct CommandCandidate: Candidate {
                 // What it left behind goes as well.
                 return switch ending {
                 case .exited(let status): .exited(status)
-                case .signalled(let signal): .signalled(signal)
+                case .signaled(let signal): .signaled(signal)
                 }
             }
             if task.isDoomed() {

@@ -31,15 +31,15 @@ struct PlayRecord: Sendable {
 
     /// Whether the client could tell from what this run of it got that the upload of the request was so far.
     func knew(atLeast offset: Int64, before request: PlayedRequest) -> Bool {
-        acknowledgements(of: request.upload, before: request) { $0.run == request.run }.contains { $0 >= offset }
+        acknowledgments(of: request.upload, before: request) { $0.run == request.run }.contains { $0 >= offset }
     }
 
     /// Whether a response said, or meant, that the upload of the request was just so far.
     func wasTold(_ offset: Int64?, before request: PlayedRequest) -> Bool {
-        acknowledgements(of: request.upload, before: request) { _ in true }.contains { $0 == offset }
+        acknowledgments(of: request.upload, before: request) { _ in true }.contains { $0 == offset }
     }
 
-    private func acknowledgements(
+    private func acknowledgments(
         of upload: Int?, before request: PlayedRequest, _ isMeant: (PlayedRequest) -> Bool
     ) -> [Int64] {
         requests.filter { $0.number < request.number && $0.upload == upload && isMeant($0) }.flatMap { other in
@@ -85,7 +85,7 @@ struct PlayRecord: Sendable {
     /// Whether the client uploads as if there were no draft.
     var isUnaware: Bool { direction == .upload && requests.allSatisfy { $0.kind == .plain } }
 
-    // MARK: - Judgement
+    // MARK: - Judgment
 
     /// Whether what the command said of its success is true.
     var isHonest: Bool {

@@ -5,7 +5,7 @@ package final class DeploymentRun {
     private let subject: Subject
     private let patience: Duration
     private let observations = Observations()
-    private var behaviour = ProxyBehaviour()
+    private var behavior = ProxyBehavior()
     private var findings: [ProxyFinding] = []
     private var isWanted = true
 
@@ -52,7 +52,7 @@ package final class DeploymentRun {
         return ProxyReport(
             url: subject.endpoint.url, hasUpstream: false, beganAt: began,
             milliseconds: (SystemClock.monotonicNanoseconds() - start) / 1_000_000, findings: findings,
-            verdict: failure == nil ? ProxyVerdict(behaviour) : nil, failure: failure)
+            verdict: failure == nil ? ProxyVerdict(behavior) : nil, failure: failure)
     }
 
     private func ask(
@@ -98,11 +98,11 @@ package final class DeploymentRun {
         let upload = try t.newUpload(t.part)
         if upload.endpoint.scheme != subject.endpoint.scheme || upload.endpoint.authority != subject.endpoint.authority
         {
-            behaviour.tellsOrigin = false
+            behavior.tellsOrigin = false
         }
         let response = try t.exchange(t.retrieval(upload), with: upload)
         guard response.isSuccessful else { return (.bad, "\(upload.location) answers \(response.status)") }
-        return behaviour.tellsOrigin == false
+        return behavior.tellsOrigin == false
             ? (.poor, "leads elsewhere: \(upload.location)") : (.good, "leads back: \(upload.location)")
     }
 
@@ -114,27 +114,27 @@ package final class DeploymentRun {
         if let live { _ = try? t.upload(at: live.location, of: request, live.summary) }
         let framing = ["Transfer-Encoding", "Content-Length", "Connection"]
         if let live, framing.contains(where: live.fields.contains) {
-            behaviour.interim = .takenForFinal
+            behavior.interim = .takenForFinal
             return (.bad, "the first is taken for the final response, what follows for its content")
         }
         try connection.send(t.bytes(Self.part))
         do {
             let response = try connection.readResponse()
             guard response.status < 500 else {
-                behaviour.interim = .fatal("\(response.status)")
+                behavior.interim = .fatal("\(response.status)")
                 return (.bad, "the upload ends in \(response.status)")
             }
             if live != nil {
-                behaviour.interim = .live
+                behavior.interim = .live
                 return (.good, "pass while the body is awaited")
             }
             if !response.announcements.isEmpty {
-                behaviour.interim = .late
+                behavior.interim = .late
                 return (.poor, "come only with the final response")
             }
             return (.poor, "none comes: a proxy drops them, or the server sends none")
         } catch {
-            behaviour.interim = .fatal("\(error)")
+            behavior.interim = .fatal("\(error)")
             return (.bad, "the upload ends with \(error)")
         }
     }
@@ -178,15 +178,15 @@ package final class DeploymentRun {
             connection.close()
         }
         let isStreamed = told.offset > 0
-        if isChunked { behaviour.chunkedBody = isStreamed ? .streamed : .withheld }
-        if !isChunked { behaviour.body = isStreamed ? .streamed : .withheld }
+        if isChunked { behavior.chunkedBody = isStreamed ? .streamed : .withheld }
+        if !isChunked { behavior.body = isStreamed ? .streamed : .withheld }
         return isStreamed
             ? (.good, "streamed: \(told.offset) of \(Self.part) bytes had arrived while it was under way")
             : (isChunked ? .poor : .bad, "held back: nothing of \(Self.part) bytes arrived while it was under way")
     }
 
     private func abort(_ t: CaseContext, isChunked: Bool) throws -> ProxyRun.Answer {
-        if behaviour.body == .withheld { return (.neutral, "not asked: the server sees no body that is under way") }
+        if behavior.body == .withheld { return (.neutral, "not asked: the server sees no body that is under way") }
         var told = (offset: Int64(0), isComplete: false)
         var time: Int64 = 0
         for pause in pauses where told.offset < Self.part && !told.isComplete {
@@ -199,13 +199,13 @@ package final class DeploymentRun {
             told = try awaitOffset(t, upload)
             time = ProxyRun.milliseconds(since: start)
         }
-        let abort: ProxyBehaviour.Abort
+        let abort: ProxyBehavior.Abort
         if told.isComplete {
             abort = .faked
         } else {
             abort = .seen(milliseconds: time, bytesMissing: max(0, Int64(Self.part) - told.offset))
         }
-        if isChunked { behaviour.chunkedAbort = abort } else { behaviour.abort = abort }
+        if isChunked { behavior.chunkedAbort = abort } else { behavior.abort = abort }
         if told.isComplete { return (.bad, "the upload is complete with \(told.offset) of \(Self.size) bytes") }
         return told.offset >= Self.part
             ? (.good, "the offset has all of it after \(time) ms")
@@ -231,7 +231,7 @@ package final class DeploymentRun {
     }
 
     private func earlyAnswer(_ t: CaseContext) throws -> ProxyRun.Answer {
-        if behaviour.body == .withheld { return (.neutral, "not asked: the server sees no body that is under way") }
+        if behavior.body == .withheld { return (.neutral, "not asked: the server sees no body that is under way") }
         let upload = try t.newUpload(t.part)
         let connection = try t.connect()
         let total = 3_000_000
@@ -241,7 +241,7 @@ package final class DeploymentRun {
         if try connection.awaitHead(within: patience) {
             let time = ProxyRun.milliseconds(since: start)
             let response = try connection.readResponse()
-            behaviour.earlyAnswer = response.isRefusal ? .passed(milliseconds: time) : .lost("\(response.status)")
+            behavior.earlyAnswer = response.isRefusal ? .passed(milliseconds: time) : .lost("\(response.status)")
             return response.isRefusal
                 ? (.good, "\(response.status) comes after \(time) ms")
                 : (.poor, "a refusal came as \(response.summary)")
@@ -251,11 +251,11 @@ package final class DeploymentRun {
         if try connection.awaitHead(within: patience) {
             let response = try connection.readResponse()
             if response.isRefusal {
-                behaviour.earlyAnswer = .passed(milliseconds: ProxyRun.milliseconds(since: start))
+                behavior.earlyAnswer = .passed(milliseconds: ProxyRun.milliseconds(since: start))
                 return (.good, "\(response.status) comes with the next bytes that are sent")
             }
         }
-        behaviour.earlyAnswer = .late
+        behavior.earlyAnswer = .late
         return (.poor, "a refusal does not come while the body is under way")
     }
 
@@ -268,8 +268,8 @@ package final class DeploymentRun {
         let file = try t.download(place)
         guard let tag = file.fields["ETag"] else { return (.neutral, "not asked: a GET tells no ETag") }
         let part = try t.download(place, [("Range", "bytes=100-199"), ("If-Range", tag)])
-        behaviour.passesRanges = part.status == 206 && part.content == Array(content[100..<200])
-        return behaviour.passesRanges == true
+        behavior.passesRanges = part.status == 206 && part.content == Array(content[100..<200])
+        return behavior.passesRanges == true
             ? (.good, "a download goes on where it stopped") : (.poor, "a download begins anew: \(part.summary)")
     }
 }

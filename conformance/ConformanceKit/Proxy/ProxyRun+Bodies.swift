@@ -29,8 +29,8 @@ extension ProxyRun {
         if isStreamed, early?.content.isWhole == true, !isChunked {
             return (.bad, "the body that reaches the server has another length")
         }
-        if isChunked { behaviour.chunkedBody = isStreamed ? .streamed : .withheld }
-        if !isChunked { behaviour.body = isStreamed ? .streamed : .withheld }
+        if isChunked { behavior.chunkedBody = isStreamed ? .streamed : .withheld }
+        if !isChunked { behavior.body = isStreamed ? .streamed : .withheld }
         try client.send(piece(Self.part..<Self.size, isChunked: isChunked) + (isChunked ? Request.lastChunk : []))
         let late = early ?? bench.awaitRequest()
         guard let upstream = late, upstream.awaitWhole(within: bench.patience), upstream.content.count == Self.size
@@ -54,8 +54,8 @@ extension ProxyRun {
 
     /// What becomes of 104 responses while a body is under way.
     func interim() throws -> Answer {
-        if behaviour.speaksOldHTTP { return (.neutral, "not asked: there is none to HTTP/1.0") }
-        if behaviour.body == .withheld { return (.neutral, "not asked: the server sees no body that is under way") }
+        if behavior.speaksOldHTTP { return (.neutral, "not asked: there is none to HTTP/1.0") }
+        if behavior.body == .withheld { return (.neutral, "not asked: the server sees no body that is under way") }
         let client = try bench.connect()
         try client.send(creation(isChunked: false))
         try client.send(piece(0..<Self.part, isChunked: false))
@@ -71,7 +71,7 @@ extension ProxyRun {
             if let second = try client.awaitAnnouncement(within: bench.patience) {
                 live.append(second)
                 if let most = countInterims(from: upstream, to: client, version) {
-                    behaviour.interim = .limited(most)
+                    behavior.interim = .limited(most)
                     return (.poor, "the first \(most) pass at once; with the next the request ends")
                 }
             }
@@ -102,21 +102,21 @@ extension ProxyRun {
             ["Transfer-Encoding", "Content-Length", "Connection"].contains(where: interim.fields.contains)
         }
         if isFinal {
-            behaviour.interim = .takenForFinal
+            behavior.interim = .takenForFinal
             return (.bad, "the first is taken for the final response, what follows for its content")
         }
         guard response.status == 201 else { return fatal("\(response.status)") }
         if let first = all.first, first.location != "/uploads/0123456789abcdef" {
-            behaviour.changedFields.append("Location of 104")
+            behavior.changedFields.append("Location of 104")
             return (.bad, "Location of a 104 becomes \(first.location ?? "nothing")")
         }
         switch (live.count, all.count) {
-        case (2, _): behaviour.interim = .live
-        case (1, 1): behaviour.interim = .firstOnly
-        case (_, 0): behaviour.interim = .dropped
-        default: behaviour.interim = live.isEmpty ? .late : .firstOnly
+        case (2, _): behavior.interim = .live
+        case (1, 1): behavior.interim = .firstOnly
+        case (_, 0): behavior.interim = .dropped
+        default: behavior.interim = live.isEmpty ? .late : .firstOnly
         }
-        return switch behaviour.interim {
+        return switch behavior.interim {
         case .live: (.good, "all pass at once")
         case .firstOnly: (.poor, "only the first passes in time")
         case .late: (.poor, "come only with the final response")
@@ -125,7 +125,7 @@ extension ProxyRun {
     }
 
     private func fatal(_ what: String) -> Answer {
-        behaviour.interim = .fatal(what)
+        behavior.interim = .fatal(what)
         return (.bad, "the upload ends in \(what)")
     }
 
@@ -168,7 +168,7 @@ extension ProxyRun {
         let cutAt = SystemClock.monotonicNanoseconds()
         if byReset { client.reset() } else { client.close() }
         if upstream == nil { upstream = bench.awaitRequest() }
-        let seen = upstream.map { upstream -> ProxyBehaviour.Abort in
+        let seen = upstream.map { upstream -> ProxyBehavior.Abort in
             guard upstream.awaitEnding(within: bench.patience) else { return .hidden }
             if upstream.content.isWhole { return .faked }
             let missing = max(0, Int64(Self.part) - upstream.content.count)
@@ -176,11 +176,11 @@ extension ProxyRun {
         }
         let abort = seen ?? .unheard
         if isChunked {
-            behaviour.chunkedAbort = abort
+            behavior.chunkedAbort = abort
         } else if !byReset {
-            behaviour.abort = abort
+            behavior.abort = abort
         } else if case .faked = abort {
-            behaviour.abort = .faked
+            behavior.abort = .faked
         }
         let how = upstream?.ending == .reset ? "as a reset" : "as an end"
         switch abort {
@@ -195,7 +195,7 @@ extension ProxyRun {
 
     /// Whether a response that comes during the body reaches the client.
     func earlyAnswer() throws -> Answer {
-        if behaviour.body == .withheld { return (.neutral, "not asked: the server sees no body that is under way") }
+        if behavior.body == .withheld { return (.neutral, "not asked: the server sees no body that is under way") }
         let total = 3_000_000
         let client = try bench.connect()
         try client.send(creation(isChunked: false, size: total))
@@ -208,10 +208,10 @@ extension ProxyRun {
             let time = Self.milliseconds(since: start)
             let response = try client.readResponse()
             guard response.status == 409, response.integer("Upload-Offset") == 5 else {
-                behaviour.earlyAnswer = .lost("\(response.status)")
+                behavior.earlyAnswer = .lost("\(response.status)")
                 return (.poor, "409 becomes \(response.summary)")
             }
-            behaviour.earlyAnswer = .passed(milliseconds: time)
+            behavior.earlyAnswer = .passed(milliseconds: time)
             return (.good, "passes after \(time) ms")
         }
         do {
@@ -221,40 +221,40 @@ extension ProxyRun {
                 // Proxies made with Go tell it as soon as they have read what comes next.
                 if start == Self.part, try client.awaitHead(within: bench.patience), client.finalHead?.status == 409 {
                     _ = try client.readResponse()
-                    behaviour.earlyAnswer = .passed(milliseconds: 0)
+                    behavior.earlyAnswer = .passed(milliseconds: 0)
                     return (.good, "passes with the next bytes that are sent")
                 }
                 _ = upstream.awaitContent(Int64(start + Self.part), within: bench.patience)
             }
             let response = try client.readResponse()
-            behaviour.earlyAnswer = response.status == 409 ? .late : .lost("\(response.status)")
+            behavior.earlyAnswer = response.status == 409 ? .late : .lost("\(response.status)")
             return response.status == 409
                 ? (.poor, "comes only behind the body") : (.poor, "409 becomes \(response.status), behind the body")
         } catch {
-            behaviour.earlyAnswer = .lost("\(error)")
+            behavior.earlyAnswer = .lost("\(error)")
             return (.poor, "is lost: \(error)")
         }
     }
 
     /// How long a body the proxy lets begin; no more than its first bytes are sent.
     func bodyLimit() throws -> Answer {
-        if behaviour.body == .withheld { return (.neutral, "not asked: bodies are held back") }
+        if behavior.body == .withheld { return (.neutral, "not asked: bodies are held back") }
         for length: Int64 in [1 << 20, (1 << 20) + 1, 16 << 20, 1 << 28, 1 << 31, 1 << 34, 1 << 40] {
             bench.begin()
             let client = try bench.connect()
             try client.send(bench.creation(.declared(length)))
             try client.send(piece(0..<Self.part, isChunked: false))
             guard let upstream = bench.awaitRequest(), upstream.content.framing == .length(length) else {
-                behaviour.refusedContent = length
+                behavior.refusedContent = length
                 let status =
                     (try? client.awaitHead(within: .milliseconds(200))) == true
                     ? (try? client.readResponse()).map { "\($0.status)" } : nil
                 return (
                     .poor,
-                    "\(behaviour.longestContent ?? 0) bytes pass, \(length) end in \(status ?? "silence")"
+                    "\(behavior.longestContent ?? 0) bytes pass, \(length) end in \(status ?? "silence")"
                 )
             }
-            behaviour.longestContent = length
+            behavior.longestContent = length
             upstream.answer(409)
             client.close()
         }

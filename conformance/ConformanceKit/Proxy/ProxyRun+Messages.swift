@@ -17,11 +17,11 @@ extension ProxyRun {
         }
         upstream.answer(200, [], Array("reached".utf8))
         let response = try client.readResponse()
-        behaviour.speaksOldHTTP = upstream.head.version < .http11
+        behavior.speaksOldHTTP = upstream.head.version < .http11
         guard response.status == 200, response.text == "reached" else {
             return (.bad, "the response came as \(response.summary)")
         }
-        return behaviour.speaksOldHTTP
+        return behavior.speaksOldHTTP
             ? (.poor, "by HTTP/1.0, to which nobody sends 104") : (.good, "by \(upstream.head.version)")
     }
 
@@ -40,7 +40,7 @@ extension ProxyRun {
             upstream.answer(204)
             if try client.readResponse().status != 204 { refused.append(method) }
         }
-        behaviour.refusedMethods = refused
+        behavior.refusedMethods = refused
         return refused.isEmpty ? (.good, "all pass") : (.bad, "refused: \(refused.joined(separator: ", "))")
     }
 
@@ -60,7 +60,7 @@ extension ProxyRun {
         upstream.answer(204)
         _ = try client.readResponse()
         let changed = sent.filter { arrived.values($0.0) != [$0.1] }.map(\.0)
-        behaviour.changedFields += changed
+        behavior.changedFields += changed
         let forwarding = ["Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via"]
         let added = forwarding.filter(arrived.contains)
         let keepsHost = arrived["Host"] == bench.endpoint.authority
@@ -69,12 +69,12 @@ extension ProxyRun {
         let tellsScheme =
             bench.endpoint.trust == nil || arrived["X-Forwarded-Proto"] == "https"
             || arrived["Forwarded"]?.lowercased().contains("proto=https") == true
-        behaviour.tellsOrigin = tellsHost && tellsScheme
+        behavior.tellsOrigin = tellsHost && tellsScheme
         var parts = changed.isEmpty ? [] : ["changed or lost: \(changed.joined(separator: ", "))"]
         parts.append(keepsHost ? "Host as it is" : "Host becomes \(arrived["Host"] ?? "nothing")")
         parts.append(added.isEmpty ? "no forwarding fields" : "adds \(added.joined(separator: ", "))")
         if !tellsScheme { parts.append("https is not told") }
-        let isGood = changed.isEmpty && behaviour.tellsOrigin == true
+        let isGood = changed.isEmpty && behavior.tellsOrigin == true
         return (isGood ? .good : changed.isEmpty ? .poor : .bad, parts.joined(separator: "; "))
     }
 
@@ -93,13 +93,13 @@ extension ProxyRun {
         upstream.answer(201, sent, Array("{\"status\":201}".utf8))
         let response = try client.readResponse()
         let changed = sent.dropFirst().filter { response.fields.values($0.0) != [$0.1] }.map(\.0)
-        behaviour.changedFields += changed
+        behavior.changedFields += changed
         let location = response.fields["Location"]
         var parts = changed.isEmpty ? [] : ["changed or lost: \(changed.joined(separator: ", "))"]
         if let location {
             parts.append(location == sent[0].1 ? "Location as it is" : "Location becomes \(location)")
         } else {
-            behaviour.changedFields.append("Location")
+            behavior.changedFields.append("Location")
             parts.append("Location is lost")
         }
         if response.status != 201 { parts.append("201 becomes \(response.status)") }
@@ -121,7 +121,7 @@ extension ProxyRun {
         let isWhole =
             response.status == 206 && response.fields["Content-Range"] == "bytes 100-199/1000"
             && response.fields["ETag"] == "\"x\"" && response.content == content
-        behaviour.passesRanges = lost.isEmpty && isWhole
+        behavior.passesRanges = lost.isEmpty && isWhole
         if !lost.isEmpty { return (.poor, "lost: \(lost.joined(separator: ", "))") }
         return isWhole ? (.good, "pass, and the 206 comes back whole") : (.poor, "the 206 came as \(response.summary)")
     }

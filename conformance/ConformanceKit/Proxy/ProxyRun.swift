@@ -4,7 +4,7 @@ import SystemCalls
 /// One run of the proxy mode with an upstream that is played: asks one thing after the other, and concludes.
 package final class ProxyRun {
     let bench: ProxyBench
-    var behaviour = ProxyBehaviour()
+    var behavior = ProxyBehavior()
     private var findings: [ProxyFinding] = []
     private var isWanted = true
 
@@ -54,7 +54,7 @@ package final class ProxyRun {
         return ProxyReport(
             url: bench.endpoint.url, hasUpstream: true, beganAt: began,
             milliseconds: (SystemClock.monotonicNanoseconds() - start) / 1_000_000, findings: findings,
-            verdict: failure == nil ? ProxyVerdict(behaviour) : nil, failure: failure)
+            verdict: failure == nil ? ProxyVerdict(behavior) : nil, failure: failure)
     }
 
     private func ask(

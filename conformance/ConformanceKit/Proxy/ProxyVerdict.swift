@@ -1,4 +1,4 @@
-/// The conclusion from a proxy's behaviour: whether uploads survive it, and which settings they need. Without I/O.
+/// The conclusion from a proxy's behavior: whether uploads survive it, and which settings they need. Without I/O.
 package struct ProxyVerdict: Sendable, Equatable {
     package enum Usability: String, Sendable {
         case usable
@@ -11,12 +11,12 @@ package struct ProxyVerdict: Sendable, Equatable {
     /// What to set, in the server or in the proxy, and why, most important first. Never empty.
     package private(set) var settings: [String] = []
 
-    init(_ behaviour: ProxyBehaviour) {
-        judgeBodies(behaviour)
-        judgeInterim(behaviour)
-        judgeAborts(behaviour)
-        judgeAnswers(behaviour)
-        judgeRest(behaviour)
+    init(_ behavior: ProxyBehavior) {
+        judgeBodies(behavior)
+        judgeInterim(behavior)
+        judgeAborts(behavior)
+        judgeAnswers(behavior)
+        judgeRest(behavior)
     }
 
     private mutating func limit(_ setting: String) {
@@ -29,7 +29,7 @@ package struct ProxyVerdict: Sendable, Equatable {
         settings.append(reason)
     }
 
-    private mutating func judgeBodies(_ seen: ProxyBehaviour) {
+    private mutating func judgeBodies(_ seen: ProxyBehavior) {
         if seen.body == .withheld {
             refuse(
                 "unusable: buffers whole bodies, so an interrupted upload never reaches the server; switch request "
@@ -49,7 +49,7 @@ package struct ProxyVerdict: Sendable, Equatable {
         }
     }
 
-    private mutating func judgeInterim(_ seen: ProxyBehaviour) {
+    private mutating func judgeInterim(_ seen: ProxyBehavior) {
         let off = "set `Onward-Interim: off` in this proxy (or interim responses: off in the server), because "
         switch seen.interim {
         case .live?: settings.append("interim responses: on")
@@ -69,7 +69,7 @@ package struct ProxyVerdict: Sendable, Equatable {
         }
     }
 
-    private mutating func judgeAborts(_ seen: ProxyBehaviour) {
+    private mutating func judgeAborts(_ seen: ProxyBehavior) {
         if seen.abort == .faked { refuse("unusable: an upload that was cut off looks whole to the server") }
         if seen.chunkedAbort == .faked {
             limit(
@@ -85,7 +85,7 @@ package struct ProxyVerdict: Sendable, Equatable {
         }
     }
 
-    private mutating func judgeAnswers(_ seen: ProxyBehaviour) {
+    private mutating func judgeAnswers(_ seen: ProxyBehavior) {
         switch seen.earlyAnswer {
         case .late?:
             limit("errors arrive only after the whole body: bound what a request carries (Onward: --max-append-size)")
@@ -95,7 +95,7 @@ package struct ProxyVerdict: Sendable, Equatable {
         }
     }
 
-    private mutating func judgeRest(_ seen: ProxyBehaviour) {
+    private mutating func judgeRest(_ seen: ProxyBehavior) {
         if !seen.changedFields.isEmpty {
             refuse("unusable: does not pass on \(seen.changedFields.joined(separator: ", ")) as it is")
         }

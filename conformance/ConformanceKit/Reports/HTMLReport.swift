@@ -4,7 +4,7 @@ import FoundationEssentials
 package struct HTMLReport {
     package let text: String
 
-    package init(_ report: some Judgement, strict: Bool) {
+    package init(_ report: some Judgment, strict: Bool) {
         let date = Date(timeIntervalSince1970: Double(report.beganAt)).formatted(.iso8601)
         let verdict =
             switch report.exitStatus(strict: strict) {
@@ -40,7 +40,7 @@ package struct HTMLReport {
         text = page + "</main>\n</body>\n</html>\n"
     }
 
-    private static func sections(_ report: some Judgement) -> String {
+    private static func sections(_ report: some Judgment) -> String {
         let words = Outcome.words.filter { report.count($0) > 0 }
         var text = "<div class=\"wide\"><table>\n<thead><tr><th scope=\"col\">Section</th>"
         for word in words { text += "<th scope=\"col\" class=\"number\">\(word)</th>" }
@@ -60,7 +60,7 @@ package struct HTMLReport {
         return text + "</tr></tfoot>\n</table></div>\n"
     }
 
-    private static func cases(_ group: String, _ report: some Judgement) -> String {
+    private static func cases(_ group: String, _ report: some Judgment) -> String {
         var text =
             "<section id=\"\(anchor(group))\">\n<h2>\(Markup.escaped(SectionTitle.title(of: group)))</h2>\n<ul>\n"
         for result in report.results where result.subject.group == group {

@@ -4,7 +4,7 @@
 package struct JUnitReport {
     package let text: String
 
-    package init(_ report: some Judgement, strict: Bool) {
+    package init(_ report: some Judgment, strict: Bool) {
         var text = #"<?xml version="1.0" encoding="UTF-8"?>"# + "\n"
         text += "<testsuites name=\"onward-conformance\" time=\"\(Self.seconds(report.milliseconds))\">\n"
         if let failure = report.failure {

@@ -29,7 +29,7 @@ package struct MarkdownMatrix: Sendable {
     }
 
     private static func groups(of subjects: [MatrixSubject]) -> [String] {
-        // In the order of the runs; what only a later subject was asked follows its neighbour there.
+        // In the order of the runs; what only a later subject was asked follows its neighbor there.
         var groups: [String] = []
         for subject in subjects {
             var place = groups.startIndex

@@ -1,11 +1,11 @@
 /// What a person reads on a terminal: a line for each case, then the failures with their proof, then the sum.
 package struct TerminalReport {
-    private let colours: Bool
+    private let colors: Bool
     private let width: Int
     private var heading = ""
 
-    package init(colours: Bool, width: Int) {
-        self.colours = colours
+    package init(colors: Bool, width: Int) {
+        self.colors = colors
         self.width = max(60, width)
     }
 
@@ -30,7 +30,7 @@ package struct TerminalReport {
     }
 
     /// Everything that was not met, with what went over the wire, and the sum.
-    package func closing(_ report: some Judgement, strict: Bool) -> String {
+    package func closing(_ report: some Judgment, strict: Bool) -> String {
         var text = ""
         for result in report.results { text += details(of: result) }
         text += "\n" + report.subjects.map { paint(VisibleText.of($0), .bold) }.joined(separator: "\n")
@@ -49,7 +49,7 @@ package struct TerminalReport {
         let finding: Finding
         switch result.outcome {
         case .fail(let found), .warn(let found), .setup(let found): finding = found
-        case .harness(let text): finding = Finding(expected: "a judgement", seen: "a fault of this harness: \(text)")
+        case .harness(let text): finding = Finding(expected: "a judgment", seen: "a fault of this harness: \(text)")
         case .pass, .skipped, .blocked: return ""
         }
         var text = "\n\(symbol(of: result.outcome)) " + paint(result.subject.id, .bold)
@@ -84,7 +84,7 @@ package struct TerminalReport {
     }
 
     func paint(_ text: String, _ paint: Paint) -> String {
-        colours ? "\u{1B}[\(paint.rawValue)m\(text)\u{1B}[0m" : text
+        colors ? "\u{1B}[\(paint.rawValue)m\(text)\u{1B}[0m" : text
     }
 
     private static func cut(_ text: String, to room: Int) -> String {

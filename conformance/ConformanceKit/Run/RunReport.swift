@@ -1,5 +1,5 @@
 /// What a run found out.
-package struct RunReport: Judgement {
+package struct RunReport: Judgment {
     package let url: String
     package let method: String
     package let base: Profile

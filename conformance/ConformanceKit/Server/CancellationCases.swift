@@ -2,12 +2,12 @@
 enum CancellationCases {
     static let all: [Case] = [
         Case(
-            "4.5/cancel", .should, "4.5.2", "A cancelled upload is gone.", covers: "CAN-01 APP-24",
+            "4.5/cancel", .should, "4.5.2", "A canceled upload is gone.", covers: "CAN-01 APP-24",
             needs: ["4.2/create-part"]
         ) { t in
             let upload = try t.newUpload(t.part)
             try t.expectCancelled(upload)
-            try t.expectGone(upload, "the upload was cancelled")
+            try t.expectGone(upload, "the upload was canceled")
         },
         Case(
             "4.5/no-content", .must, "4.5.2 of -08", "Up to version 7 a cancellation is answered by 204.",
@@ -35,10 +35,10 @@ enum CancellationCases {
             try t.expectCancelled(upload)
             let ended = try connection.awaitEnding() != nil
             try t.expect(ended, "the end of the append's connection", "silence until the deadline")
-            try t.expectGone(upload, "the upload was cancelled")
+            try t.expectGone(upload, "the upload was canceled")
         },
         Case(
-            "4.5/stays-gone", .must, "4.5", "What a cancelled append still sends brings nothing back.",
+            "4.5/stays-gone", .must, "4.5", "What a canceled append still sends brings nothing back.",
             covers: "CAN-06 CAN-07", needs: ["4.5/cancel", "4.4/append"]
         ) { t in
             let (connection, upload) = try t.stalledAppend()
@@ -47,9 +47,9 @@ enum CancellationCases {
             if connection.hasInput(within: .milliseconds(200)), connection.ending == nil,
                 let response = try? connection.readResponse()
             {
-                try t.expect(!response.isSuccessful, "no success of the cancelled append", response.summary)
+                try t.expect(!response.isSuccessful, "no success of the canceled append", response.summary)
             }
-            try t.expectGone(upload, "the upload was cancelled")
+            try t.expectGone(upload, "the upload was canceled")
         },
     ]
 }

@@ -51,7 +51,7 @@ extension CaseContext {
         return (connection, request)
     }
 
-    /// What was announced is cancelled in the end.
+    /// What was announced is canceled in the end.
     private func keep(_ response: Response?, to request: Request) {
         guard let location = response?.announcements.first?.location else { return }
         _ = try? upload(at: location, of: request, location)

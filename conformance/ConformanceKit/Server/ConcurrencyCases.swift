@@ -129,7 +129,7 @@ enum ConcurrencyCases {
             try t.expectFile(of: first, to: request, t.bytes(t.part))
         },
         Case(
-            "4.6/cancel-race", .must, "4.6", "An upload that was cancelled while an append was sent stays gone.",
+            "4.6/cancel-race", .must, "4.6", "An upload that was canceled while an append was sent stays gone.",
             covers: "CAN-06", needs: ["4.5/cancel"]
         ) { t in
             for _ in 0..<10 {
@@ -141,7 +141,7 @@ enum ConcurrencyCases {
                 _ = try? first.readResponse()
                 let cancelled = try second.readResponse()
                 guard cancelled.isSuccessful else { continue }
-                try t.expectGone(upload, "the upload was cancelled")
+                try t.expectGone(upload, "the upload was canceled")
             }
         },
     ]

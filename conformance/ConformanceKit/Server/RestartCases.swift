@@ -109,13 +109,13 @@ enum RestartCases {
             try t.expectFile(of: finished, to: request, t.bytes(t.part))
         },
         Case(
-            "restart/cancelled", .must, "4.5", "A cancelled upload does not come back.", covers: "CAN-06",
+            "restart/cancelled", .must, "4.5", "A canceled upload does not come back.", covers: "CAN-06",
             needs: ["4.5/cancel", "restart/offset-kept"]
         ) { t in
             let upload = try t.newUpload(t.part)
             try t.expectCancelled(upload)
             try t.restart()
-            try t.expectGone(upload, "the upload was cancelled")
+            try t.expectGone(upload, "the upload was canceled")
         },
         Case(
             "4.1.4/expiry", .must, "4.1.4", "An upload is gone when its lifetime is over.",

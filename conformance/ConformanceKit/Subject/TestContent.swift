@@ -8,7 +8,7 @@ enum TestContent {
     }
 
     static func byte(at offset: Int) -> UInt8 {
-        // A multiplicative hash (Knuth): neighbours and pages differ.
+        // A multiplicative hash (Knuth): neighbors and pages differ.
         UInt8(truncatingIfNeeded: (UInt64(truncatingIfNeeded: offset) &* 0x9E37_79B9_7F4A_7C15) >> 56)
     }
 }

@@ -7,7 +7,7 @@ import Testing
 /// Servers that hang, flood, lie and close: a run against each ends, and says so with outcomes.
 @Suite("Hostile servers", .timeLimit(.minutes(15)))
 struct HostileServerTests {
-    enum Behaviour: String, CaseIterable, Sendable {
+    enum Behavior: String, CaseIterable, Sendable {
         case closesAtOnce
         case saysNothing
         case speaksNoHTTP
@@ -20,10 +20,10 @@ struct HostileServerTests {
         case neverReads
     }
 
-    @Test("A run against it ends without a judgement that it could not make", arguments: Behaviour.allCases)
-    func hostile(_ behaviour: Behaviour) async throws {
+    @Test("A run against it ends without a judgment that it could not make", arguments: Behavior.allCases)
+    func hostile(_ behavior: Behavior) async throws {
         let report = try await onThread {
-            let server = try HostileServer { HostileServerTests.serve(behaviour, $0) }
+            let server = try HostileServer { HostileServerTests.serve(behavior, $0) }
             var settings = ServerSettings(url: "http://127.0.0.1:\(server.port)/files/")
             settings.timeout = .milliseconds(200)
             return try ServerRun(settings, control: nil).run()
@@ -77,17 +77,17 @@ struct HostileServerTests {
         #expect(kept.2 == 20 << 20)
     }
 
-    private static func serve(_ behaviour: Behaviour, _ connection: FileDescriptor) {
+    private static func serve(_ behavior: Behavior, _ connection: FileDescriptor) {
         let input = PeerInput(connection)
-        if behaviour == .closesAtOnce { return }
-        if behaviour == .neverReads {
+        if behavior == .closesAtOnce { return }
+        if behavior == .neverReads {
             // Until the peer goes.
             var entry = pollfd(fd: connection.rawValue, events: 0x2000, revents: 0)
             poll(&entry, 1, 30_000)
             return
         }
         guard (try? input.head()) ?? nil != nil else { return }
-        switch behaviour {
+        switch behavior {
         case .closesAtOnce, .neverReads: return
         case .saysNothing: _ = try? input.head()
         case .speaksNoHTTP: write(connection, "220 mail.example ESMTP\r\n\r\n")

@@ -6,41 +6,41 @@ import Testing
 /// Conclusions from plain values.
 @Suite("Proxy verdicts")
 struct ProxyVerdictTests {
-    private func behaviour(_ change: (inout ProxyBehaviour) -> Void) -> ProxyVerdict {
-        var behaviour = ProxyBehaviour()
-        behaviour.body = .streamed
-        behaviour.chunkedBody = .streamed
-        behaviour.interim = .live
-        behaviour.abort = .seen(milliseconds: 1, bytesMissing: 0)
-        behaviour.chunkedAbort = behaviour.abort
-        behaviour.earlyAnswer = .passed(milliseconds: 1)
-        behaviour.longestContent = 1 << 40
-        behaviour.tellsOrigin = true
-        behaviour.passesRanges = true
-        change(&behaviour)
-        return ProxyVerdict(behaviour)
+    private func behavior(_ change: (inout ProxyBehavior) -> Void) -> ProxyVerdict {
+        var behavior = ProxyBehavior()
+        behavior.body = .streamed
+        behavior.chunkedBody = .streamed
+        behavior.interim = .live
+        behavior.abort = .seen(milliseconds: 1, bytesMissing: 0)
+        behavior.chunkedAbort = behavior.abort
+        behavior.earlyAnswer = .passed(milliseconds: 1)
+        behavior.longestContent = 1 << 40
+        behavior.tellsOrigin = true
+        behavior.passesRanges = true
+        change(&behavior)
+        return ProxyVerdict(behavior)
     }
 
     @Test("Nothing is to be set for a proxy that lets everything through")
     func right() {
-        let verdict = behaviour { _ in }
+        let verdict = behavior { _ in }
         #expect(verdict.usability == .usable && verdict.settings == ["interim responses: on"])
     }
 
     @Test("A body that is held back, or that ends cleanly when it was cut, makes a proxy unusable")
     func unusable() {
-        #expect(behaviour { $0.body = .withheld }.usability == .unusable)
-        #expect(behaviour { $0.abort = .faked }.usability == .unusable)
-        #expect(behaviour { $0.changedFields = ["Upload-Offset"] }.usability == .unusable)
-        #expect(behaviour { $0.refusedMethods = ["PATCH"] }.usability == .unusable)
+        #expect(behavior { $0.body = .withheld }.usability == .unusable)
+        #expect(behavior { $0.abort = .faked }.usability == .unusable)
+        #expect(behavior { $0.changedFields = ["Upload-Offset"] }.usability == .unusable)
+        #expect(behavior { $0.refusedMethods = ["PATCH"] }.usability == .unusable)
     }
 
     @Test("What a setting mends leaves a proxy usable")
     func limited() {
         for verdict in [
-            behaviour { $0.interim = .takenForFinal }, behaviour { $0.interim = .fatal("503") },
-            behaviour { $0.chunkedAbort = .faked }, behaviour { $0.earlyAnswer = .late },
-            behaviour { $0.tellsOrigin = false }, behaviour { $0.refusedContent = 1 << 21 },
+            behavior { $0.interim = .takenForFinal }, behavior { $0.interim = .fatal("503") },
+            behavior { $0.chunkedAbort = .faked }, behavior { $0.earlyAnswer = .late },
+            behavior { $0.tellsOrigin = false }, behavior { $0.refusedContent = 1 << 21 },
         ] {
             #expect(verdict.usability == .limited && verdict.settings.count >= 1)
         }

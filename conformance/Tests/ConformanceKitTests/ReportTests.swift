@@ -79,7 +79,7 @@ struct ReportTests {
         let page = HTMLReport(report, strict: false).text
         #expect(page.contains("conformance of a client") && page.contains("<br/>get</h1>") && page.contains("seed 7"))
         #expect(!page.contains("<script"))
-        let text = TerminalReport(colours: false, width: 100).closing(report, strict: false)
+        let text = TerminalReport(colors: false, width: 100).closing(report, strict: false)
         #expect(text.contains("get  seed 7\n7 cases in 61.2 s: 1 pass, 1 fail"))
         #expect(text.hasSuffix("Does not conform.\n"))
     }
@@ -100,7 +100,7 @@ struct ReportTests {
     @Test("What a peer sends gives a terminal no orders, and puts nothing into a table that cannot be seen")
     func orders() throws {
         let report = report(Self.outcomes, failure: Self.hostile)
-        var terminal = TerminalReport(colours: false, width: 200)
+        var terminal = TerminalReport(colors: false, width: 200)
         var text = report.results.map { terminal.line(of: $0) }.joined() + terminal.closing(report, strict: false)
         text += try MarkdownMatrix([MatrixSubject(try JSONReport(report, strict: false).data(), name: Self.hostile)])
             .text

@@ -97,7 +97,7 @@ export class ResumableUpload {
   async #state() {
     const response = await this.#fetch(this.url, { method: "HEAD" });
     if ([403, 404, 410].includes(response.status)) {
-      // Expired, or cancelled: from the beginning.
+      // Expired, or canceled: from the beginning.
       this.url = null;
       throw new UploadError("the upload is gone", response.status, true);
     }

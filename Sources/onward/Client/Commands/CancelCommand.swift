@@ -19,7 +19,7 @@ enum CancelCommand {
     private static func check(_ settings: ClientSettings, _ operands: [CommandArgument]) throws(OptionError) -> FilePath
     {
         guard let first = operands.first else { throw OptionError("STATE is missing; 'onward status' lists them") }
-        guard operands.count == 1 else { throw OptionError("unexpected '\(operands[1])'; one STATE is cancelled") }
+        guard operands.count == 1 else { throw OptionError("unexpected '\(operands[1])'; one STATE is canceled") }
         return FilePath(first.bytes)
     }
 

@@ -1,7 +1,7 @@
 import SystemCalls
 
 /// The lists of what commands with several files have sent. A list is there until all of its files are sent, by whatever
-/// commands, or one of them is cancelled.
+/// commands, or one of them is canceled.
 final class FinishedFiles: Sendable {
     private struct State {
         /// All lists that were found, by their names; `nil` for one that cannot be used.
@@ -91,7 +91,7 @@ final class FinishedFiles: Sendable {
         }
     }
 
-    /// Removes the lists with a transfer that was cancelled.
+    /// Removes the lists with a transfer that was canceled.
     func cancel(_ member: TransferIdentity) {
         state.withLock { state in
             refresh(&state)

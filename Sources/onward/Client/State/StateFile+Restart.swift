@@ -2,7 +2,7 @@ import ResumableTransfer
 
 extension StateFile {
     /// Forgets what an earlier run left, on the server too as far as that can be done quickly.
-    /// - Parameter request: of the transfer that begins anew; what authorises it authorises the deletion.
+    /// - Parameter request: of the transfer that begins anew; what authorizes it authorizes the deletion.
     /// - Throws: where the user named a file that is none of a state of this command.
     func forget(
         _ settings: ClientSettings, _ request: TransferRequest, _ report: TransferReport

@@ -1,5 +1,5 @@
-/// What all rows of a catalogue add up to.
-package struct CatalogueTotals: Sendable, Hashable {
+/// What all rows of a catalog add up to.
+package struct CatalogTotals: Sendable, Hashable {
     /// By principal.
     package var usage: [String: Usage] = [:]
     /// Uploads in phase complete and in phase invalid.

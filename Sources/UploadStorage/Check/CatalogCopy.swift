@@ -1,7 +1,7 @@
 import SystemCalls
 
-/// A copy of a catalogue that nobody uses, to be read: opening the original would already change it.
-final class CatalogueCopy {
+/// A copy of a catalog that nobody uses, to be read: opening the original would already change it.
+final class CatalogCopy {
     /// A log, and the journal of a creation that was cut off.
     private static let suffixes = ["", "-wal", "-journal"]
     private static let pieceSize = 1 << 20
@@ -17,8 +17,8 @@ final class CatalogueCopy {
         self.place = place
         do {
             try FileDescriptor.makeDirectory(place)
-            for suffix in Self.suffixes { try Self.copy(DataDirectory.catalogueName + suffix, from: root, to: place) }
-            connection = try SQLiteConnection(path: place + "/" + DataDirectory.catalogueName)
+            for suffix in Self.suffixes { try Self.copy(DataDirectory.catalogName + suffix, from: root, to: place) }
+            connection = try SQLiteConnection(path: place + "/" + DataDirectory.catalogName)
             announcement = try Self.identify(connection, in: place, free: root.fileSystemSpace().free)
         } catch {
             Self.remove(place)
@@ -31,8 +31,8 @@ final class CatalogueCopy {
     private static func storeError(_ error: any Error) -> StoreError {
         switch error {
         case let error as StoreError: error
-        case let error as SQLiteFailure: error.storeError(during: "read a copy of the catalogue")
-        case let error as Errno: .failure(error, during: "copy the catalogue")
+        case let error as SQLiteFailure: error.storeError(during: "read a copy of the catalog")
+        case let error as Errno: .failure(error, during: "copy the catalog")
         default: .damaged("\(error)")
         }
     }
@@ -68,7 +68,7 @@ final class CatalogueCopy {
     /// As the server does before it uses a database.
     private static func identify(_ connection: SQLiteConnection, in place: String, free: Int64) throws -> String? {
         let version = try connection.requireOwn()
-        let migration = CatalogueMigration(connection, in: place)
+        let migration = CatalogMigration(connection, in: place)
         if version > 0 { return try migration.announcement(from: version, free: free) }
         // An empty one: its first start did not get far.
         try migration.run(from: 0)
@@ -77,33 +77,33 @@ final class CatalogueCopy {
 
     /// What SQLite finds wrong with the database; nothing, as a rule.
     func damages() throws(SQLiteFailure) -> [String] {
-        try connection.rows(CatalogueSQL.integrityCheck).compactMap { $0.first?.text }.filter { $0 != "ok" }
+        try connection.rows(CatalogSQL.integrityCheck).compactMap { $0.first?.text }.filter { $0 != "ok" }
     }
 
     /// Whether an unfinished upload has its bytes under this name.
     func needsBlob(_ name: String) throws(SQLiteFailure) -> Bool {
-        try !connection.rows(CatalogueSQL.selectBlob, [.text(name)]).isEmpty
+        try !connection.rows(CatalogSQL.selectBlob, [.text(name)]).isEmpty
     }
 
     /// What the last stop saved, and what the rows add up to; nil if it saved nothing.
-    func totals() throws(SQLiteFailure) -> (saved: CatalogueTotals, counted: CatalogueTotals)? {
+    func totals() throws(SQLiteFailure) -> (saved: CatalogTotals, counted: CatalogTotals)? {
         guard
-            try connection.rows(CatalogueSQL.readUserVersion).first?[0].integer == Int64(CatalogueSQL.migrations.count),
-            let saved = try CatalogueTotals(savedIn: connection)
+            try connection.rows(CatalogSQL.readUserVersion).first?[0].integer == Int64(CatalogSQL.migrations.count),
+            let saved = try CatalogTotals(savedIn: connection)
         else { return nil }
-        let counted = try CatalogueTotals { (sql, parameters) throws(SQLiteFailure) in
+        let counted = try CatalogTotals { (sql, parameters) throws(SQLiteFailure) in
             try connection.rows(sql, parameters)
         }
         return (saved, counted)
     }
 
     /// Hands over each upload in the order of the ids, if its row can be read.
-    func forEachUpload(_ body: (Result<CatalogueRow, StoreError>) -> Void) throws(SQLiteFailure) {
+    func forEachUpload(_ body: (Result<CatalogRow, StoreError>) -> Void) throws(SQLiteFailure) {
         var last: [UInt8] = []
         while true {
-            let page = try connection.rows(CatalogueSQL.selectUploads, [.blob(last)])
+            let page = try connection.rows(CatalogSQL.selectUploads, [.blob(last)])
             for columns in page {
-                body(Result { () throws(StoreError) in try CatalogueRow(columns: columns) })
+                body(Result { () throws(StoreError) in try CatalogRow(columns: columns) })
             }
             guard let next = page.last?.first?.blob else { return }
             last = next
@@ -113,7 +113,7 @@ final class CatalogueCopy {
     func forEachFile(_ body: (FileRecord) -> Void) throws(SQLiteFailure) {
         var last = ""
         while true {
-            let page = try connection.rows(CatalogueSQL.selectFiles, [.text(last), .integer(500)])
+            let page = try connection.rows(CatalogSQL.selectFiles, [.text(last), .integer(500)])
             for columns in page { body(FileRecord(columns: columns)) }
             guard let next = page.last?.first?.text else { return }
             last = next

@@ -1,5 +1,5 @@
 /// What a proxy was seen to do, as far as settings depend on it. Nil is: not found out.
-package struct ProxyBehaviour: Sendable, Equatable {
+package struct ProxyBehavior: Sendable, Equatable {
     enum Interim: Sendable, Equatable {
         /// All arrive while the content is still being sent.
         case live

@@ -1,12 +1,12 @@
 import SystemCalls
 
-/// The catalogue as a value in memory. What has been committed is durable.
-package final class MemoryCatalogue: UploadCatalogue {
+/// The catalog as a value in memory. What has been committed is durable.
+package final class MemoryCatalog: UploadCatalog {
     private struct State {
-        var rows: [UploadID: CatalogueRow] = [:]
+        var rows: [UploadID: CatalogRow] = [:]
         var files: [String: FileRecord] = [:]
         var mark: LifetimeClock.Mark?
-        var statistics = CatalogueStatistics()
+        var statistics = CatalogStatistics()
         var isClosed = false
     }
 
@@ -24,19 +24,19 @@ package final class MemoryCatalogue: UploadCatalogue {
     }
 
     /// What the next process finds, whatever ended this one.
-    package func durableImage(plan: FaultPlan = FaultPlan()) -> MemoryCatalogue {
+    package func durableImage(plan: FaultPlan = FaultPlan()) -> MemoryCatalog {
         let (rows, files, mark) = state.withLock { ($0.rows, $0.files, $0.mark) }
-        return MemoryCatalogue(State(rows: rows, files: files, mark: mark), plan: plan)
+        return MemoryCatalog(State(rows: rows, files: files, mark: mark), plan: plan)
     }
 
-    package var statistics: CatalogueStatistics { state.withLock { $0.statistics } }
+    package var statistics: CatalogStatistics { state.withLock { $0.statistics } }
 
-    package func close(saving totals: CatalogueTotals?) { state.withLock { $0.isClosed = true } }
+    package func close(saving totals: CatalogTotals?) { state.withLock { $0.isClosed = true } }
 
     /// Counted when it is asked for, which is when a store opens.
-    package var savedTotals: CatalogueTotals? {
+    package var savedTotals: CatalogTotals? {
         state.withLock { state in
-            var totals = CatalogueTotals()
+            var totals = CatalogTotals()
             for row in state.rows.values {
                 switch row.phase {
                 case .complete: totals.complete += 1
@@ -53,7 +53,7 @@ package final class MemoryCatalogue: UploadCatalogue {
         }
     }
 
-    package func countTotals() throws(StoreError) -> CatalogueTotals { savedTotals ?? CatalogueTotals() }
+    package func countTotals() throws(StoreError) -> CatalogTotals { savedTotals ?? CatalogTotals() }
 
     package func stopCounting() {}
 
@@ -64,20 +64,20 @@ package final class MemoryCatalogue: UploadCatalogue {
     package func verify() throws(StoreError) {}
 
     @discardableResult
-    package func commit(_ change: CatalogueChange) throws(StoreError) -> RemovedUploads {
+    package func commit(_ change: CatalogChange) throws(StoreError) -> RemovedUploads {
         try state.withLock { (state) throws(StoreError) in
             if state.isClosed { throw .superseded }
-            try translating("write the catalogue") { () throws(Errno) in try plan.step(.commit) }
+            try translating("write the catalog") { () throws(Errno) in try plan.step(.commit) }
             state.statistics.commits += 1
             state.statistics.transactions += 1
             let removed = try Self.apply(change, to: &state)
-            try translating("write the catalogue") { () throws(Errno) in try plan.step(.committed) }
+            try translating("write the catalog") { () throws(Errno) in try plan.step(.committed) }
             return removed
         }
     }
 
     private static func apply(
-        _ change: CatalogueChange, to state: inout State
+        _ change: CatalogChange, to state: inout State
     ) throws(StoreError) -> RemovedUploads {
         var removed = RemovedUploads()
         switch change {
@@ -158,7 +158,7 @@ package final class MemoryCatalogue: UploadCatalogue {
 
     private static func update(
         _ id: UploadID, _ epoch: Int64, in state: inout State,
-        _ body: (inout CatalogueRow) throws(StoreError) -> Void
+        _ body: (inout CatalogRow) throws(StoreError) -> Void
     ) throws(StoreError) {
         guard var row = state.rows[id], row.epoch <= epoch, row.isUnfinished else { throw .superseded }
         row.epoch = epoch
@@ -166,7 +166,7 @@ package final class MemoryCatalogue: UploadCatalogue {
         state.rows[id] = row
     }
 
-    package func row(_ id: UploadID) throws(StoreError) -> CatalogueRow? { state.withLock { $0.rows[id] } }
+    package func row(_ id: UploadID) throws(StoreError) -> CatalogRow? { state.withLock { $0.rows[id] } }
 
     package func processing(after id: UploadID?, limit: Int) throws(StoreError) -> [UploadID] {
         rows(in: .processing, after: id, limit: limit).map(\.id)
@@ -178,7 +178,7 @@ package final class MemoryCatalogue: UploadCatalogue {
         rows(in: .receiving, after: id, limit: limit).map { DurableBytes(id: $0.id, blob: $0.blob, offset: $0.offset) }
     }
 
-    private func rows(in phase: UploadRecord.Phase, after id: UploadID?, limit: Int) -> [CatalogueRow] {
+    private func rows(in phase: UploadRecord.Phase, after id: UploadID?, limit: Int) -> [CatalogRow] {
         state.withLock { state in
             let rows = state.rows.values.filter { row in
                 row.phase == phase && (id.map { $0.bytes.lexicographicallyPrecedes(row.id.bytes) } ?? true)

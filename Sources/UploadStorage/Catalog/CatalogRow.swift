@@ -1,7 +1,7 @@
 import ResumableUpload
 
-/// Everything the catalogue keeps of one upload.
-package struct CatalogueRow: Sendable, Hashable {
+/// Everything the catalog keeps of one upload.
+package struct CatalogRow: Sendable, Hashable {
     package var id: UploadID
     /// Name of its bytes in the blob area. Not the id: a listing of names gives no access.
     package var blob: String
@@ -35,7 +35,7 @@ package struct CatalogueRow: Sendable, Hashable {
     }
 
     /// The same with all bytes that were received.
-    func advanced(to offset: Int64) -> CatalogueRow {
+    func advanced(to offset: Int64) -> CatalogRow {
         var row = self
         row.offset = offset
         row.length = offset

@@ -2,23 +2,23 @@ import SystemCalls
 
 @testable import UploadStorage
 
-/// A catalogue in memory whose count takes until the test lets it end, and that calls the test after every removal.
-final class CatalogueDouble: UploadCatalogue {
+/// A catalog in memory whose count takes until the test lets it end, and that calls the test after every removal.
+final class CatalogDouble: UploadCatalog {
     private struct State {
         var outcomes: [Result<Void, StoreError>] = []
         var isStopped = false
         var afterRemoval: (@Sendable () -> Void)?
         var afterProcessing: (@Sendable () -> Void)?
         var counts = 0
-        var closingTotals: CatalogueTotals?
+        var closingTotals: CatalogTotals?
     }
 
-    private let base: MemoryCatalogue
+    private let base: MemoryCatalog
     private let countsAtOpening: Bool
     private let state = Monitor(State())
 
-    /// - Parameter countsAtOpening: whether the store has to count what the catalogue holds, as after a crash.
-    init(_ base: MemoryCatalogue = MemoryCatalogue(), countsAtOpening: Bool = false) {
+    /// - Parameter countsAtOpening: whether the store has to count what the catalog holds, as after a crash.
+    init(_ base: MemoryCatalog = MemoryCatalog(), countsAtOpening: Bool = false) {
         self.base = base
         self.countsAtOpening = countsAtOpening
     }
@@ -35,7 +35,7 @@ final class CatalogueDouble: UploadCatalogue {
     }
 
     /// What ``close(saving:)`` was given.
-    var closingTotals: CatalogueTotals? { state.withLock { $0.closingTotals } }
+    var closingTotals: CatalogTotals? { state.withLock { $0.closingTotals } }
 
     /// How often a count was begun.
     var counts: Int { state.withLock { $0.counts } }
@@ -46,7 +46,7 @@ final class CatalogueDouble: UploadCatalogue {
         state.notifyAll()
     }
 
-    func commit(_ change: CatalogueChange) throws(StoreError) -> RemovedUploads {
+    func commit(_ change: CatalogChange) throws(StoreError) -> RemovedUploads {
         let removed = try base.commit(change)
         switch change {
         case .delete, .removeFinished: afterRemoval?()
@@ -55,9 +55,9 @@ final class CatalogueDouble: UploadCatalogue {
         return removed
     }
 
-    var savedTotals: CatalogueTotals? { countsAtOpening ? nil : base.savedTotals }
+    var savedTotals: CatalogTotals? { countsAtOpening ? nil : base.savedTotals }
 
-    func countTotals() throws(StoreError) -> CatalogueTotals {
+    func countTotals() throws(StoreError) -> CatalogTotals {
         let totals = try base.countTotals()
         state.withLock { $0.counts += 1 }
         let outcome = state.waitForever { state -> Result<Void, StoreError>? in
@@ -73,7 +73,7 @@ final class CatalogueDouble: UploadCatalogue {
         state.notifyAll()
     }
 
-    func close(saving totals: CatalogueTotals?) {
+    func close(saving totals: CatalogTotals?) {
         stopCounting()
         state.withLock { $0.closingTotals = totals }
         base.close(saving: totals)
@@ -82,7 +82,7 @@ final class CatalogueDouble: UploadCatalogue {
     var needsVerification: Bool { base.needsVerification }
     var damage: StoreError? { base.damage }
     func verify() throws(StoreError) { try base.verify() }
-    func row(_ id: UploadID) throws(StoreError) -> CatalogueRow? { try base.row(id) }
+    func row(_ id: UploadID) throws(StoreError) -> CatalogRow? { try base.row(id) }
     func processing(after id: UploadID?, limit: Int) throws(StoreError) -> [UploadID] {
         let page = try base.processing(after: id, limit: limit)
         afterProcessing?()
@@ -101,5 +101,5 @@ final class CatalogueDouble: UploadCatalogue {
     func isExpiring(after time: Int64) throws(StoreError) -> Bool { try base.isExpiring(after: time) }
     func timeMark() throws(StoreError) -> LifetimeClock.Mark? { try base.timeMark() }
     func sizeInBytes() throws(StoreError) -> Int64 { try base.sizeInBytes() }
-    var statistics: CatalogueStatistics { base.statistics }
+    var statistics: CatalogStatistics { base.statistics }
 }

@@ -1,16 +1,16 @@
 import ResumableUpload
 
-extension CatalogueRow {
-    /// The values of ``CatalogueSQL/columns``.
+extension CatalogRow {
+    /// The values of ``CatalogSQL/columns``.
     var columns: [SQLiteValue] {
         let phaseColumns: [SQLiteValue] =
             switch phase {
-            case .receiving: [.integer(CatalogueSQL.Phase.receiving), .null, .null]
+            case .receiving: [.integer(CatalogSQL.Phase.receiving), .null, .null]
             case .processing:
-                [.integer(CatalogueSQL.Phase.processing), .null, isWithdrawn ? .text(CatalogueSQL.withdrawn) : .null]
+                [.integer(CatalogSQL.Phase.processing), .null, isWithdrawn ? .text(CatalogSQL.withdrawn) : .null]
             case .complete(let response):
-                [.integer(CatalogueSQL.Phase.complete), .blob(response.savedBytes), .null]
-            case .invalid(let reason): [.integer(CatalogueSQL.Phase.invalid), .null, .text(reason)]
+                [.integer(CatalogSQL.Phase.complete), .blob(response.savedBytes), .null]
+            case .invalid(let reason): [.integer(CatalogSQL.Phase.invalid), .null, .text(reason)]
             }
         return [
             .blob(id.bytes), .text(blob), .blob(upload.savedBytes), .integer(createdAt), .init(expiresAt),
@@ -18,7 +18,7 @@ extension CatalogueRow {
         ] + phaseColumns + [.init(intent?.savedBytes), .blob(DigestStates(digestStates).savedBytes)]
     }
 
-    /// From the values of ``CatalogueSQL/columns``.
+    /// From the values of ``CatalogSQL/columns``.
     init(columns: [SQLiteValue]) throws(StoreError) {
         guard columns.count == 13, let id = columns[0].blob.flatMap(UploadID.init(bytes:)), let blob = columns[1].text,
             let creation = columns[2].blob, let createdAt = columns[3].integer, let epoch = columns[5].integer,
@@ -33,7 +33,7 @@ extension CatalogueRow {
                     try PublicationIntent(savedBytes: bytes)
                 },
                 digestStates: try DigestStates(savedBytes: digests).states,
-                isWithdrawn: phase == CatalogueSQL.Phase.processing && columns[10].text != nil)
+                isWithdrawn: phase == CatalogSQL.Phase.processing && columns[10].text != nil)
         } catch {
             throw .damaged("a row of an upload cannot be read")
         }
@@ -43,10 +43,10 @@ extension CatalogueRow {
         _ number: Int64, response: [UInt8]?, reason: String?
     ) throws(ByteDecoder.Malformed) -> UploadRecord.Phase {
         switch number {
-        case CatalogueSQL.Phase.receiving: return .receiving
-        case CatalogueSQL.Phase.processing: return .processing
-        case CatalogueSQL.Phase.complete: return .complete(try FinalResponse(savedBytes: response ?? []))
-        case CatalogueSQL.Phase.invalid: return .invalid(reason: reason ?? "")
+        case CatalogSQL.Phase.receiving: return .receiving
+        case CatalogSQL.Phase.processing: return .processing
+        case CatalogSQL.Phase.complete: return .complete(try FinalResponse(savedBytes: response ?? []))
+        case CatalogSQL.Phase.invalid: return .invalid(reason: reason ?? "")
         default: throw ByteDecoder.Malformed()
         }
     }

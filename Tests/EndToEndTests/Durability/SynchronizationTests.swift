@@ -5,9 +5,9 @@ import Testing
 
 /// What SIGKILL cannot show, for the kernel outlives it: that everything is on stable storage before anybody is told.
 @Suite(
-    "Order of synchronisation", .blocking, .timeLimit(.minutes(15)),
+    "Order of synchronization", .blocking, .timeLimit(.minutes(15)),
     .enabled(if: SystemCallTrace.isPossible, "needs strace, and the right to trace"))
-struct SynchronisationTests {
+struct SynchronizationTests {
     private static let sending: Set<String> = ["sendto", "sendmsg", "write", "writev"]
 
     /// Runs `body` against a traced server and gives what it did, after it has ended.
@@ -39,7 +39,7 @@ struct SynchronisationTests {
     }
 
     @Test("OFF-09 OFF-18: bytes, their name and their row are on stable storage before an offset is told")
-    func acknowledgement() throws {
+    func acknowledgment() throws {
         let trace = try trace { port, _ in
             func exchange(_ request: Request) throws -> Response { try RawConnection(port: port).exchange(request) }
             let created = try exchange(.creation(.v8, "PUT", "/files/a", complete: false, .bytes(Payload.bytes(5000))))

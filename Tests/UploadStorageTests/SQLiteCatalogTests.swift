@@ -6,95 +6,95 @@ import Testing
 
 @testable import UploadStorage
 
-@Suite struct SQLiteCatalogueTests {
+@Suite struct SQLiteCatalogTests {
     private func withDirectory(_ body: (String) throws -> Void) throws {
-        let path = NSTemporaryDirectory() + "onward-catalogue-" + UploadID().text
+        let path = NSTemporaryDirectory() + "onward-catalog-" + UploadID().text
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: path) }
         try body(path)
     }
 
-    private func row(_ offset: Int64 = 0) -> CatalogueRow {
-        CatalogueRow(
+    private func row(_ offset: Int64 = 0) -> CatalogRow {
+        CatalogRow(
             id: UploadID(), blob: UploadID().text, upload: .testing(length: 9), createdAt: 5, expiresAt: 6, epoch: 1,
             offset: offset, length: nil, phase: .receiving, intent: nil, digestStates: [[1, 2]])
     }
 
-    private func advance(_ row: CatalogueRow, epoch: Int64, offset: Int64) -> CatalogueChange {
+    private func advance(_ row: CatalogRow, epoch: Int64, offset: Int64) -> CatalogChange {
         .advance(
-            CatalogueChange.Advance(id: row.id, epoch: epoch, offset: offset, length: nil, digestStates: []))
+            CatalogChange.Advance(id: row.id, epoch: epoch, offset: offset, length: nil, digestStates: []))
     }
 
     @Test("rows come back as they were, and the fence holds in the statement itself")
     func rows() throws {
         try withDirectory { directory in
-            let catalogue = try SQLiteCatalogue(path: directory + "/c", durability: .acknowledged)
+            let catalog = try SQLiteCatalog(path: directory + "/c", durability: .acknowledged)
             let row = row()
-            try catalogue.commit(.insert(row))
-            #expect(try catalogue.row(row.id) == row)
-            #expect(throws: StoreError.self) { try catalogue.commit(.insert(row)) }
-            try catalogue.commit(advance(row, epoch: 3, offset: 7))
-            #expect(throws: StoreError.superseded) { try catalogue.commit(advance(row, epoch: 2, offset: 8)) }
-            try catalogue.commit(advance(row, epoch: 3, offset: 5))
-            #expect(try catalogue.row(row.id)?.offset == 7)
-            #expect(try catalogue.expired(at: 6, limit: 9) == [row.id])
-            #expect(try catalogue.needsBlob(row.blob))
-            try catalogue.commit(
+            try catalog.commit(.insert(row))
+            #expect(try catalog.row(row.id) == row)
+            #expect(throws: StoreError.self) { try catalog.commit(.insert(row)) }
+            try catalog.commit(advance(row, epoch: 3, offset: 7))
+            #expect(throws: StoreError.superseded) { try catalog.commit(advance(row, epoch: 2, offset: 8)) }
+            try catalog.commit(advance(row, epoch: 3, offset: 5))
+            #expect(try catalog.row(row.id)?.offset == 7)
+            #expect(try catalog.expired(at: 6, limit: 9) == [row.id])
+            #expect(try catalog.needsBlob(row.blob))
+            try catalog.commit(
                 .invalidate(
-                    CatalogueChange.Invalidation(
+                    CatalogChange.Invalidation(
                         id: row.id, epoch: 3, reason: "because", expiresAt: nil, upload: row.upload.withoutFields)))
-            #expect(try catalogue.row(row.id)?.phase == .invalid(reason: "because"))
-            #expect(throws: StoreError.superseded) { try catalogue.commit(advance(row, epoch: 4, offset: 9)) }
-            #expect(try catalogue.unfinishedRows() == [])
-            #expect(try !catalogue.needsBlob(row.blob))
-            let removed = try catalogue.commit(.delete([CatalogueChange.Removal(id: row.id, epoch: 9)]))
+            #expect(try catalog.row(row.id)?.phase == .invalid(reason: "because"))
+            #expect(throws: StoreError.superseded) { try catalog.commit(advance(row, epoch: 4, offset: 9)) }
+            #expect(try catalog.unfinishedRows() == [])
+            #expect(try !catalog.needsBlob(row.blob))
+            let removed = try catalog.commit(.delete([CatalogChange.Removal(id: row.id, epoch: 9)]))
             #expect(removed.invalid == 1 && removed.finished == 1 && removed.unfinished == 0)
-            #expect(try catalogue.row(row.id) == nil)
-            catalogue.close()
-            #expect(throws: StoreError.superseded) { try catalogue.commit(.probe) }
+            #expect(try catalog.row(row.id) == nil)
+            catalog.close()
+            #expect(throws: StoreError.superseded) { try catalog.commit(.probe) }
         }
     }
 
     @Test("an intent keeps every other change of the row out")
     func intents() throws {
         try withDirectory { directory in
-            let catalogue = try SQLiteCatalogue(path: directory + "/c", durability: .acknowledged)
+            let catalog = try SQLiteCatalog(path: directory + "/c", durability: .acknowledged)
             let row = row(3)
-            try catalogue.commit(.insert(row))
+            try catalog.commit(.insert(row))
             let intent = PublicationIntent(
                 name: try name("a"), replaced: "t", identity: "1", response: FinalResponse(status: 201),
                 refused: FinalResponse(status: 409))
-            try catalogue.commit(.intend(row.id, epoch: 2, intent))
-            #expect(throws: StoreError.superseded) { try catalogue.commit(advance(row, epoch: 2, offset: 9)) }
-            #expect(throws: StoreError.superseded) { try catalogue.commit(.markProcessing(row.id, epoch: 2)) }
-            #expect(try catalogue.row(row.id)?.intent == intent)
-            #expect(try catalogue.processing(after: nil, limit: 9) == [row.id])
-            #expect(try catalogue.processing(after: row.id, limit: 9) == [])
-            #expect(try catalogue.processingCount() == 1)
-            #expect(throws: StoreError.superseded) { try catalogue.commit(.withdraw(row.id, epoch: 1)) }
+            try catalog.commit(.intend(row.id, epoch: 2, intent))
+            #expect(throws: StoreError.superseded) { try catalog.commit(advance(row, epoch: 2, offset: 9)) }
+            #expect(throws: StoreError.superseded) { try catalog.commit(.markProcessing(row.id, epoch: 2)) }
+            #expect(try catalog.row(row.id)?.intent == intent)
+            #expect(try catalog.processing(after: nil, limit: 9) == [row.id])
+            #expect(try catalog.processing(after: row.id, limit: 9) == [])
+            #expect(try catalog.processingCount() == 1)
+            #expect(throws: StoreError.superseded) { try catalog.commit(.withdraw(row.id, epoch: 1)) }
             let file = FileRecord(name: "a", principal: "p", size: 3)
-            try catalogue.commit(
+            try catalog.commit(
                 .complete(
-                    CatalogueChange.Completion(
+                    CatalogChange.Completion(
                         id: row.id, epoch: 2, offset: 3, response: intent.response, expiresAt: 1, file: file,
                         upload: row.upload.withoutFields)))
-            #expect(try catalogue.row(row.id)?.phase == .complete(intent.response))
-            #expect(try catalogue.file("a") == file)
-            #expect(try catalogue.publishedBytes(of: "p") == 3)
+            #expect(try catalog.row(row.id)?.phase == .complete(intent.response))
+            #expect(try catalog.file("a") == file)
+            #expect(try catalog.publishedBytes(of: "p") == 3)
         }
     }
 
     @Test("concurrent commits share transactions")
     func groupCommit() throws {
         try withDirectory { directory in
-            let catalogue = try SQLiteCatalogue(path: directory + "/c", durability: .acknowledged)
+            let catalog = try SQLiteCatalog(path: directory + "/c", durability: .acknowledged)
             let rows = (0..<8).map { _ in row() }
             let failures = Counter()
             let threads = try rows.map { row in
                 try WorkerThread(name: "client") {
                     do throws(StoreError) {
-                        try catalogue.commit(.insert(row))
-                        for offset in 1...25 { try catalogue.commit(advance(row, epoch: 1, offset: Int64(offset))) }
+                        try catalog.commit(.insert(row))
+                        for offset in 1...25 { try catalog.commit(advance(row, epoch: 1, offset: Int64(offset))) }
                     } catch {
                         failures.add()
                     }
@@ -102,9 +102,9 @@ import Testing
             }
             for thread in threads { thread.join() }
             #expect(failures.value == 0)
-            #expect(catalogue.statistics.commits == 8 * 26)
-            #expect(catalogue.statistics.transactions < catalogue.statistics.commits)
-            #expect(try rows.allSatisfy { try catalogue.row($0.id)?.offset == 25 })
+            #expect(catalog.statistics.commits == 8 * 26)
+            #expect(catalog.statistics.transactions < catalog.statistics.commits)
+            #expect(try rows.allSatisfy { try catalog.row($0.id)?.offset == 25 })
         }
     }
 
@@ -118,19 +118,19 @@ import Testing
         try withDirectory { directory in
             let foreign = directory + "/foreign"
             try database(foreign, "CREATE TABLE t (x); INSERT INTO t VALUES (1)")
-            #expect(throws: StoreError.foreignData("the catalogue's file is the database of another application")) {
-                try SQLiteCatalogue(path: foreign, durability: .acknowledged)
+            #expect(throws: StoreError.foreignData("the catalog's file is the database of another application")) {
+                try SQLiteCatalog(path: foreign, durability: .acknowledged)
             }
             let text = directory + "/text"
             try Data(repeating: 65, count: 5000).write(to: URL(fileURLWithPath: text))
-            #expect(throws: StoreError.foreignData("the catalogue's file is no database")) {
-                try SQLiteCatalogue(path: text, durability: .acknowledged)
+            #expect(throws: StoreError.foreignData("the catalog's file is no database")) {
+                try SQLiteCatalog(path: text, durability: .acknowledged)
             }
             #expect(try Data(contentsOf: URL(fileURLWithPath: text)) == Data(repeating: 65, count: 5000))
             let newer = directory + "/newer"
-            try SQLiteCatalogue(path: newer, durability: .acknowledged).close()
+            try SQLiteCatalog(path: newer, durability: .acknowledged).close()
             try database(newer, "PRAGMA user_version = 99")
-            #expect(throws: StoreError.newerSchema(99)) { try SQLiteCatalogue(path: newer, durability: .acknowledged) }
+            #expect(throws: StoreError.newerSchema(99)) { try SQLiteCatalog(path: newer, durability: .acknowledged) }
         }
     }
 
@@ -150,18 +150,20 @@ import Testing
     func newSalts() throws {
         try withDirectory { directory in
             let (path, copy) = (directory + "/c", directory + "/copy")
-            let catalogue = try SQLiteCatalogue(path: path, durability: .acknowledged)
+            let catalog = try SQLiteCatalog(path: path, durability: .acknowledged)
             let row = row()
-            try catalogue.commit(.insert(row))
-            for suffix in ["", "-wal"] { try FileManager.default.copyItem(atPath: path + suffix, toPath: copy + suffix) }
-            catalogue.close()
+            try catalog.commit(.insert(row))
+            for suffix in ["", "-wal"] {
+                try FileManager.default.copyItem(atPath: path + suffix, toPath: copy + suffix)
+            }
+            catalog.close()
             func salts() throws -> Data {
                 let log = try Data(contentsOf: URL(fileURLWithPath: copy + "-wal"))
                 try #require(log.count > 32)
                 return log[16..<24]
             }
             let old = try salts()
-            let next = try SQLiteCatalogue(path: copy, durability: .acknowledged)
+            let next = try SQLiteCatalog(path: copy, durability: .acknowledged)
             try next.commit(.probe)
             #expect(try salts() != old)
             #expect(try next.row(row.id) == row)
@@ -173,14 +175,14 @@ import Testing
     func uncleanStop() throws {
         try withDirectory { directory in
             let path = directory + "/c"
-            let catalogue = try SQLiteCatalogue(path: path, durability: .acknowledged)
-            for _ in 0..<200 { try catalogue.commit(.insert(row())) }
-            catalogue.close()
-            let clean = try SQLiteCatalogue(path: path, durability: .acknowledged)
+            let catalog = try SQLiteCatalog(path: path, durability: .acknowledged)
+            for _ in 0..<200 { try catalog.commit(.insert(row())) }
+            catalog.close()
+            let clean = try SQLiteCatalog(path: path, durability: .acknowledged)
             #expect(!clean.needsVerification)
             clean.close()
             try damage(path)
-            let damaged = try SQLiteCatalogue(path: path, durability: .acknowledged)
+            let damaged = try SQLiteCatalog(path: path, durability: .acknowledged)
             #expect(damaged.needsVerification)
             try damaged.commit(.probe)
             let error = #expect(throws: StoreError.self) { try damaged.verify() }
@@ -188,7 +190,7 @@ import Testing
             #expect(throws: try #require(error)) { try damaged.commit(.probe) }
             damaged.close()
             // It is not taken for verified.
-            let again = try SQLiteCatalogue(path: path, durability: .acknowledged)
+            let again = try SQLiteCatalog(path: path, durability: .acknowledged)
             #expect(again.needsVerification)
             again.close()
         }
@@ -198,12 +200,12 @@ import Testing
     func damageInCount(_ wasClean: Bool) throws {
         try withDirectory { directory in
             let path = directory + "/c"
-            let catalogue = try SQLiteCatalogue(path: path, durability: .acknowledged)
-            for _ in 0..<200 { try catalogue.commit(.insert(row())) }
-            catalogue.close()
+            let catalog = try SQLiteCatalog(path: path, durability: .acknowledged)
+            for _ in 0..<200 { try catalog.commit(.insert(row())) }
+            catalog.close()
             if !wasClean { try database(path, "UPDATE marks SET value = 0 WHERE name = 'clean-stop'") }
             try database(path, "PRAGMA wal_checkpoint(TRUNCATE)")
-            let damaged = try SQLiteCatalogue(path: path, durability: .acknowledged)
+            let damaged = try SQLiteCatalog(path: path, durability: .acknowledged)
             #expect(damaged.needsVerification == !wasClean && damaged.savedTotals == nil)
             try damaged.commit(.probe)
             try damageLeaves(path)
@@ -212,7 +214,7 @@ import Testing
             #expect(throws: try #require(error)) { try damaged.commit(.probe) }
             // No reader keeps the log from being emptied.
             let other = try SQLiteConnection(path: path)
-            #expect(try other.rows(CatalogueSQL.checkpoint).first?[0].integer == 0)
+            #expect(try other.rows(CatalogSQL.checkpoint).first?[0].integer == 0)
             #expect(!damaged.queue.isVerified)
             damaged.close()
         }
@@ -229,7 +231,7 @@ import Testing
         }
     }
 
-    @Test("a store over a damaged catalogue is not ready and changes nothing, and its files are served")
+    @Test("a store over a damaged catalog is not ready and changes nothing, and its files are served")
     func damagedStore() async throws {
         let root = NSTemporaryDirectory() + "onward-damaged-" + UploadID().text
         defer { try? FileManager.default.removeItem(atPath: root) }
@@ -241,7 +243,7 @@ import Testing
             lease.release()
         }
         store.close()
-        try damage(root + "/" + DataDirectory.catalogueName)
+        try damage(root + "/" + DataDirectory.catalogName)
         let damaged = try UploadStore.open(root: root, configuration: StoreConfiguration(minFree: 0))
         let reports = Counter()
         damaged.onDamage { _ in reports.add() }
@@ -265,7 +267,7 @@ import Testing
             return try #require(lease.id)
         }
         store.close()
-        let path = root + "/" + DataDirectory.catalogueName
+        let path = root + "/" + DataDirectory.catalogName
         let opened = try UploadStore.open(root: root, configuration: configuration)
         try database(path, "PRAGMA wal_checkpoint(TRUNCATE)")
         let marks = try SQLiteConnection(path: path).rows(
@@ -296,8 +298,8 @@ import Testing
     func totals() throws {
         try withDirectory { directory in
             let path = directory + "/c"
-            let catalogue = try SQLiteCatalogue(path: path, durability: .acknowledged)
-            var expected = CatalogueTotals()
+            let catalog = try SQLiteCatalog(path: path, durability: .acknowledged)
+            var expected = CatalogTotals()
             for number in 0..<4500 {
                 var row = row(Int64(number % 7))
                 row.upload.principal = "p\(number % 3)"
@@ -311,21 +313,21 @@ import Testing
                     expected.usage[row.upload.principal, default: Usage()].uploads += 1
                     expected.usage[row.upload.principal, default: Usage()].reservedBytes += row.reservedBytes
                 }
-                try catalogue.commit(.insert(row))
-                try catalogue.commit(.recordFile(FileRecord(name: "ü\(number)", principal: "p1", size: 3), ending: nil))
+                try catalog.commit(.insert(row))
+                try catalog.commit(.recordFile(FileRecord(name: "ü\(number)", principal: "p1", size: 3), ending: nil))
                 expected.usage["p1", default: Usage()].publishedBytes += 3
             }
-            catalogue.close(saving: nil)
-            let counted = try SQLiteCatalogue(path: path, durability: .acknowledged)
+            catalog.close(saving: nil)
+            let counted = try SQLiteCatalog(path: path, durability: .acknowledged)
             #expect(counted.savedTotals == nil)
             // What changes after the opening is not counted.
             try counted.commit(.insert(row()))
             #expect(try counted.countTotals() == expected)
             counted.close(saving: expected)
-            let saved = try SQLiteCatalogue(path: path, durability: .acknowledged)
+            let saved = try SQLiteCatalog(path: path, durability: .acknowledged)
             #expect(saved.savedTotals == expected)
             saved.close(saving: nil)
-            let after = try SQLiteCatalogue(path: path, durability: .acknowledged)
+            let after = try SQLiteCatalog(path: path, durability: .acknowledged)
             #expect(after.savedTotals == nil)
             after.close()
         }
@@ -349,29 +351,29 @@ import Testing
     func isolation(_ conduct: String) throws {
         try withDirectory { directory in
             let path = directory + "/c"
-            try SQLiteCatalogue(path: path, durability: .acknowledged).close()
+            try SQLiteCatalog(path: path, durability: .acknowledged).close()
             try database(
                 path,
                 """
                 CREATE TRIGGER t BEFORE INSERT ON files WHEN new.name = 'bad'
                 BEGIN SELECT RAISE(\(conduct), 'injected'); END
                 """)
-            let catalogue = try SQLiteCatalogue(path: path, durability: .acknowledged)
+            let catalog = try SQLiteCatalog(path: path, durability: .acknowledged)
             let rows = (0..<12).map { _ in row(3) }
-            for row in rows { try catalogue.commit(.insert(row)) }
+            for row in rows { try catalog.commit(.insert(row)) }
             // While it holds the lock, the writer waits with the first change, and all others gather in one batch.
             let blocker = try SQLiteConnection(path: path)
             try blocker.execute("BEGIN IMMEDIATE")
-            let taken = catalogue.queue.counts.taken
-            let first = try WorkerThread(name: "first") { _ = try? catalogue.commit(.probe) }
-            #expect(wait { catalogue.queue.counts.taken == taken + 1 })
+            let taken = catalog.queue.counts.taken
+            let first = try WorkerThread(name: "first") { _ = try? catalog.commit(.probe) }
+            #expect(wait { catalog.queue.counts.taken == taken + 1 })
             let failures = Monitor<[Int: StoreError]>([:])
             let threads = try rows.enumerated().map { number, row in
                 try WorkerThread(name: "client") {
                     do throws(StoreError) {
-                        try catalogue.commit(
+                        try catalog.commit(
                             .complete(
-                                CatalogueChange.Completion(
+                                CatalogChange.Completion(
                                     id: row.id, epoch: 2, offset: 3, response: FinalResponse(status: 201),
                                     expiresAt: 9,
                                     file: FileRecord(name: number == 7 ? "bad" : "\(number)", principal: "p", size: 1),
@@ -381,23 +383,23 @@ import Testing
                     }
                 }
             }
-            #expect(wait { catalogue.queue.counts.waiting == rows.count })
+            #expect(wait { catalog.queue.counts.waiting == rows.count })
             try blocker.execute("COMMIT")
             for thread in threads + [first] { thread.join() }
             #expect(failures.withLock { Array($0.keys) } == [7])
             for (number, row) in rows.enumerated() {
-                let isComplete = try catalogue.row(row.id)?.phase == .complete(FinalResponse(status: 201))
+                let isComplete = try catalog.row(row.id)?.phase == .complete(FinalResponse(status: 201))
                 #expect(isComplete == (number != 7))
-                #expect(try (catalogue.file("\(number)") != nil) == (number != 7))
+                #expect(try (catalog.file("\(number)") != nil) == (number != 7))
             }
-            catalogue.close()
+            catalog.close()
         }
     }
 
     @Test("a value that SQLite refuses fails its own change", arguments: [1, 2, 3])
     func refusedValues(_ seed: UInt64) throws {
         try withDirectory { directory in
-            let catalogue = try SQLiteCatalogue(path: directory + "/c", durability: .acknowledged)
+            let catalog = try SQLiteCatalog(path: directory + "/c", durability: .acknowledged)
             var generator = SeededGenerator(seed: seed)
             let isBad = (0..<60).map { _ in Bool.random(using: &generator) }
             let failures = Monitor<[Int]>([])
@@ -405,14 +407,14 @@ import Testing
                 // The schema has a CHECK on the offset.
                 let row = row(isBad ? -1 : 4)
                 return try WorkerThread(name: "client") {
-                    do throws(StoreError) { try catalogue.commit(.insert(row)) } catch {
+                    do throws(StoreError) { try catalog.commit(.insert(row)) } catch {
                         failures.withLock { $0.append(number) }
                     }
                 }
             }
             for thread in threads { thread.join() }
             #expect(failures.withLock { $0.sorted() } == isBad.indices.filter { isBad[$0] })
-            catalogue.close()
+            catalog.close()
         }
     }
 }

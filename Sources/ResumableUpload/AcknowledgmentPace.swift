@@ -1,8 +1,8 @@
 /// When received bytes are made durable while content streams, and when the client is told (draft section 4.2.2, 4.4.2).
 ///
 /// Times are nanoseconds of a monotonic clock.
-public struct AcknowledgementPace: Sendable {
-    /// Bytes after which another acknowledgement is worth its sync.
+public struct AcknowledgmentPace: Sendable {
+    /// Bytes after which another acknowledgment is worth its sync.
     public var step: Int64
     /// Time after which fewer bytes are worth it, too.
     public var interval: Int64

@@ -1,5 +1,5 @@
-/// All SQL of the catalogue.
-enum CatalogueSQL {
+/// All SQL of the catalog.
+enum CatalogSQL {
     /// "Onwd": marks the file as ours (sqlite.org/pragma.html#pragma_application_id).
     static let applicationID: Int64 = 0x4F6E_7764
 
@@ -14,7 +14,7 @@ enum CatalogueSQL {
     /// One step of the schema.
     enum Migration {
         case script(String)
-        /// Removes what older versions stored of requests, and every trace of it: see ``CatalogueMigration``.
+        /// Removes what older versions stored of requests, and every trace of it: see ``CatalogMigration``.
         case removeUnneededFields
     }
 

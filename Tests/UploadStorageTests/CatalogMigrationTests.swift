@@ -6,53 +6,53 @@ import Testing
 
 @testable import UploadStorage
 
-@Suite struct CatalogueMigrationTests {
-    /// A catalogue as the first version of the schema had it, in a real file with a log, as a killed server left it.
-    private struct OldCatalogue {
+@Suite struct CatalogMigrationTests {
+    /// A catalog as the first version of the schema had it, in a real file with a log, as a killed server left it.
+    private struct OldCatalog {
         static let secret = "OLD-SECRET-VALUE"
 
         let directory: String
-        var path: String { directory + "/" + DataDirectory.catalogueName }
-        private(set) var rows: [CatalogueRow] = []
+        var path: String { directory + "/" + DataDirectory.catalogName }
+        private(set) var rows: [CatalogRow] = []
 
         init(rows count: Int) throws {
             directory = NSTemporaryDirectory() + "onward-migration-" + UploadID().text
             let work = directory + "-work"
             try FileManager.default.createDirectory(atPath: work, withIntermediateDirectories: true)
             defer { try? FileManager.default.removeItem(atPath: work) }
-            let connection = try SQLiteConnection(path: work + "/" + DataDirectory.catalogueName)
-            guard case .script(let schema) = CatalogueSQL.migrations[0] else { throw StoreError.damaged("no schema") }
-            try connection.execute(schema + CatalogueSQL.setApplicationID() + ";" + CatalogueSQL.setUserVersion(1))
+            let connection = try SQLiteConnection(path: work + "/" + DataDirectory.catalogName)
+            guard case .script(let schema) = CatalogSQL.migrations[0] else { throw StoreError.damaged("no schema") }
+            try connection.execute(schema + CatalogSQL.setApplicationID() + ";" + CatalogSQL.setUserVersion(1))
             try connection.execute("PRAGMA journal_mode = WAL")
             for number in 0..<count {
                 var row = Self.row(number)
-                try connection.run(CatalogueSQL.insertUpload, row.columns + [.text("anna")])
+                try connection.run(CatalogSQL.insertUpload, row.columns + [.text("anna")])
                 // Pages that were freed without being overwritten.
                 if number % 3 == 0 {
-                    try connection.run(CatalogueSQL.delete, [.blob(row.id.bytes), .integer(9)])
+                    try connection.run(CatalogSQL.delete, [.blob(row.id.bytes), .integer(9)])
                     continue
                 }
                 row.upload = Self.cleaned(row)
                 rows.append(row)
-                if number == count / 2 { _ = try connection.rows(CatalogueSQL.checkpoint) }
+                if number == count / 2 { _ = try connection.rows(CatalogSQL.checkpoint) }
             }
             try FileManager.default.copyItem(atPath: work, toPath: directory)
         }
 
-        private static func row(_ number: Int) -> CatalogueRow {
+        private static func row(_ number: Int) -> CatalogRow {
             var upload = NewUpload.testing(length: 9, digests: [.sha256])
             upload.target = "/files/x?token=" + secret
             upload.fields = [
                 "Content-Type": "text/plain", "If-None-Match": "*", "X-Api-Key": "\(secret)-\(number)",
                 "X-Long": String(repeating: secret, count: number % 5 == 0 ? 3000 : 3),
             ]
-            return CatalogueRow(
+            return CatalogRow(
                 id: UploadID(), blob: UploadID().text, upload: upload, createdAt: 5, expiresAt: 6, epoch: 1, offset: 0,
                 length: nil, phase: number % 2 == 0 ? .complete(FinalResponse(status: 201)) : .receiving, intent: nil,
                 digestStates: [])
         }
 
-        private static func cleaned(_ row: CatalogueRow) -> NewUpload {
+        private static func cleaned(_ row: CatalogRow) -> NewUpload {
             var upload = row.isUnfinished ? row.upload : row.upload.withoutFields
             upload.target = "/files/x"
             if row.isUnfinished { upload.fields = ["Content-Type": "text/plain", "If-None-Match": "*"] }
@@ -71,21 +71,21 @@ import Testing
 
         func expectMigrated(_ directory: String? = nil, sourceLocation: SourceLocation = #_sourceLocation) throws {
             let directory = directory ?? self.directory
-            let catalogue = try SQLiteCatalogue(
-                path: directory + "/" + DataDirectory.catalogueName, durability: .acknowledged)
+            let catalog = try SQLiteCatalog(
+                path: directory + "/" + DataDirectory.catalogName, durability: .acknowledged)
             // While it is open, with its log.
             #expect(try filesWithSecrets(directory) == [], sourceLocation: sourceLocation)
-            for row in rows { #expect(try catalogue.row(row.id) == row, sourceLocation: sourceLocation) }
-            catalogue.close()
+            for row in rows { #expect(try catalog.row(row.id) == row, sourceLocation: sourceLocation) }
+            catalog.close()
             #expect(try filesWithSecrets(directory) == [], sourceLocation: sourceLocation)
         }
 
         func remove() { try? FileManager.default.removeItem(atPath: directory) }
     }
 
-    @Test("a catalogue of the first version keeps only what uploads need, and no byte of the rest is left in any file")
+    @Test("a catalog of the first version keeps only what uploads need, and no byte of the rest is left in any file")
     func cleaned() throws {
-        let old = try OldCatalogue(rows: 700)
+        let old = try OldCatalog(rows: 700)
         defer { old.remove() }
         #expect(try old.filesWithSecrets() == ["onward.sqlite", "onward.sqlite-wal"])
         try old.expectMigrated()
@@ -95,14 +95,14 @@ import Testing
 
     @Test("a migration that is cut off behind any step is repeated by the next start")
     func cutOff() throws {
-        let old = try OldCatalogue(rows: 500)
+        let old = try OldCatalog(rows: 500)
         defer { old.remove() }
         var copies: [String] = []
         defer { for copy in copies { try? FileManager.default.removeItem(atPath: copy) } }
         do {
             let connection = try SQLiteConnection(path: old.path)
-            try connection.execute(CatalogueSQL.configureWriter(.acknowledged))
-            var migration = CatalogueMigration(connection, in: old.directory)
+            try connection.execute(CatalogSQL.configureWriter(.acknowledged))
+            var migration = CatalogMigration(connection, in: old.directory)
             migration.afterStep = {
                 let copy = "\(old.directory)-\(copies.count)"
                 try FileManager.default.copyItem(atPath: old.directory, toPath: copy)
@@ -117,11 +117,11 @@ import Testing
 
     @Test("without the space for it the start fails with the numbers, changes nothing, and succeeds later")
     func noSpace() throws {
-        let old = try OldCatalogue(rows: 60)
+        let old = try OldCatalog(rows: 60)
         defer { old.remove() }
         do {
             let connection = try SQLiteConnection(path: old.path)
-            var migration = CatalogueMigration(connection, in: old.directory)
+            var migration = CatalogMigration(connection, in: old.directory)
             migration.freeSpace = { 1000 }
             let error = #expect(throws: StoreError.self) { try migration.run(from: 1) }
             #expect("\(error as Any)".contains("needs") && "\(error as Any)".contains("1000 are free"))
@@ -133,7 +133,7 @@ import Testing
 
     @Test("a check of an older directory names what the next start will do, and changes nothing")
     func check() throws {
-        let old = try OldCatalogue(rows: 60)
+        let old = try OldCatalog(rows: 60)
         defer { old.remove() }
         for name in ["files", "uploads"] {
             try FileManager.default.createDirectory(
@@ -149,7 +149,7 @@ import Testing
         let found = try findings()
         let finding = try #require(found.first)
         #expect(found.count == 1)
-        #expect(finding.kind == .catalogueOlder && finding.path == DataDirectory.catalogueName)
+        #expect(finding.kind == .catalogOlder && finding.path == DataDirectory.catalogName)
         let numbers = finding.detail.split(separator: " ").compactMap { Int($0) }
         #expect(numbers.count == 2 && numbers[0] > 16 << 20 && numbers[1] > 0, "\(finding.detail)")
         #expect(try old.filesWithSecrets() == secrets)
@@ -157,13 +157,13 @@ import Testing
         #expect(try findings() == [])
     }
 
-    @Test("a catalogue that another program reads is not taken for clean")
+    @Test("a catalog that another program reads is not taken for clean")
     func otherReader() throws {
-        let old = try OldCatalogue(rows: 60)
+        let old = try OldCatalog(rows: 60)
         defer { old.remove() }
         let reader = try SQLiteConnection(path: old.path, readOnly: true)
         try reader.execute("BEGIN; SELECT count(*) FROM uploads")
-        #expect { try SQLiteCatalogue(path: old.path, durability: .acknowledged) } throws: {
+        #expect { try SQLiteCatalog(path: old.path, durability: .acknowledged) } throws: {
             "\($0)".contains("another program")
         }
         try reader.execute("COMMIT")

@@ -1,4 +1,4 @@
-extension CatalogueTotals {
+extension CatalogTotals {
     /// Adds up all rows, page by page.
     init(
         reading rows: (String, [SQLiteValue]) throws(SQLiteFailure) -> [[SQLiteValue]]
@@ -6,7 +6,7 @@ extension CatalogueTotals {
         self.init()
         var lastID: [UInt8] = []
         while true {
-            let groups = try rows(CatalogueSQL.sumUploads, [.blob(lastID)])
+            let groups = try rows(CatalogSQL.sumUploads, [.blob(lastID)])
             for columns in groups { addUploads(columns) }
             guard let last = groups.compactMap({ $0[4].blob }).max(by: { $0.lexicographicallyPrecedes($1) }) else {
                 break
@@ -15,7 +15,7 @@ extension CatalogueTotals {
         }
         var lastName = ""
         while true {
-            let groups = try rows(CatalogueSQL.sumFiles, [.text(lastName)])
+            let groups = try rows(CatalogSQL.sumFiles, [.text(lastName)])
             for columns in groups {
                 guard let principal = columns[0].text, let sum = columns[1].integer else { continue }
                 usage[principal, default: Usage()].publishedBytes += sum
@@ -27,14 +27,14 @@ extension CatalogueTotals {
         }
     }
 
-    /// One group of ``CatalogueSQL/sumUploads``.
+    /// One group of ``CatalogSQL/sumUploads``.
     private mutating func addUploads(_ columns: [SQLiteValue]) {
         guard let principal = columns[0].text, let phase = columns[1].integer, let count = columns[2].integer,
             let bytes = columns[3].integer
         else { return }
         switch phase {
-        case CatalogueSQL.Phase.complete: complete += Int(count)
-        case CatalogueSQL.Phase.invalid: invalid += Int(count)
+        case CatalogSQL.Phase.complete: complete += Int(count)
+        case CatalogSQL.Phase.invalid: invalid += Int(count)
         default:
             var usage = usage[principal] ?? Usage()
             usage.uploads += Int(count)
@@ -48,7 +48,7 @@ extension CatalogueTotals {
     init?(savedIn connection: SQLiteConnection) throws(SQLiteFailure) {
         guard try connection.mark("totals-saved") == 1 else { return nil }
         self.init()
-        for columns in try connection.rows(CatalogueSQL.selectUsage) {
+        for columns in try connection.rows(CatalogSQL.selectUsage) {
             guard let principal = columns[0].text, let uploads = columns[1].integer, let reserved = columns[2].integer,
                 let published = columns[3].integer
             else { continue }
@@ -61,6 +61,6 @@ extension CatalogueTotals {
 
 extension SQLiteConnection {
     func mark(_ name: String) throws(SQLiteFailure) -> Int64? {
-        try rows(CatalogueSQL.readMark, [.text(name)]).first?[0].integer
+        try rows(CatalogSQL.readMark, [.text(name)]).first?[0].integer
     }
 }

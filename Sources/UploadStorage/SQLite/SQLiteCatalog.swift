@@ -2,33 +2,33 @@ import CSQLite
 import HTTPSemantics
 import SystemCalls
 
-/// The catalogue in an SQLite database: one thread writes, and puts all changes that wait into one transaction.
-final class SQLiteCatalogue: UploadCatalogue {
+/// The catalog in an SQLite database: one thread writes, and puts all changes that wait into one transaction.
+final class SQLiteCatalog: UploadCatalog {
     let queue = CommitQueue()
     private let thread: WorkerThread
-    /// Nil once the catalogue is closed.
+    /// Nil once the catalog is closed.
     private let reader: Monitor<SQLiteConnection?>
     /// As the database was when it was opened, if it has to be counted or verified.
     private let snapshot: SQLiteSnapshot?
-    let savedTotals: CatalogueTotals?
+    let savedTotals: CatalogTotals?
     let needsVerification: Bool
 
     /// Opens or creates the database and brings its schema up to date. After an unclean stop ``verify()`` checks it: the
     /// time for that grows with the database, and meanwhile every statement fails that meets a damaged page.
     init(path: String, durability: Durability) throws(StoreError) {
         do {
-            let writer = try SQLiteCatalogueWriter(path: path, durability: durability, queue: queue)
+            let writer = try SQLiteCatalogWriter(path: path, durability: durability, queue: queue)
             let reader = try SQLiteConnection(path: path, readOnly: true)
-            try reader.execute(CatalogueSQL.configureReader)
+            try reader.execute(CatalogSQL.configureReader)
             self.reader = Monitor(reader)
             savedTotals = writer.savedTotals
             needsVerification = writer.needsVerification
             let isComplete = savedTotals != nil && !needsVerification
             snapshot = isComplete ? nil : try SQLiteSnapshot(path: path)
             queue.isVerified = !needsVerification
-            thread = try WorkerThread(name: "catalogue") { writer.run() }
+            thread = try WorkerThread(name: "catalog") { writer.run() }
         } catch let failure as SQLiteFailure {
-            throw failure.storeError(during: "open the catalogue")
+            throw failure.storeError(during: "open the catalog")
         } catch let error as StoreError {
             throw error
         } catch let error as Errno {
@@ -40,17 +40,17 @@ final class SQLiteCatalogue: UploadCatalogue {
 
     deinit { close(saving: nil) }
 
-    var statistics: CatalogueStatistics { queue.statistics }
+    var statistics: CatalogStatistics { queue.statistics }
 
     @discardableResult
-    func commit(_ change: CatalogueChange) throws(StoreError) -> RemovedUploads {
+    func commit(_ change: CatalogChange) throws(StoreError) -> RemovedUploads {
         try stoppingChanges { () throws(StoreError) in try queue.commit(change) }
     }
 
     var damage: StoreError? { queue.failure }
 
-    func countTotals() throws(StoreError) -> CatalogueTotals {
-        guard let snapshot else { return savedTotals ?? CatalogueTotals() }
+    func countTotals() throws(StoreError) -> CatalogTotals {
+        guard let snapshot else { return savedTotals ?? CatalogTotals() }
         let totals = try translating { () throws(SQLiteFailure) in try snapshot.totals() }
         if !needsVerification { snapshot.end() }
         return totals
@@ -83,7 +83,7 @@ final class SQLiteCatalogue: UploadCatalogue {
         queue.isVerified = true
     }
 
-    func close(saving totals: CatalogueTotals?) {
+    func close(saving totals: CatalogTotals?) {
         snapshot?.end()
         queue.close(saving: totals)
         thread.join()
@@ -91,23 +91,23 @@ final class SQLiteCatalogue: UploadCatalogue {
         reader.withLock { $0 = nil }
     }
 
-    func row(_ id: UploadID) throws(StoreError) -> CatalogueRow? {
-        try read(CatalogueSQL.selectUpload, [.blob(id.bytes)]).first.map(CatalogueRow.init(columns:))
+    func row(_ id: UploadID) throws(StoreError) -> CatalogRow? {
+        try read(CatalogSQL.selectUpload, [.blob(id.bytes)]).first.map(CatalogRow.init(columns:))
     }
 
     func processing(after id: UploadID?, limit: Int) throws(StoreError) -> [UploadID] {
-        try read(CatalogueSQL.selectProcessing, [.blob(id?.bytes ?? []), .integer(Int64(limit))]).compactMap {
+        try read(CatalogSQL.selectProcessing, [.blob(id?.bytes ?? []), .integer(Int64(limit))]).compactMap {
             columns in
             columns[0].blob.flatMap(UploadID.init(bytes:))
         }
     }
 
     func processingCount() throws(StoreError) -> Int {
-        Int(try read(CatalogueSQL.countProcessing).first?[0].integer ?? 0)
+        Int(try read(CatalogSQL.countProcessing).first?[0].integer ?? 0)
     }
 
     func receiving(after id: UploadID?, limit: Int) throws(StoreError) -> [DurableBytes] {
-        try read(CatalogueSQL.selectReceiving, [.blob(id?.bytes ?? []), .integer(Int64(limit))]).compactMap { columns in
+        try read(CatalogSQL.selectReceiving, [.blob(id?.bytes ?? []), .integer(Int64(limit))]).compactMap { columns in
             guard let id = columns[0].blob.flatMap(UploadID.init(bytes:)), let blob = columns[1].text,
                 let offset = columns[2].integer
             else { return nil }
@@ -116,37 +116,37 @@ final class SQLiteCatalogue: UploadCatalogue {
     }
 
     func expired(at now: Int64, limit: Int) throws(StoreError) -> [UploadID] {
-        try read(CatalogueSQL.selectExpired, [.integer(now), .integer(Int64(limit))]).compactMap { columns in
+        try read(CatalogSQL.selectExpired, [.integer(now), .integer(Int64(limit))]).compactMap { columns in
             columns[0].blob.flatMap(UploadID.init(bytes:))
         }
     }
 
     func isExpiring(after time: Int64) throws(StoreError) -> Bool {
-        for statement in CatalogueSQL.selectExpiringLater {
+        for statement in CatalogSQL.selectExpiringLater {
             if try !read(statement, [.integer(time)]).isEmpty { return true }
         }
         return false
     }
 
     func timeMark() throws(StoreError) -> LifetimeClock.Mark? {
-        let time = try read(CatalogueSQL.readMark, [.text(SQLiteCatalogueWriter.timeMark)]).first?[0].integer
-        let wall = try read(CatalogueSQL.readMark, [.text(SQLiteCatalogueWriter.wallMark)]).first?[0].integer
+        let time = try read(CatalogSQL.readMark, [.text(SQLiteCatalogWriter.timeMark)]).first?[0].integer
+        let wall = try read(CatalogSQL.readMark, [.text(SQLiteCatalogWriter.wallMark)]).first?[0].integer
         guard let time, let wall else { return nil }
         return LifetimeClock.Mark(time: time, wall: wall)
     }
 
-    func sizeInBytes() throws(StoreError) -> Int64 { try read(CatalogueSQL.readSize).first?[0].integer ?? 0 }
+    func sizeInBytes() throws(StoreError) -> Int64 { try read(CatalogSQL.readSize).first?[0].integer ?? 0 }
 
     func needsBlob(_ name: String) throws(StoreError) -> Bool {
-        try !read(CatalogueSQL.selectBlob, [.text(name)]).isEmpty
+        try !read(CatalogSQL.selectBlob, [.text(name)]).isEmpty
     }
 
     func file(_ name: String) throws(StoreError) -> FileRecord? {
-        try read(CatalogueSQL.selectFile, [.text(name)]).first.map(FileRecord.init(columns:))
+        try read(CatalogSQL.selectFile, [.text(name)]).first.map(FileRecord.init(columns:))
     }
 
     func files(after name: String, limit: Int) throws(StoreError) -> [FileRecord] {
-        try read(CatalogueSQL.selectFiles, [.text(name), .integer(Int64(limit))]).map(FileRecord.init(columns:))
+        try read(CatalogSQL.selectFiles, [.text(name), .integer(Int64(limit))]).map(FileRecord.init(columns:))
     }
 
     private func read(_ sql: String, _ parameters: [SQLiteValue] = []) throws(StoreError) -> [[SQLiteValue]] {
@@ -159,7 +159,7 @@ final class SQLiteCatalogue: UploadCatalogue {
     private func translating<Result>(_ body: () throws(SQLiteFailure) -> Result) throws(StoreError) -> Result {
         try stoppingChanges { () throws(StoreError) in
             do throws(SQLiteFailure) { return try body() } catch {
-                throw error.storeError(during: "read the catalogue")
+                throw error.storeError(during: "read the catalog")
             }
         }
     }

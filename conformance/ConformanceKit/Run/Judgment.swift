@@ -1,5 +1,5 @@
 /// What a run found out, for a report.
-package protocol Judgement: Sendable {
+package protocol Judgment: Sendable {
     /// What was judged, for a heading: a server, or commands.
     var subjects: [String] { get }
     /// `server` or `client`.
@@ -14,7 +14,7 @@ package protocol Judgement: Sendable {
     var failure: String? { get }
 }
 
-extension Judgement {
+extension Judgment {
     /// How many cases ended with the outcome of this word.
     package func count(_ word: String) -> Int { results.count { $0.outcome.word == word } }
 

@@ -2,7 +2,7 @@ import ResumableUpload
 import UploadStorage
 
 /// Opens what a crash left and finds out whether every promise was kept.
-struct Judgement {
+struct Judgment {
     private let history: History
     private let expectation: Expectation
     private let root: String

@@ -2,7 +2,7 @@ import CSQLite
 import SystemCalls
 
 /// The connection that writes. After `init` it belongs to the thread that calls ``run()``, and to nobody else.
-final class SQLiteCatalogueWriter: @unchecked Sendable {
+final class SQLiteCatalogWriter: @unchecked Sendable {
     private static let cleanMark = "clean-stop"
     private static let totalsMark = "totals-saved"
     private static let probeMark = "probe"
@@ -26,31 +26,31 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
     /// Whether the last stop was unclean, and the database has not been checked since.
     let needsVerification: Bool
     /// What the last clean stop saved.
-    let savedTotals: CatalogueTotals?
+    let savedTotals: CatalogTotals?
 
     init(path: String, durability: Durability, queue: CommitQueue) throws {
         connection = try SQLiteConnection(path: path)
         self.queue = queue
         // Before anything is written to it.
         let version = try connection.requireOwn()
-        try connection.execute(CatalogueSQL.configureWriter(durability))
+        try connection.execute(CatalogSQL.configureWriter(durability))
         try Self.emptyLog(of: connection)
         let isClean = version == 0 ? true : try connection.mark(Self.cleanMark) != 0
-        let isCurrent = version == CatalogueSQL.migrations.count
+        let isCurrent = version == CatalogSQL.migrations.count
         if !isClean && !isCurrent {
             // What is rewritten has to be intact.
-            let answer = try connection.rows(CatalogueSQL.quickCheck).first?[0].text
+            let answer = try connection.rows(CatalogSQL.quickCheck).first?[0].text
             if answer != "ok" { throw StoreError.damaged(answer ?? "quick_check gave no answer") }
         }
         let directory = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
-        try CatalogueMigration(connection, in: directory.isEmpty ? "." : directory).run(from: version)
+        try CatalogMigration(connection, in: directory.isEmpty ? "." : directory).run(from: version)
         // A database that cannot be used at all is refused now, whatever the last stop was like.
-        for statement in CatalogueSQL.spotChecks { _ = try connection.rows(statement) }
+        for statement in CatalogSQL.spotChecks { _ = try connection.rows(statement) }
         needsVerification = !isClean && isCurrent
         if version == 0 {
-            savedTotals = CatalogueTotals()
+            savedTotals = CatalogTotals()
         } else {
-            savedTotals = isClean ? try CatalogueTotals(savedIn: connection) : nil
+            savedTotals = isClean ? try CatalogTotals(savedIn: connection) : nil
         }
         try markUnclean()
     }
@@ -68,7 +68,7 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
     /// After a loss of power the log may end in pages of a commit of which the first pages are missing. Were they written
     /// again, as they were, by a commit that is cut off as well, both halves together would be a commit that never happened.
     private static func emptyLog(of connection: SQLiteConnection) throws(SQLiteFailure) {
-        do throws(SQLiteFailure) { _ = try connection.rows(CatalogueSQL.checkpoint) } catch {
+        do throws(SQLiteFailure) { _ = try connection.rows(CatalogSQL.checkpoint) } catch {
             // On a full disk files can still be served.
             guard error.primaryCode == SQLITE_FULL else { throw error }
         }
@@ -76,12 +76,12 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
 
     private func markUnclean() throws(SQLiteFailure) {
         do throws(SQLiteFailure) {
-            try connection.run(CatalogueSQL.begin)
+            try connection.run(CatalogSQL.begin)
             try setUncleanMarks()
-            try connection.run(CatalogueSQL.commit)
+            try connection.run(CatalogSQL.commit)
             isMarkedUnclean = true
         } catch {
-            if !connection.isInAutocommit { _ = try? connection.run(CatalogueSQL.rollback) }
+            if !connection.isInAutocommit { _ = try? connection.run(CatalogSQL.rollback) }
             // On a full disk files can still be served, and removed. The first change sets the marks then.
             guard error.primaryCode == SQLITE_FULL else { throw error }
         }
@@ -94,32 +94,32 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
     /// A courtesy to the next start: if this fails, it counts, checks the database and replays the log.
     private func stop() {
         do throws(SQLiteFailure) {
-            try connection.run(CatalogueSQL.begin)
+            try connection.run(CatalogSQL.begin)
             let totals = hasFailed ? nil : queue.finalTotals
             try setMark(Self.cleanMark, queue.isVerified ? 1 : 0)
             try setMark(Self.totalsMark, totals == nil ? 0 : 1)
-            try connection.run(CatalogueSQL.removeUsage)
+            try connection.run(CatalogSQL.removeUsage)
             if let totals {
                 try setMark("complete", Int64(totals.complete))
                 try setMark("invalid", Int64(totals.invalid))
                 for (principal, usage) in totals.usage {
                     try connection.run(
-                        CatalogueSQL.insertUsage,
+                        CatalogSQL.insertUsage,
                         [
                             .text(principal), .integer(Int64(usage.uploads)), .integer(usage.reservedBytes),
                             .integer(usage.publishedBytes),
                         ])
                 }
             }
-            try connection.run(CatalogueSQL.commit)
+            try connection.run(CatalogSQL.commit)
         } catch {
-            if !connection.isInAutocommit { _ = try? connection.run(CatalogueSQL.rollback) }
+            if !connection.isInAutocommit { _ = try? connection.run(CatalogSQL.rollback) }
         }
-        _ = try? connection.rows(CatalogueSQL.checkpoint)
+        _ = try? connection.rows(CatalogSQL.checkpoint)
     }
 
     private func setMark(_ name: String, _ value: Int64) throws(SQLiteFailure) {
-        try connection.run(CatalogueSQL.setMark, [.text(name), .integer(value)])
+        try connection.run(CatalogSQL.setMark, [.text(name), .integer(value)])
     }
 
     // MARK: Committing
@@ -133,7 +133,7 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
                 // Which one it was shows when each has a transaction of its own.
                 outcomes = batch.map(commitAlone)
             } else {
-                outcomes = batch.map { _ in .failure(error.error.storeError(during: "write the catalogue")) }
+                outcomes = batch.map { _ in .failure(error.error.storeError(during: "write the catalog")) }
             }
         }
         for (pending, outcome) in zip(batch, outcomes) { pending.finish(outcome) }
@@ -143,25 +143,25 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
         do throws(Failure) {
             return try transact([pending])[0]
         } catch {
-            return .failure(error.error.storeError(during: "write the catalogue"))
+            return .failure(error.error.storeError(during: "write the catalog"))
         }
     }
 
     private func transact(_ batch: [CommitQueue.Pending]) throws(Failure) -> [CommitQueue.Outcome] {
         var concernsOneChange = false
         do throws(SQLiteFailure) {
-            try connection.run(CatalogueSQL.begin)
+            try connection.run(CatalogSQL.begin)
             if !isMarkedUnclean { try setUncleanMarks() }
             var outcomes: [CommitQueue.Outcome] = []
             concernsOneChange = true
             for pending in batch { outcomes.append(try apply(pending.change)) }
             concernsOneChange = false
-            try connection.run(CatalogueSQL.commit)
+            try connection.run(CatalogSQL.commit)
             isMarkedUnclean = true
             queue.count(commits: batch.count)
             return outcomes
         } catch {
-            if !connection.isInAutocommit { _ = try? connection.run(CatalogueSQL.rollback) }
+            if !connection.isInAutocommit { _ = try? connection.run(CatalogSQL.rollback) }
             hasFailed = true
             // Fewer pages may fit. After any other error of a commit, such as a failed synchronization, nothing is retried.
             throw Failure(error: error, concernsOneChange: concernsOneChange || error.primaryCode == SQLITE_FULL)
@@ -169,24 +169,24 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
     }
 
     /// Gives an error where this change alone fails and has done nothing; throws where the transaction cannot go on.
-    private func apply(_ change: CatalogueChange) throws(SQLiteFailure) -> CommitQueue.Outcome {
+    private func apply(_ change: CatalogChange) throws(SQLiteFailure) -> CommitQueue.Outcome {
         let refusal: StoreError?
         switch change {
         case .insert(let row):
             refusal = try insert(row)
         case .advance(let advance):
             refusal = try fenced(
-                CatalogueSQL.advance, advance.id, advance.epoch,
+                CatalogSQL.advance, advance.id, advance.epoch,
                 [.integer(advance.offset), SQLiteValue(advance.length), Self.blob(of: advance.digestStates)])
         case .markProcessing(let id, let epoch):
-            refusal = try fenced(CatalogueSQL.markProcessing, id, epoch)
+            refusal = try fenced(CatalogSQL.markProcessing, id, epoch)
         case .intend(let id, let epoch, let intent):
-            refusal = try fenced(CatalogueSQL.intend, id, epoch, [.blob(intent.savedBytes)])
+            refusal = try fenced(CatalogSQL.intend, id, epoch, [.blob(intent.savedBytes)])
         case .withdraw(let id, let epoch):
-            refusal = try fenced(CatalogueSQL.withdraw, id, epoch)
+            refusal = try fenced(CatalogSQL.withdraw, id, epoch)
         case .complete(let completion):
             refusal = try fenced(
-                CatalogueSQL.complete, completion.id, completion.epoch,
+                CatalogSQL.complete, completion.id, completion.epoch,
                 [
                     .integer(completion.offset), .blob(completion.response.savedBytes),
                     SQLiteValue(completion.expiresAt), Self.blob(of: []), .blob(completion.upload.savedBytes),
@@ -194,7 +194,7 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
             if refusal == nil, let file = completion.file { try record(file) }
         case .invalidate(let invalidation):
             refusal = try fenced(
-                CatalogueSQL.invalidate, invalidation.id, invalidation.epoch,
+                CatalogSQL.invalidate, invalidation.id, invalidation.epoch,
                 [
                     .text(invalidation.reason), SQLiteValue(invalidation.expiresAt), Self.blob(of: []),
                     .blob(invalidation.upload.savedBytes),
@@ -206,26 +206,26 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
         case .removeFinished(let now, let limit):
             var removed = RemovedUploads()
             removed.add(
-                try connection.rows(CatalogueSQL.removeFinished, [.integer(now), .integer(Int64(limit))]))
+                try connection.rows(CatalogSQL.removeFinished, [.integer(now), .integer(Int64(limit))]))
             return .success(removed)
         case .recordFile(let file, let ending):
             try record(file)
             if let ending { _ = try delete(ending) }
             refusal = nil
         case .removeFiles(let names):
-            for name in names { try connection.run(CatalogueSQL.removeFile, [.text(name)]) }
+            for name in names { try connection.run(CatalogSQL.removeFile, [.text(name)]) }
             refusal = nil
         case .limitExpiry(let time, let limit):
-            for statement in CatalogueSQL.limitExpiry {
+            for statement in CatalogSQL.limitExpiry {
                 try connection.run(statement, [.integer(time), .integer(Int64(limit))])
             }
             refusal = nil
         case .recordTime(let mark):
-            try connection.run(CatalogueSQL.setMark, [.text(Self.timeMark), .integer(mark.time)])
-            try connection.run(CatalogueSQL.setMark, [.text(Self.wallMark), .integer(mark.wall)])
+            try connection.run(CatalogSQL.setMark, [.text(Self.timeMark), .integer(mark.time)])
+            try connection.run(CatalogSQL.setMark, [.text(Self.wallMark), .integer(mark.wall)])
             refusal = nil
         case .probe:
-            try connection.run(CatalogueSQL.countUp, [.text(Self.probeMark)])
+            try connection.run(CatalogSQL.countUp, [.text(Self.probeMark)])
             refusal = nil
         }
         return refusal.map { .failure($0) } ?? .success(RemovedUploads())
@@ -233,9 +233,9 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
 
     private static func blob(of states: [[UInt8]]) -> SQLiteValue { .blob(DigestStates(states).savedBytes) }
 
-    private func insert(_ row: CatalogueRow) throws(SQLiteFailure) -> StoreError? {
+    private func insert(_ row: CatalogRow) throws(SQLiteFailure) -> StoreError? {
         do throws(SQLiteFailure) {
-            try connection.run(CatalogueSQL.insertUpload, row.columns + [.text(row.upload.principal)])
+            try connection.run(CatalogSQL.insertUpload, row.columns + [.text(row.upload.principal)])
             return nil
         } catch {
             if error.primaryCode == SQLITE_CONSTRAINT { return .invalidState("an upload of this name exists") }
@@ -244,8 +244,8 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
     }
 
     /// The phase, if there was such a row.
-    private func delete(_ removal: CatalogueChange.Removal) throws(SQLiteFailure) -> [[SQLiteValue]] {
-        try connection.rows(CatalogueSQL.delete, [.blob(removal.id.bytes), .integer(removal.epoch)])
+    private func delete(_ removal: CatalogChange.Removal) throws(SQLiteFailure) -> [[SQLiteValue]] {
+        try connection.rows(CatalogSQL.delete, [.blob(removal.id.bytes), .integer(removal.epoch)])
     }
 
     private func fenced(
@@ -257,7 +257,7 @@ final class SQLiteCatalogueWriter: @unchecked Sendable {
 
     private func record(_ file: FileRecord) throws(SQLiteFailure) {
         try connection.run(
-            CatalogueSQL.recordFile,
+            CatalogSQL.recordFile,
             [
                 .text(file.name), .text(file.principal), .integer(file.size), .text(file.identity),
                 .integer(file.modifiedSeconds), .blob(file.fields.savedBytes),
@@ -270,8 +270,8 @@ extension RemovedUploads {
     fileprivate mutating func add(_ rows: [[SQLiteValue]]) {
         for columns in rows {
             switch columns[0].integer {
-            case CatalogueSQL.Phase.complete: complete += 1
-            case CatalogueSQL.Phase.invalid: invalid += 1
+            case CatalogSQL.Phase.complete: complete += 1
+            case CatalogSQL.Phase.invalid: invalid += 1
             default: unfinished += 1
             }
         }

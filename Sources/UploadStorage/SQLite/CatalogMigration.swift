@@ -2,9 +2,9 @@ import CSQLite
 import HTTPSemantics
 import SystemCalls
 
-/// Brings the schema of a catalogue up to date. A migration that was cut off at any point is repeated by the next start.
-struct CatalogueMigration {
-    /// Bytes that have to be free beside two copies of the catalogue.
+/// Brings the schema of a catalog up to date. A migration that was cut off at any point is repeated by the next start.
+struct CatalogMigration {
+    /// Bytes that have to be free beside two copies of the catalog.
     private static let margin: Int64 = 16 << 20
 
     /// What an unfinished upload of an older version keeps. Older versions stored all fields but a few, and the store cannot
@@ -15,7 +15,7 @@ struct CatalogueMigration {
     ]
 
     let connection: SQLiteConnection
-    /// The directory of the catalogue.
+    /// The directory of the catalog.
     let directory: String
     /// Bytes that are free there.
     var freeSpace: () throws -> Int64
@@ -30,13 +30,13 @@ struct CatalogueMigration {
 
     /// - Parameter version: `user_version` of the database.
     func run(from version: Int) throws {
-        for (index, migration) in CatalogueSQL.migrations.enumerated().dropFirst(version) {
+        for (index, migration) in CatalogSQL.migrations.enumerated().dropFirst(version) {
             switch migration {
             case .script(let sql):
-                try connection.execute(CatalogueSQL.begin)
+                try connection.execute(CatalogSQL.begin)
                 try connection.execute(sql)
                 try finish(index)
-                try connection.execute(CatalogueSQL.commit)
+                try connection.execute(CatalogSQL.commit)
             case .removeUnneededFields:
                 // A new database has nothing to remove.
                 if version > 0 { try removeUnneededFields() }
@@ -47,8 +47,8 @@ struct CatalogueMigration {
     }
 
     private func finish(_ index: Int) throws(SQLiteFailure) {
-        try connection.execute(CatalogueSQL.setApplicationID())
-        try connection.execute(CatalogueSQL.setUserVersion(index + 1))
+        try connection.execute(CatalogSQL.setApplicationID())
+        try connection.execute(CatalogSQL.setUserVersion(index + 1))
     }
 
     // MARK: Fields of requests
@@ -64,7 +64,7 @@ struct CatalogueMigration {
             }
             // Freed pages and gaps in pages still have the old values: only a new copy of everything has not.
             try SQLiteConnection.withTemporaryFiles(in: directory) { () throws(SQLiteFailure) in
-                try connection.execute(CatalogueSQL.vacuum)
+                try connection.execute(CatalogSQL.vacuum)
             }
             try step()
         } catch {
@@ -72,9 +72,9 @@ struct CatalogueMigration {
             throw error
         }
         // Old versions of pages are in the log, too, until it is emptied.
-        guard try connection.rows(CatalogueSQL.checkpoint).first?[0].integer == 0 else {
+        guard try connection.rows(CatalogSQL.checkpoint).first?[0].integer == 0 else {
             throw StoreError.unusableRoot(
-                "another program reads \(DataDirectory.catalogueName), which has to be rewritten; end it and start again"
+                "another program reads \(DataDirectory.catalogName), which has to be rewritten; end it and start again"
             )
         }
         try afterStep()
@@ -90,23 +90,23 @@ struct CatalogueMigration {
     ///
     /// - Returns: the last id; nil once there are no more rows.
     private func cleanRows(after last: [UInt8]) throws(SQLiteFailure) -> [UInt8]? {
-        let page = try connection.rows(CatalogueSQL.selectCreations, [.blob(last)])
-        try connection.execute(CatalogueSQL.begin)
+        let page = try connection.rows(CatalogSQL.selectCreations, [.blob(last)])
+        try connection.execute(CatalogSQL.begin)
         for columns in page {
             guard let creation = columns[2].blob else { continue }
-            let isFinished = (columns[1].integer ?? 0) >= CatalogueSQL.Phase.complete
+            let isFinished = (columns[1].integer ?? 0) >= CatalogSQL.Phase.complete
             if let upload = try? NewUpload(savedBytes: creation) {
                 let cleaned = Self.cleaned(upload, isFinished: isFinished).savedBytes
-                if cleaned != creation { try connection.run(CatalogueSQL.setCreation, [columns[0], .blob(cleaned)]) }
+                if cleaned != creation { try connection.run(CatalogSQL.setCreation, [columns[0], .blob(cleaned)]) }
             } else if isFinished {
                 // Nothing can answer from it.
-                try connection.run(CatalogueSQL.deleteUnreadable, [columns[0]])
+                try connection.run(CatalogSQL.deleteUnreadable, [columns[0]])
             } else {
                 throw SQLiteFailure(
                     code: SQLITE_CORRUPT, systemError: .inputOutput, message: "the row of an upload cannot be read")
             }
         }
-        try connection.execute(CatalogueSQL.commit)
+        try connection.execute(CatalogSQL.commit)
         return page.last?[0].blob
     }
 
@@ -133,7 +133,7 @@ struct CatalogueMigration {
     ///
     /// - Parameter free: bytes that are free where it lies.
     func announcement(from version: Int, free: Int64) throws(SQLiteFailure) -> String? {
-        let steps = CatalogueSQL.migrations.dropFirst(version)
+        let steps = CatalogSQL.migrations.dropFirst(version)
         if steps.isEmpty { return nil }
         let rewrites = steps.contains { if case .removeUnneededFields = $0 { true } else { false } }
         return "it is of an older version; the server's next start "
@@ -144,13 +144,13 @@ struct CatalogueMigration {
 
     /// The new copy is written twice: to a temporary file, and to the log.
     private func neededSpace() throws(SQLiteFailure) -> Int64 {
-        2 * (try connection.rows(CatalogueSQL.readUsedSize).first?[0].integer ?? 0) + Self.margin
+        2 * (try connection.rows(CatalogSQL.readUsedSize).first?[0].integer ?? 0) + Self.margin
     }
 
     private static func shortage(needed: Int64, free: Int64) -> StoreError {
         .unusableRoot(
             """
-            \(DataDirectory.catalogueName) is of an older version and has to be rewritten once, which needs \(needed) bytes \
+            \(DataDirectory.catalogName) is of an older version and has to be rewritten once, which needs \(needed) bytes \
             of free space, and \(free) are free. Free some, or move the data directory to a larger disk, and start again. \
             Nothing is lost
             """)

@@ -1,11 +1,11 @@
 import ResumableUpload
 
-/// One change of the catalogue, whole or not at all.
+/// One change of the catalog, whole or not at all.
 ///
 /// A change that bears an epoch concerns an unfinished upload, and only while its row has no higher one. Otherwise it does
 /// nothing and fails with ``StoreError/superseded``.
-package enum CatalogueChange: Sendable {
-    case insert(CatalogueRow)
+package enum CatalogChange: Sendable {
+    case insert(CatalogRow)
     case advance(Advance)
     /// The target resource is about to run and must not run again.
     case markProcessing(UploadID, epoch: Int64)

@@ -1,7 +1,7 @@
 import ResumableUpload
 import Testing
 
-@Suite struct AcknowledgementPaceTests {
+@Suite struct AcknowledgmentPaceTests {
     private static let second: Int64 = 1_000_000_000
 
     @Test(
@@ -10,7 +10,7 @@ import Testing
         var random = SeededGenerator(seed: seed)
         var now = Int64.random(in: 0...(.max / 2), using: &random)
         let begin = now
-        var pace = AcknowledgementPace(start: 0, now: now)
+        var pace = AcknowledgmentPace(start: 0, now: now)
         var durable: Int64 = 0
         var told: [(offset: Int64, at: Int64)] = []
         for _ in 0..<5000 {
@@ -28,7 +28,7 @@ import Testing
 
     @Test("INT-07: an offset is told once, and the one of the start not at all")
     func onlyNews() {
-        var pace = AcknowledgementPace(start: 100, now: 0)
+        var pace = AcknowledgmentPace(start: 100, now: 0)
         let told = [(100, 1), (101, 1), (101, 9), (50, 10)].map { offset, seconds in
             pace.shouldTell(durable: offset, now: seconds * Self.second)
         }
@@ -37,21 +37,21 @@ import Testing
 
     @Test("CRE-21 APP-12: the first news is told at once")
     func first() {
-        var pace = AcknowledgementPace(start: 0, now: 5)
+        var pace = AcknowledgmentPace(start: 0, now: 5)
         let told = [(1, 5), (2, 6), (2, 5 + pace.spacing)].map { pace.shouldTell(durable: $0, now: $1) }
         #expect(told == [true, false, true])
     }
 
     @Test("INT-07: where few interim responses are taken they come in growing distances, and then no more")
     func few() {
-        var pace = AcknowledgementPace(start: 0, now: 0, spacing: 10, most: 3)
+        var pace = AcknowledgmentPace(start: 0, now: 0, spacing: 10, most: 3)
         let told = (1...2000 as ClosedRange<Int64>).filter { pace.shouldTell(durable: $0, now: $0) }
         #expect(told == [1, 81, 721])
     }
 
     @Test("Bytes are made durable after a step of them, or after a while")
     func durability() {
-        var pace = AcknowledgementPace(start: 1000, now: 0, step: 100, interval: 10)
+        var pace = AcknowledgmentPace(start: 1000, now: 0, step: 100, interval: 10)
         let begun = [(1000, 50), (1099, 9), (1100, 9), (1101, 18), (1101, 19), (1101, 90)].map {
             pace.shouldAcknowledge(received: $0, now: $1)
         }
@@ -60,12 +60,12 @@ import Testing
 
     @Test("A slow sender costs one sync an interval at most")
     func slowSender() {
-        var pace = AcknowledgementPace(start: 0, now: 0)
-        var acknowledgements = 0
+        var pace = AcknowledgmentPace(start: 0, now: 0)
+        var acknowledgments = 0
         for millisecond in 1...10_000 as ClosedRange<Int64>
         where pace.shouldAcknowledge(received: millisecond, now: millisecond * 1_000_000) {
-            acknowledgements += 1
+            acknowledgments += 1
         }
-        #expect((9...10).contains(acknowledgements))
+        #expect((9...10).contains(acknowledgments))
     }
 }

@@ -1,13 +1,13 @@
 /// The durable rows of a store. Safe to use from any thread.
-package protocol UploadCatalogue: Sendable {
+package protocol UploadCatalog: Sendable {
     /// Makes a change and returns once it is durable. Changes of one caller keep their order. A change that fails does not
     /// affect others.
     ///
     /// - Returns: the uploads that the change removed.
     @discardableResult
-    func commit(_ change: CatalogueChange) throws(StoreError) -> RemovedUploads
+    func commit(_ change: CatalogChange) throws(StoreError) -> RemovedUploads
 
-    func row(_ id: UploadID) throws(StoreError) -> CatalogueRow?
+    func row(_ id: UploadID) throws(StoreError) -> CatalogRow?
     /// Uploads in phase processing, in the order of their ids from behind `id` on, at most `limit`.
     func processing(after id: UploadID?, limit: Int) throws(StoreError) -> [UploadID]
     func processingCount() throws(StoreError) -> Int
@@ -24,18 +24,18 @@ package protocol UploadCatalogue: Sendable {
     /// Records in the order of their names, from behind `name` on, at most `limit`.
     func files(after name: String, limit: Int) throws(StoreError) -> [FileRecord]
 
-    /// What the rows added up to when the catalogue was opened; nil if ``countTotals()`` has to find out.
-    var savedTotals: CatalogueTotals? { get }
-    /// Counts what was there when the catalogue was opened. Reads everything, in constant memory. Throws
+    /// What the rows added up to when the catalog was opened; nil if ``countTotals()`` has to find out.
+    var savedTotals: CatalogTotals? { get }
+    /// Counts what was there when the catalog was opened. Reads everything, in constant memory. Throws
     /// ``StoreError/damaged(_:)``, after which no change is made any more; after another error it can be called again.
     /// ``verify()`` follows, whatever it throws.
-    func countTotals() throws(StoreError) -> CatalogueTotals
+    func countTotals() throws(StoreError) -> CatalogTotals
     /// Cuts off a count or a verification that runs, which then fails with ``StoreError/superseded``, so that the next start
     /// repeats it. Called before ``close(saving:)``.
     func stopCounting()
-    /// Whether the catalogue was not closed properly, so that ``verify()`` is needed.
+    /// Whether the catalog was not closed properly, so that ``verify()`` is needed.
     var needsVerification: Bool { get }
-    /// Looks for damage in what was there when the catalogue was opened, if it needs to, and ends what ``countTotals()``
+    /// Looks for damage in what was there when the catalog was opened, if it needs to, and ends what ``countTotals()``
     /// began. Throws ``StoreError/damaged(_:)``, after which no
     /// change is made any more.
     func verify() throws(StoreError)
@@ -49,12 +49,12 @@ package protocol UploadCatalogue: Sendable {
     /// What it takes of the disk, as far as it knows.
     func sizeInBytes() throws(StoreError) -> Int64
 
-    var statistics: CatalogueStatistics { get }
+    var statistics: CatalogStatistics { get }
     /// Ends what was begun and accepts nothing more: later changes fail with ``StoreError/superseded``. A count or a
     /// verification that runs is cut off.
     ///
     /// - Parameter totals: of all rows, for the next start; nil if they are not known exactly.
-    func close(saving totals: CatalogueTotals?)
+    func close(saving totals: CatalogTotals?)
 }
 
 /// The bytes that an unfinished upload must have.
