@@ -1,5 +1,5 @@
 /// A hash algorithm, named as in the registry of RFC 9530 §5.
-public enum Algorithm: String, Sendable, CaseIterable {
+package enum Algorithm: String, Sendable, CaseIterable {
     case sha256 = "sha-256"
     case sha512 = "sha-512"
 }

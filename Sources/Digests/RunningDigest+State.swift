@@ -8,7 +8,7 @@ extension RunningDigest {
     /// In order: version (1 byte, 1), algorithm (1 byte: 1 for SHA-256, 2 for SHA-512), the eight state words of
     /// FIPS 180-4 §6 (4 or 8 bytes each), the count of bytes taken in (8 bytes), and those of them that do not fill a
     /// block yet (the count modulo 64 or 128). Integers are big-endian.
-    public func encodedState() -> [UInt8] {
+    package func encodedState() -> [UInt8] {
         switch context {
         case .sha256(let state): [Self.version, Self.code(of: .sha256)] + state.encoded
         case .sha512(let state): [Self.version, Self.code(of: .sha512)] + state.encoded
@@ -19,7 +19,7 @@ extension RunningDigest {
     ///
     /// Nil for anything else: an unknown version or algorithm, a length that does not fit the count, a count beyond
     /// 2^61 - 1 bytes, or state words that no message of that count has because none of its blocks is full.
-    public init?(encodedState: [UInt8]) {
+    package init?(encodedState: [UInt8]) {
         guard encodedState.count > 2, encodedState[0] == Self.version,
             let algorithm = Algorithm.allCases.first(where: { Self.code(of: $0) == encodedState[1] })
         else { return nil }

@@ -3,7 +3,7 @@ import CNettle
 /// A digest that grows with the bytes and whose state can be kept and taken up again later, by another process.
 ///
 /// ``finalized()`` and ``encodedState()`` leave it as it is, so both can be asked for at any point of a stream.
-public struct RunningDigest: Sendable {
+package struct RunningDigest: Sendable {
     enum Context: Sendable {
         case sha256(sha256_ctx)
         case sha512(sha512_ctx)
@@ -12,14 +12,14 @@ public struct RunningDigest: Sendable {
     var context: Context
 
     /// The digest of no bytes.
-    public init(_ algorithm: Algorithm) {
+    package init(_ algorithm: Algorithm) {
         switch algorithm {
         case .sha256: context = .sha256(.initial())
         case .sha512: context = .sha512(.initial())
         }
     }
 
-    public var algorithm: Algorithm {
+    package var algorithm: Algorithm {
         switch context {
         case .sha256: .sha256
         case .sha512: .sha512
@@ -27,7 +27,7 @@ public struct RunningDigest: Sendable {
     }
 
     /// Bytes taken in so far.
-    public var count: UInt64 {
+    package var count: UInt64 {
         switch context {
         case .sha256(let state): state.byteCount
         case .sha512(let state): state.byteCount
@@ -35,7 +35,7 @@ public struct RunningDigest: Sendable {
     }
 
     /// Takes in the bytes that follow. They are not kept.
-    public mutating func update(_ bytes: UnsafeRawBufferPointer) {
+    package mutating func update(_ bytes: UnsafeRawBufferPointer) {
         switch context {
         case .sha256(var state):
             state.absorb(bytes)
@@ -47,7 +47,7 @@ public struct RunningDigest: Sendable {
     }
 
     /// The digest of the bytes so far: 32 bytes for SHA-256, 64 for SHA-512.
-    public func finalized() -> [UInt8] {
+    package func finalized() -> [UInt8] {
         switch context {
         case .sha256(var state): state.finish()
         case .sha512(var state): state.finish()

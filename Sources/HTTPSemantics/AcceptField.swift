@@ -1,5 +1,5 @@
 /// The media ranges of an Accept field with their weights (RFC 9110 §12.5.1).
-public struct AcceptField: Sendable, Hashable {
+package struct AcceptField: Sendable, Hashable {
     private struct MediaRange: Sendable, Hashable {
         /// `type/subtype` in lower case; a wildcard is "*".
         let essence: String
@@ -10,7 +10,7 @@ public struct AcceptField: Sendable, Hashable {
     private let ranges: [MediaRange]
 
     /// Parses the values of all lines of the field. Nil if they are malformed; an absent or empty field has no ranges.
-    public init?(fieldLines: [String]) {
+    package init?(fieldLines: [String]) {
         var scanner = FieldValueScanner(fieldLines.joined(separator: ","))
         guard let ranges = scanner.list(of: { AcceptField.mediaRange(&$0) }) else { return nil }
         self.ranges = ranges
@@ -18,7 +18,7 @@ public struct AcceptField: Sendable, Hashable {
 
     /// The weight, in thousandths, of a media type that is named in full, whatever its parameters; nil if no range names it.
     /// Wildcards name no type. If several ranges name it the highest weight counts.
-    public func weight(naming essence: String) -> Int? {
+    package func weight(naming essence: String) -> Int? {
         ranges.filter { $0.essence.equalsIgnoringASCIICase(essence) }.map(\.weight).max()
     }
 

@@ -1,14 +1,14 @@
 /// `uri-host [ ":" port ]`: the value of Host and the authority of an absolute-form target, without user information
 /// (RFC 9110 §4.2, §7.2; RFC 3986 §3.2).
-public struct Authority: Sendable, Hashable {
+package struct Authority: Sendable, Hashable {
     /// A registered name, an IPv4 address or an IP literal with its brackets; ASCII letters in lower case, never empty.
-    public let host: String
+    package let host: String
     /// 0…65535; nil when absent or empty, which stands for the default of the scheme.
-    public let port: Int?
+    package let port: Int?
 
     /// Parses an authority. User information is refused (RFC 9110 §4.2.4), and so is an empty host, since an "http" or
     /// "https" URI has none (§4.2.1).
-    public init?(parsing text: String) {
+    package init?(parsing text: String) {
         var scanner = FieldValueScanner(text)
         let name: ArraySlice<UInt8>
         if scanner.next == 0x5B {
@@ -38,7 +38,7 @@ public struct Authority: Sendable, Hashable {
     }
 
     /// The canonical text: host, and `:port` when there is one.
-    public var serialized: String { port.map { "\(host):\($0)" } ?? host }
+    package var serialized: String { port.map { "\(host):\($0)" } ?? host }
 
     /// `reg-name` of RFC 3986 §3.2.2 (an IPv4 address is one, too), not empty.
     private static func isRegisteredName(_ name: ArraySlice<UInt8>) -> Bool {

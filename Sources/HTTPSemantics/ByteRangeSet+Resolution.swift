@@ -1,6 +1,6 @@
 extension ByteRangeSet {
     /// What to answer to a Range field, given the size of the selected representation.
-    public enum Resolution: Sendable, Hashable {
+    package enum Resolution: Sendable, Hashable {
         /// Ignore the field: 200 with everything.
         case whole
         /// 206 with these half-open ranges, at least one, none of them empty, all within the representation. One range
@@ -17,7 +17,7 @@ extension ByteRangeSet {
     /// more than `maximumRanges` remain, or when more than that many members overlap in one range: such a set saves
     /// nothing and costs much (RFC 9110 §14.2, §17.15). Of an empty representation a suffix selects everything, which
     /// no Content-Range can express: ``Resolution/whole``.
-    public func resolve(size: Int64, maximumRanges: Int = 16) -> Resolution {
+    package func resolve(size: Int64, maximumRanges: Int = 16) -> Resolution {
         guard size > 0 else {
             let selectsSuffix = specifications.contains { specification in
                 if case .suffix(let length) = specification { length > 0 } else { false }

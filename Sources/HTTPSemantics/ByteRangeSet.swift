@@ -1,7 +1,7 @@
 /// The ranges that a Range field asks for, unit "bytes" (RFC 9110 §14.1, §14.2).
 ///
 /// It does not know the method: the caller looks at Range for GET only (§14.2).
-public struct ByteRangeSet: Sendable, Hashable {
+package struct ByteRangeSet: Sendable, Hashable {
     /// One `range-spec`. Positions that exceed `Int64` are held as `Int64.max`, which lies beyond every representation.
     enum Specification: Sendable, Hashable {
         /// From `first` up to and including `last`; nil is the end.
@@ -16,7 +16,7 @@ public struct ByteRangeSet: Sendable, Hashable {
     ///
     /// Nil means that the field is to be ignored: no line or several, another unit, a malformed member, a member whose
     /// last position precedes its first. The unit's case is ignored, and so are empty list elements (§5.6.1.2).
-    public init?(fieldLines: [String]) {
+    package init?(fieldLines: [String]) {
         guard fieldLines.count == 1 else { return nil }
         var scanner = FieldValueScanner(fieldLines[0].trimmingOptionalWhitespace)
         guard let unit = scanner.token(), unit.equalsIgnoringASCIICase("bytes"), scanner.consume(0x3D),

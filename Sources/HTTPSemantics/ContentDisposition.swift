@@ -1,14 +1,14 @@
 /// A Content-Disposition value (RFC 6266).
 ///
 /// The file name is what the peer wrote; only ``SafeFileName`` makes it fit for a file system.
-public struct ContentDisposition: Sendable, Hashable {
+package struct ContentDisposition: Sendable, Hashable {
     /// `attachment`, `inline` or another type, in lower case.
-    public let type: String
+    package let type: String
     /// The decoded name: of `filename*` if that is present and valid, else of `filename`.
-    public let filename: String?
+    package let filename: String?
 
     /// A type that is no token becomes `attachment`, as which unknown types are handled (RFC 6266 §4.2).
-    public init(type: String, filename: String? = nil) {
+    package init(type: String, filename: String? = nil) {
         self.type = type.isToken ? type.asciiLowercased : "attachment"
         self.filename = filename
     }
@@ -17,7 +17,7 @@ public struct ContentDisposition: Sendable, Hashable {
     ///
     /// `filename*` is decoded from UTF-8 or ISO-8859-1 (RFC 8187); when it is malformed it is ignored (§4.3). White
     /// space around "=" is accepted, as the grammar of RFC 2616 had it.
-    public init?(parsing value: String) {
+    package init?(parsing value: String) {
         var scanner = FieldValueScanner(value.trimmingOptionalWhitespace)
         guard let type = scanner.token(), let parameters = scanner.parameters(allowsWhitespace: true), scanner.isAtEnd,
             Set(parameters.map(\.name)).count == parameters.count
@@ -30,7 +30,7 @@ public struct ContentDisposition: Sendable, Hashable {
     /// followed by the true name as `filename*`.
     ///
     /// Safe for any name: controls never reach the wire as such.
-    public var serialized: String {
+    package var serialized: String {
         guard let filename else { return type }
         let likeness = ContentDisposition.asciiLikeness(of: filename)
         let plain = "\(type); filename=\(likeness.quoted)"
@@ -39,7 +39,7 @@ public struct ContentDisposition: Sendable, Hashable {
     }
 
     /// The field value for this type and name, like the property of this name.
-    public static func serialized(type: String, filename: String?) -> String {
+    package static func serialized(type: String, filename: String?) -> String {
         ContentDisposition(type: type, filename: filename).serialized
     }
 

@@ -1,26 +1,26 @@
 /// A Content-Range value of unit "bytes" (RFC 9110 §14.4), to be sent and to be understood.
-public struct ContentRange: Sendable, Hashable {
+package struct ContentRange: Sendable, Hashable {
     /// The part enclosed, half-open and not empty; nil in a 416 response, which only tells the size.
-    public let range: Range<Int64>?
+    package let range: Range<Int64>?
     /// The size of the complete representation; nil when unknown (`*`). Never nil together with `range`.
-    public let size: Int64?
+    package let size: Int64?
 
     /// `bytes first-last/size`, or `bytes first-last/*`; nil when the range is empty, negative or exceeds the size.
-    public init?(range: Range<Int64>, size: Int64?) {
+    package init?(range: Range<Int64>, size: Int64?) {
         guard !range.isEmpty, range.lowerBound >= 0, range.upperBound <= size ?? .max else { return nil }
         self.range = range
         self.size = size
     }
 
     /// `bytes */size`, for 416 (RFC 9110 §15.5.17). A negative size counts as 0.
-    public init(unsatisfiedSize size: Int64) {
+    package init(unsatisfiedSize size: Int64) {
         range = nil
         self.size = Swift.max(0, size)
     }
 
     /// Parses a field value. Nil for another unit, a malformed value, positions that contradict each other or the size,
     /// and numbers beyond `Int64`: a recipient must not recombine such a part (§14.4).
-    public init?(parsing value: String) {
+    package init?(parsing value: String) {
         var scanner = FieldValueScanner(value.trimmingOptionalWhitespace)
         guard let unit = scanner.token(), unit.equalsIgnoringASCIICase("bytes"), scanner.consume(0x20) else {
             return nil
@@ -43,7 +43,7 @@ public struct ContentRange: Sendable, Hashable {
     }
 
     /// The field value.
-    public var serialized: String {
+    package var serialized: String {
         let size = size.map(String.init) ?? "*"
         guard let range else { return "bytes */\(size)" }
         return "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(size)"

@@ -1,10 +1,10 @@
 /// The active hash algorithms of RFC 9530 §5. The insecure ones of its registry are never relied upon.
-public enum DigestAlgorithm: String, Sendable, Hashable, CaseIterable {
+package enum DigestAlgorithm: String, Sendable, Hashable, CaseIterable {
     case sha256 = "sha-256"
     case sha512 = "sha-512"
 
     /// The number of bytes of a digest.
-    public var size: Int {
+    package var size: Int {
         switch self {
         case .sha256: 32
         case .sha512: 64

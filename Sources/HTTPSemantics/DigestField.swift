@@ -1,11 +1,11 @@
 import StructuredFields
 
 /// The value of Content-Digest or Repr-Digest (RFC 9530 §2, §3), reduced to the algorithms known here.
-public struct DigestField: Sendable {
+package struct DigestField: Sendable {
     /// One entry an algorithm, in order. A digest whose number of bytes is wrong is kept: it never matches.
-    public var values: [(algorithm: DigestAlgorithm, bytes: [UInt8])]
+    package var values: [(algorithm: DigestAlgorithm, bytes: [UInt8])]
 
-    public init(values: [(algorithm: DigestAlgorithm, bytes: [UInt8])]) {
+    package init(values: [(algorithm: DigestAlgorithm, bytes: [UInt8])]) {
         self.values = values
     }
 
@@ -14,7 +14,7 @@ public struct DigestField: Sendable {
     /// Members of unknown algorithms are skipped, whatever they are. Nil, to be handled as an absent field and never as
     /// a match, when there is no line, the whole is no Dictionary, a known algorithm has something else than a Byte
     /// Sequence, or no algorithm is known.
-    public init?(fieldLines: [String]) {
+    package init?(fieldLines: [String]) {
         guard !fieldLines.isEmpty, let dictionary = try? OrderedDictionary(parsing: fieldLines) else { return nil }
         var values: [(algorithm: DigestAlgorithm, bytes: [UInt8])] = []
         for (key, member) in dictionary {
@@ -27,12 +27,12 @@ public struct DigestField: Sendable {
     }
 
     /// The digest given for `algorithm`; nil when there is none.
-    public subscript(algorithm: DigestAlgorithm) -> [UInt8]? {
+    package subscript(algorithm: DigestAlgorithm) -> [UInt8]? {
         values.first { $0.algorithm == algorithm }?.bytes
     }
 
     /// The field value, e.g. `sha-256=:…:`; empty when there are no values, and then the field must not be sent.
-    public var serialized: String {
+    package var serialized: String {
         var dictionary = OrderedDictionary()
         for (algorithm, bytes) in values {
             dictionary[algorithm.rawValue] = .item(Item(.byteSequence(bytes)))
@@ -43,11 +43,11 @@ public struct DigestField: Sendable {
 }
 
 extension DigestField: Hashable {
-    public static func == (left: DigestField, right: DigestField) -> Bool {
+    package static func == (left: DigestField, right: DigestField) -> Bool {
         left.values.elementsEqual(right.values) { $0.algorithm == $1.algorithm && $0.bytes == $1.bytes }
     }
 
-    public func hash(into hasher: inout Hasher) {
+    package func hash(into hasher: inout Hasher) {
         hasher.combine(values.count)
         for (algorithm, bytes) in values {
             hasher.combine(algorithm)

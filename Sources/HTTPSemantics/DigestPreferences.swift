@@ -1,14 +1,14 @@
 import StructuredFields
 
 /// The value of Want-Content-Digest or Want-Repr-Digest (RFC 9530 §4), reduced to the algorithms known here.
-public struct DigestPreferences: Sendable, Hashable {
+package struct DigestPreferences: Sendable, Hashable {
     /// From 0, not acceptable, to 10, most wanted.
-    public let weights: [DigestAlgorithm: Int]
+    package let weights: [DigestAlgorithm: Int]
 
     /// Parses the values of all lines of the field. Nil when there is none or the whole is no Dictionary.
     ///
     /// It is but a wish, so a member whose value is no Integer of 0…10 is skipped like one of an unknown algorithm.
-    public init?(fieldLines: [String]) {
+    package init?(fieldLines: [String]) {
         guard !fieldLines.isEmpty, let dictionary = try? OrderedDictionary(parsing: fieldLines) else { return nil }
         var weights: [DigestAlgorithm: Int] = [:]
         for (key, member) in dictionary {
@@ -21,7 +21,7 @@ public struct DigestPreferences: Sendable, Hashable {
     }
 
     /// The algorithm of the highest weight above 0, sha-256 among equals; nil when none is wanted.
-    public var preferred: DigestAlgorithm? {
+    package var preferred: DigestAlgorithm? {
         DigestAlgorithm.allCases.filter { weights[$0, default: 0] > 0 }
             .reduce(nil) { best, algorithm in
                 guard let best else { return algorithm }

@@ -1,5 +1,5 @@
 /// The value of If-Match or If-None-Match (RFC 9110 §13.1.1, §13.1.2).
-public enum EntityTagCondition: Sendable, Hashable {
+package enum EntityTagCondition: Sendable, Hashable {
     /// `*`: any current representation.
     case any
     /// One or more entity tags, in order.
@@ -7,7 +7,7 @@ public enum EntityTagCondition: Sendable, Hashable {
 
     /// Parses the values of all lines of the field. Nil when there is none, when an element is no entity tag, when "*"
     /// stands beside anything else, and when the list is empty. Empty elements are skipped.
-    public init?(fieldLines: [String]) {
+    package init?(fieldLines: [String]) {
         let value = fieldLines.joined(separator: ", ").trimmingOptionalWhitespace
         if value == "*" {
             self = .any

@@ -1,5 +1,5 @@
 /// What the Expect field asks for (RFC 9110 §10.1.1).
-public enum Expectation: Sendable, Hashable {
+package enum Expectation: Sendable, Hashable {
     case none
     /// `100-continue`: the client waits with the content for 100 or a final response.
     case continue100
@@ -9,7 +9,7 @@ public enum Expectation: Sendable, Hashable {
     /// Reads all Expect lines; names are compared without regard to case, and empty elements are skipped.
     ///
     /// - Parameter version: Of the request: `100-continue` in HTTP/1.0 must be ignored.
-    public init(fields: Fields, version: ProtocolVersion = .http11) {
+    package init(fields: Fields, version: ProtocolVersion = .http11) {
         var scanner = FieldValueScanner(fields.values("Expect").joined(separator: ", "))
         // With any argument or parameter the element is another expectation, so the token must be all of it.
         guard let names = scanner.list(of: { $0.token() }),

@@ -1,13 +1,13 @@
 /// What one proxy says about the request that it passes on: `forwarded-element` of RFC 7239 §4.
-public struct ForwardedElement: Sendable, Hashable {
+package struct ForwardedElement: Sendable, Hashable {
     /// Who the proxy got the request from (`for`); nil where it does not say.
-    public let client: ForwardedNode?
+    package let client: ForwardedNode?
     /// The `Host` that it was sent (`host`).
-    public let host: Authority?
+    package let host: Authority?
     /// The scheme that it was asked by (`proto`), in lower case: `http` or `https`.
-    public let scheme: String?
+    package let scheme: String?
 
-    public init(client: ForwardedNode? = nil, host: Authority? = nil, scheme: String? = nil) {
+    package init(client: ForwardedNode? = nil, host: Authority? = nil, scheme: String? = nil) {
         self.client = client
         self.host = host
         self.scheme = scheme
@@ -15,7 +15,7 @@ public struct ForwardedElement: Sendable, Hashable {
 
     /// Parses one line of `Forwarded`, the proxy next to us last. Nil when it is malformed: a parameter that occurs twice
     /// and a value that its parameter cannot have make it so, too. White space around ";" is skipped.
-    public static func elements(parsing line: String) -> [ForwardedElement]? {
+    package static func elements(parsing line: String) -> [ForwardedElement]? {
         var scanner = FieldValueScanner(line)
         return scanner.list { scanner in
             var pairs: [(name: String, value: String)] = []

@@ -1,5 +1,5 @@
 /// Who a proxy says that it got a request from: `node` of RFC 7239 §6.
-public enum ForwardedNode: Sendable, Hashable, CustomStringConvertible {
+package enum ForwardedNode: Sendable, Hashable, CustomStringConvertible {
     /// An address; its port, where one was told, is dropped.
     case address(IPAddress)
     /// A name of the proxy's own making, which begins with "_" (§6.3).
@@ -8,11 +8,11 @@ public enum ForwardedNode: Sendable, Hashable, CustomStringConvertible {
     case unknown
 
     /// Parses the value of `for` or `by`, quotes removed.
-    public init?(parsing text: String) { self.init(text, allowsBareIPv6: false) }
+    package init?(parsing text: String) { self.init(text, allowsBareIPv6: false) }
 
     /// Parses `X-Forwarded-For`, the proxy's own element last; nil for each one that is malformed. IPv6 addresses also
     /// stand there without brackets; empty elements count for nothing.
-    public static func nodes(parsingUnstandardized value: String) -> [ForwardedNode?] {
+    package static func nodes(parsingUnstandardized value: String) -> [ForwardedNode?] {
         value.split(separator: ",").map { String($0).trimmingOptionalWhitespace }.filter { !$0.isEmpty }
             .map { ForwardedNode($0, allowsBareIPv6: true) }
     }
@@ -52,7 +52,7 @@ public enum ForwardedNode: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Without brackets and port.
-    public var description: String {
+    package var description: String {
         switch self {
         case .address(let address): address.description
         case .obfuscated(let name): name

@@ -1,14 +1,14 @@
 /// Why a request is refused before anything in it is believed. The connection is to be closed after the response: where
 /// the request ends is in doubt.
-public struct FramingRefusal: Error, Hashable, Sendable {
+package struct FramingRefusal: Error, Hashable, Sendable {
     /// 400, 413, 414, 431, 501 or 505.
-    public let status: Status
+    package let status: Status
     /// A stable kebab-case word for problem document, log and metric.
-    public let code: String
+    package let code: String
     /// One English sentence for people; it never repeats bytes of the request.
-    public let detail: String
+    package let detail: String
 
-    public init(status: Status, code: String, detail: String) {
+    package init(status: Status, code: String, detail: String) {
         self.status = status
         self.code = code
         self.detail = detail
@@ -17,48 +17,48 @@ public struct FramingRefusal: Error, Hashable, Sendable {
 
 extension FramingRefusal {
     /// Content-Length is malformed (RFC 9110 section 8.6).
-    public static let invalidContentLength = FramingRefusal.badRequest(
+    package static let invalidContentLength = FramingRefusal.badRequest(
         "invalid-content-length", "Content-Length is not a decimal number.")
     /// Content-Length is well-formed, but no number of bytes that can be.
-    public static let contentLengthOverflow = FramingRefusal(
+    package static let contentLengthOverflow = FramingRefusal(
         status: .contentTooLarge, code: "content-length-overflow",
         detail: "Content-Length is larger than any representation can be.")
     /// A line of the chunked coding ends with LF instead of CRLF (RFC 9112 section 2.2).
-    public static let bareLineFeed = FramingRefusal.badRequest(
+    package static let bareLineFeed = FramingRefusal.badRequest(
         "bare-line-feed", "A line of the chunked coding ends with LF instead of CRLF.")
     /// The chunked coding is malformed (RFC 9112 section 7.1).
-    public static let malformedChunk = FramingRefusal.badRequest(
+    package static let malformedChunk = FramingRefusal.badRequest(
         "malformed-chunk",
         "A chunk has no valid size, an extension that is malformed or too long, or no CRLF where one is needed.")
     /// The trailer section is malformed (RFC 9112 section 7.1.2).
-    public static let malformedTrailer = FramingRefusal.badRequest(
+    package static let malformedTrailer = FramingRefusal.badRequest(
         "malformed-trailer",
         "A line of the trailer section is folded, has no valid name, or holds a NUL, a bare CR or another control character."
     )
     /// The trailer section is longer than the server reads.
-    public static let trailerTooLarge = FramingRefusal(
+    package static let trailerTooLarge = FramingRefusal(
         status: .requestHeaderFieldsTooLarge, code: "trailer-too-large",
         detail: "The trailer section has more than 16384 bytes.")
 
     /// Transfer-Encoding is no list of codings (RFC 9112 section 6.1).
-    public static let invalidTransferEncoding = FramingRefusal.badRequest(
+    package static let invalidTransferEncoding = FramingRefusal.badRequest(
         "invalid-transfer-encoding", "Transfer-Encoding is malformed.")
     /// The first line is no request line (RFC 9112 section 3).
-    public static let malformedRequestLine = FramingRefusal.badRequest(
+    package static let malformedRequestLine = FramingRefusal.badRequest(
         "malformed-request-line",
         "The request line is not a method, a target and an HTTP version with one space between them.")
     /// The target has none of the forms of RFC 9112 section 3.2.
-    public static let malformedTarget = FramingRefusal.badRequest(
+    package static let malformedTarget = FramingRefusal.badRequest(
         "malformed-target", "The request target is not a path, an absolute URL, or * with OPTIONS.")
     /// The request line is longer than the server reads.
-    public static let targetTooLong = FramingRefusal(
+    package static let targetTooLong = FramingRefusal(
         status: .uriTooLong, code: "target-too-long", detail: "The request line has more than 65536 bytes.")
     /// The head is longer than the server reads.
-    public static let headTooLarge = FramingRefusal(
+    package static let headTooLarge = FramingRefusal(
         status: .requestHeaderFieldsTooLarge, code: "head-too-large",
         detail: "The request's head has more than 65536 bytes or 1000 lines.")
     /// Lines that other recipients could read in another way (RFC 9112 sections 2.2, 5.1 and 5.2).
-    public static let malformedHead = FramingRefusal.badRequest(
+    package static let malformedHead = FramingRefusal.badRequest(
         "malformed-head",
         "A line of the request's head is folded, has no name, holds a NUL or a bare CR, or does not end in CR and LF.")
 

@@ -7,7 +7,7 @@ extension HTTPDate {
     ///
     /// - Parameter now: A two-digit year that would lie more than 50 years after this time is the most recent year in
     ///   the past with the same digits.
-    public init?(parsing value: String, relativeTo now: HTTPDate) {
+    package init?(parsing value: String, relativeTo now: HTTPDate) {
         var scanner = FieldValueScanner(value.trimmingOptionalWhitespace)
         let name = String(decoding: scanner.run(where: \.isLetter), as: UTF8.self)
         guard let weekday = HTTPDate.dayNames.firstIndex(where: { $0 == name || $0.prefix(3) == name }) else {

@@ -1,10 +1,10 @@
 /// A point in time as HTTP writes it: whole seconds, UTC (RFC 9110 §5.6.7).
-public struct HTTPDate: Hashable, Comparable, Sendable {
+package struct HTTPDate: Hashable, Comparable, Sendable {
     /// Seconds since 1970-01-01T00:00:00Z without leap seconds, within the years 0000…9999.
-    public let secondsSinceEpoch: Int64
+    package let secondsSinceEpoch: Int64
 
     /// Values outside the years 0000…9999, which HTTP cannot write, become the nearest one inside.
-    public init(secondsSinceEpoch: Int64) {
+    package init(secondsSinceEpoch: Int64) {
         self.secondsSinceEpoch = min(max(secondsSinceEpoch, HTTPDate.minimumSeconds), HTTPDate.maximumSeconds)
     }
 
@@ -13,12 +13,12 @@ public struct HTTPDate: Hashable, Comparable, Sendable {
     /// 9999-12-31T23:59:59Z
     static let maximumSeconds: Int64 = 253_402_300_799
 
-    public static func < (left: HTTPDate, right: HTTPDate) -> Bool {
+    package static func < (left: HTTPDate, right: HTTPDate) -> Bool {
         left.secondsSinceEpoch < right.secondsSinceEpoch
     }
 
     /// The date as IMF-fixdate, e.g. `Sun, 06 Nov 1994 08:49:37 GMT`.
-    public var serialized: String {
+    package var serialized: String {
         let seconds = Int(secondsSinceEpoch)
         let dayNumber = (seconds >= 0 ? seconds : seconds - 86_399) / 86_400
         let secondOfDay = seconds - dayNumber * 86_400
@@ -42,5 +42,5 @@ public struct HTTPDate: Hashable, Comparable, Sendable {
 }
 
 extension HTTPDate: CustomStringConvertible {
-    public var description: String { serialized }
+    package var description: String { serialized }
 }

@@ -1,26 +1,26 @@
 /// A media type with its parameters (RFC 9110 §8.3.1).
-public struct MediaType: Sendable, Hashable {
-    public struct Parameter: Sendable, Hashable {
+package struct MediaType: Sendable, Hashable {
+    package struct Parameter: Sendable, Hashable {
         /// In lower case.
-        public let name: String
+        package let name: String
         /// Without quotes; its case is kept.
-        public let value: String
+        package let value: String
 
-        public init(name: String, value: String) {
+        package init(name: String, value: String) {
             self.name = name.asciiLowercased
             self.value = value
         }
     }
 
     /// In lower case.
-    public let type: String
+    package let type: String
     /// In lower case.
-    public let subtype: String
+    package let subtype: String
     /// In the order given. When a name occurs twice the first one counts.
-    public let parameters: [Parameter]
+    package let parameters: [Parameter]
 
     /// Nil when type, subtype or the name of a parameter is no token, or a parameter's value is no valid field value.
-    public init?(type: String, subtype: String, parameters: [Parameter] = []) {
+    package init?(type: String, subtype: String, parameters: [Parameter] = []) {
         guard type.isToken, subtype.isToken,
             parameters.allSatisfy({ $0.name.isToken && Fields.isValidValue($0.value) })
         else { return nil }
@@ -30,7 +30,7 @@ public struct MediaType: Sendable, Hashable {
     }
 
     /// Parses the value of one Content-Type line. Nil when it is malformed; also for a list of several.
-    public init?(parsing value: String) {
+    package init?(parsing value: String) {
         var scanner = FieldValueScanner(value.trimmingOptionalWhitespace)
         guard let type = scanner.token(), scanner.consume(0x2F), let subtype = scanner.token(),
             let parameters = scanner.parameters(), scanner.isAtEnd
@@ -40,20 +40,20 @@ public struct MediaType: Sendable, Hashable {
     }
 
     /// `type/subtype` in lower case, without parameters.
-    public var essence: String { "\(type)/\(subtype)" }
+    package var essence: String { "\(type)/\(subtype)" }
 
     /// The value of the first parameter of this name, whose case is ignored.
-    public func parameter(_ name: String) -> String? {
+    package func parameter(_ name: String) -> String? {
         parameters.first { $0.name.equalsIgnoringASCIICase(name) }?.value
     }
 
     /// Whether this is the type `essence`, given as `type/subtype` in any case, whatever the parameters are.
-    public func matches(_ essence: String) -> Bool {
+    package func matches(_ essence: String) -> Bool {
         self.essence.equalsIgnoringASCIICase(essence)
     }
 
     /// As in Content-Type; values that are no tokens are quoted.
-    public var serialized: String {
+    package var serialized: String {
         parameters.reduce(essence) { result, parameter in
             "\(result); \(parameter.name)=\(parameter.value.isToken ? parameter.value : parameter.value.quoted)"
         }

@@ -1,5 +1,5 @@
 /// How the content of an HTTP/1 request is delimited (RFC 9112 §6).
-public enum MessageFraming: Sendable, Hashable {
+package enum MessageFraming: Sendable, Hashable {
     /// Neither Content-Length nor Transfer-Encoding: there is no content.
     case none
     /// Exactly so many bytes, possibly zero.
@@ -18,7 +18,7 @@ public enum MessageFraming: Sendable, Hashable {
     /// `chunked-repeated`, `transfer-encoding-in-old-http`, `content-length-with-transfer-encoding`,
     /// `invalid-content-length`, `conflicting-content-length`, `missing-host`, `repeated-host`, `invalid-host` (all
     /// 400); `content-length-overflow` (413); `unknown-transfer-coding` (501); `unsupported-http-version` (505).
-    public static func evaluate(_ head: RequestHead) -> Result<MessageFraming, FramingRefusal> {
+    package static func evaluate(_ head: RequestHead) -> Result<MessageFraming, FramingRefusal> {
         do throws(FramingRefusal) {
             guard head.version.major == 1 else {
                 throw FramingRefusal(

@@ -1,8 +1,8 @@
 /// The layout of a `multipart/byteranges` content (RFC 9110 §14.6): which bytes to send in which order, without
 /// touching the representation.
-public struct MultipartByteRanges: Sendable, Hashable {
+package struct MultipartByteRanges: Sendable, Hashable {
     /// A piece of the content.
-    public enum Segment: Sendable, Hashable {
+    package enum Segment: Sendable, Hashable {
         /// These bytes as they are: delimiters and part headers.
         case bytes([UInt8])
         /// These bytes of the representation.
@@ -10,11 +10,11 @@ public struct MultipartByteRanges: Sendable, Hashable {
     }
 
     /// The delimiter of the parts, without its dashes.
-    public let boundary: String
+    package let boundary: String
     /// The whole content in order.
-    public let segments: [Segment]
+    package let segments: [Segment]
     /// The number of bytes in the whole content: the value of Content-Length.
-    public let contentLength: Int64
+    package let contentLength: Int64
 
     /// Lays parts out in the given order.
     ///
@@ -26,7 +26,7 @@ public struct MultipartByteRanges: Sendable, Hashable {
     ///   - size: The size of the representation in bytes.
     ///   - contentType: The Content-Type of every part; nil for none.
     /// - Returns: Nil when an argument breaks these rules or the total exceeds `Int64`.
-    public init?(boundary: String, ranges: [Range<Int64>], size: Int64, contentType: String? = nil) {
+    package init?(boundary: String, ranges: [Range<Int64>], size: Int64, contentType: String? = nil) {
         guard (1...70).contains(boundary.utf8.count),
             boundary.utf8.allSatisfy({ $0.isLetter || $0.isDigit || "-_.+'".utf8.contains($0) }),
             !ranges.isEmpty, Fields.isValidValue(contentType ?? "")
@@ -52,12 +52,12 @@ public struct MultipartByteRanges: Sendable, Hashable {
     }
 
     /// The value of the response's Content-Type.
-    public var contentType: String { "multipart/byteranges; boundary=\(boundary)" }
+    package var contentType: String { "multipart/byteranges; boundary=\(boundary)" }
 }
 
 extension MultipartByteRanges.Segment {
     /// The number of bytes this piece contributes.
-    public var count: Int64 {
+    package var count: Int64 {
         switch self {
         case .bytes(let bytes): Int64(bytes.count)
         case .range(let range): range.upperBound - range.lowerBound

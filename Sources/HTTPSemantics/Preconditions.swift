@@ -5,8 +5,8 @@
 /// fails for every other method, whose author meant to protect what exists; a malformed If-Range does not apply, which
 /// also yields the full response. Dates that are malformed or given in several lines are ignored, as §13.1.3 and
 /// §13.1.4 demand.
-public struct Preconditions: Sendable, Hashable {
-    public enum Outcome: Sendable, Hashable {
+package struct Preconditions: Sendable, Hashable {
+    package enum Outcome: Sendable, Hashable {
         /// Perform the method; for GET look at ``Preconditions/rangeApplies(current:)`` next.
         case proceed
         /// 304, for GET and HEAD only.
@@ -35,12 +35,12 @@ public struct Preconditions: Sendable, Hashable {
     private let ifRange: RangeField
 
     /// Whether the request carries none of If-Match, If-None-Match, If-Modified-Since, If-Unmodified-Since, If-Range.
-    public let isEmpty: Bool
+    package let isEmpty: Bool
 
     /// Reads the fields once.
     ///
     /// - Parameter now: The current time, which two-digit years are relative to.
-    public init(fields: Fields, now: HTTPDate) {
+    package init(fields: Fields, now: HTTPDate) {
         ifMatch = Preconditions.tagField(fields.values("If-Match"))
         ifNoneMatch = Preconditions.tagField(fields.values("If-None-Match"))
         ifUnmodifiedSince = Preconditions.date(fields.values("If-Unmodified-Since"), now: now)
@@ -56,7 +56,7 @@ public struct Preconditions: Sendable, Hashable {
     /// representation, so they always proceed.
     ///
     /// - Parameter current: The validators of the selected representation; nil when none exists.
-    public func evaluate(method: Method, current: Validators?) -> Outcome {
+    package func evaluate(method: Method, current: Validators?) -> Outcome {
         if method == .connect || method == .options || method == .trace { return .proceed }
         switch ifMatch {
         case .malformed:
@@ -89,7 +89,7 @@ public struct Preconditions: Sendable, Hashable {
     /// (RFC 9110 §13.1.5). Without a Range field the answer has no meaning.
     ///
     /// A tag is compared strongly. A date must be exactly the modification date, and that must be strong.
-    public func rangeApplies(current: Validators) -> Bool {
+    package func rangeApplies(current: Validators) -> Bool {
         switch ifRange {
         case .absent: true
         case .malformed: false

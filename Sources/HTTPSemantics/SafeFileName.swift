@@ -15,15 +15,15 @@
 ///
 /// Applied to its own result it changes nothing. Percent-encoding is not decoded here: ``ContentDisposition`` has done
 /// so.
-public struct SafeFileName: Hashable, Sendable {
-    public let value: String
+package struct SafeFileName: Hashable, Sendable {
+    package let value: String
 
     /// Bytes of UTF-8.
-    public static let maximumLength = 255
+    package static let maximumLength = 255
     private static let maximumExtensionLength = 32
 
     /// Nil when nothing usable remains.
-    public init?(sanitizing name: String) {
+    package init?(sanitizing name: String) {
         let visible = name.unicodeScalars.filter { !$0.isUnsafeInFileName }
         var scalars = Array(visible)
         if let separator = scalars.lastIndex(where: { $0 == "/" || $0 == "\\" }) {
@@ -88,7 +88,7 @@ public struct SafeFileName: Hashable, Sendable {
 }
 
 extension SafeFileName: CustomStringConvertible {
-    public var description: String { value }
+    package var description: String { value }
 }
 
 extension Unicode.Scalar {

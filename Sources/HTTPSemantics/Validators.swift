@@ -1,12 +1,12 @@
 /// What identifies the version of a selected representation (RFC 9110 §8.8).
-public struct Validators: Sendable, Hashable {
-    public var entityTag: EntityTag?
-    public var lastModified: HTTPDate?
+package struct Validators: Sendable, Hashable {
+    package var entityTag: EntityTag?
+    package var lastModified: HTTPDate?
     /// The Date of the response about to be sent. A modification date is strong when it lies at least one second
     /// before it (RFC 9110 §8.8.2.2).
-    public var date: HTTPDate
+    package var date: HTTPDate
 
-    public init(entityTag: EntityTag? = nil, lastModified: HTTPDate? = nil, date: HTTPDate) {
+    package init(entityTag: EntityTag? = nil, lastModified: HTTPDate? = nil, date: HTTPDate) {
         self.entityTag = entityTag
         self.lastModified = lastModified
         self.date = date

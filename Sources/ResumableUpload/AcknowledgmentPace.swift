@@ -1,23 +1,23 @@
 /// When received bytes are made durable while content streams, and when the client is told (draft section 4.2.2, 4.4.2).
 ///
 /// Times are nanoseconds of a monotonic clock.
-public struct AcknowledgmentPace: Sendable {
+package struct AcknowledgmentPace: Sendable {
     /// Bytes after which another acknowledgment is worth its sync.
-    public var step: Int64
+    package var step: Int64
     /// Time after which fewer bytes are worth it, too.
-    public var interval: Int64
+    package var interval: Int64
     /// The least time between two interim responses.
-    public var spacing: Int64
+    package var spacing: Int64
 
     /// How often the client is still told, in growing distances; `nil`: as often as `spacing` lets.
-    public private(set) var rest: Int?
+    package private(set) var rest: Int?
 
     private var requestedOffset: Int64
     private var requestedAt: Int64
     private var toldOffset: Int64
     private var toldAt: Int64
 
-    public init(
+    package init(
         start: Int64, now: Int64, step: Int64 = 8 << 20, interval: Int64 = 1_000_000_000,
         spacing: Int64 = 250_000_000, most: Int? = nil
     ) {
@@ -32,7 +32,7 @@ public struct AcknowledgmentPace: Sendable {
     }
 
     /// Whether to begin to make what was received durable.
-    public mutating func shouldAcknowledge(received: Int64, now: Int64) -> Bool {
+    package mutating func shouldAcknowledge(received: Int64, now: Int64) -> Bool {
         let pending = received - requestedOffset
         guard pending >= step || (pending > 0 && now - requestedAt >= interval) else { return false }
         requestedOffset = received
@@ -43,7 +43,7 @@ public struct AcknowledgmentPace: Sendable {
     private static let growth: Int64 = 8
 
     /// Whether to tell the client the durable offset.
-    public mutating func shouldTell(durable: Int64, now: Int64) -> Bool {
+    package mutating func shouldTell(durable: Int64, now: Int64) -> Bool {
         guard durable > toldOffset, now - toldAt >= spacing, rest != 0 else { return false }
         toldOffset = durable
         toldAt = now

@@ -4,21 +4,21 @@ import HTTPSemantics
 ///
 /// The head is judged before the upload is touched, so that a malformed request cannot end a running one; the state is
 /// judged after the previous request on the same upload has been ended.
-public struct Append: Sendable, Hashable {
-    public var dialect: Dialect
+package struct Append: Sendable, Hashable {
+    package var dialect: Dialect
     /// Where the content starts.
-    public var offset: Int64
-    public var isComplete: Bool
-    public var declaredLength: Int64?
+    package var offset: Int64
+    package var isComplete: Bool
+    package var declaredLength: Int64?
     /// `nil` for chunked content.
-    public var contentLength: Int64?
+    package var contentLength: Int64?
 
     /// Reads the head of an append.
     ///
     /// Nothing but the head is asked, so a refusal holds whatever the state of the upload. The media type comes first:
     /// under another one the other fields mean nothing.
     /// - Throws: ``UploadError`` with status 415 or 400.
-    public init(dialect: Dialect, fields: Fields, framing: MessageFraming) throws(UploadError) {
+    package init(dialect: Dialect, fields: Fields, framing: MessageFraming) throws(UploadError) {
         if dialect.requiresPartialUploadMediaType {
             let type = fields["Content-Type"].flatMap { MediaType(parsing: $0) }
             guard let type, type.matches(partialUploadMediaType) else { throw .unsupportedMediaType }
@@ -33,7 +33,7 @@ public struct Append: Sendable, Hashable {
         contentLength = framing.contentLength
     }
 
-    public enum Decision: Sendable, Hashable {
+    package enum Decision: Sendable, Hashable {
         case refuse(UploadError)
         /// A valid repeat of the completing append: give the stored response again.
         case replay(FinalResponse)
@@ -43,7 +43,7 @@ public struct Append: Sendable, Hashable {
     }
 
     /// Judges the append against the upload, as it is once its previous request has ended.
-    public func decide(state: UploadState) -> Decision {
+    package func decide(state: UploadState) -> Decision {
         if state.isComplete && dialect.refusesCompletedBeforeOffset && !(dialect.answersRepeats && isRepeat(on: state))
         {
             return .refuse(.completed)

@@ -1,11 +1,11 @@
 import HTTPSemantics
 
 /// How the content of one accepted request is taken in: where it starts, what it means when it ends, where it must stop.
-public struct ContentPlan: Sendable, Hashable {
+package struct ContentPlan: Sendable, Hashable {
     /// Offset of the content's first byte in the representation.
-    public var start: Int64
+    package var start: Int64
     /// When the end of the content is the end of the representation.
-    public enum Completion: Sendable, Hashable {
+    package enum Completion: Sendable, Hashable {
         /// The content is a part.
         case never
         /// If the content ends at the known length; otherwise it is a part.
@@ -15,17 +15,17 @@ public struct ContentPlan: Sendable, Hashable {
     }
 
     /// Whether the end of the content completes the representation.
-    public var completion: Completion
+    package var completion: Completion
     /// Length of the whole representation in bytes, once known.
-    public var length: Int64?
+    package var length: Int64?
     /// Bytes that the representation may have at most.
-    public var maxSize: Int64
+    package var maxSize: Int64
     /// Bytes that this request's content may have at most.
-    public var maxContent: Int64?
+    package var maxContent: Int64?
     /// What fixes `length` was told by this request and not known before.
-    public var learnsLength: Bool
+    package var learnsLength: Bool
 
-    public init(
+    package init(
         start: Int64 = 0, completion: Completion, length: Int64? = nil, maxSize: Int64 = UploadLimits.largestInteger,
         maxContent: Int64? = nil, learnsLength: Bool = false
     ) {
@@ -41,7 +41,7 @@ public struct ContentPlan: Sendable, Hashable {
 extension ContentPlan {
     /// Whether nothing but the end of chunked content tells how long the representation is. A proxy on the way can make
     /// a cut look like that end.
-    public func isOpenEnded(_ framing: MessageFraming) -> Bool {
+    package func isOpenEnded(_ framing: MessageFraming) -> Bool {
         completion == .atEnd && length == nil && framing == .chunked
     }
 }
@@ -49,14 +49,14 @@ extension ContentPlan {
 /// Counts the content of one request against its plan, because a declared length is no guard (draft section 4.4.2).
 ///
 /// Valid events: any number of `receive`, then one `end`. After a verdict other than `.accept` neither may follow.
-public struct ContentCounter: Sendable {
-    public let plan: ContentPlan
+package struct ContentCounter: Sendable {
+    package let plan: ContentPlan
     /// Bytes of content seen so far.
-    public private(set) var received: Int64 = 0
+    package private(set) var received: Int64 = 0
 
-    public init(_ plan: ContentPlan) { self.plan = plan }
+    package init(_ plan: ContentPlan) { self.plan = plan }
 
-    public enum Verdict: Sendable, Hashable {
+    package enum Verdict: Sendable, Hashable {
         case accept
         /// The content passes the known length: the upload is invalid for good.
         case exceedsLength(Int64)
@@ -67,7 +67,7 @@ public struct ContentCounter: Sendable {
     }
 
     /// The next `count` bytes of content.
-    public mutating func receive(_ count: Int) -> Verdict {
+    package mutating func receive(_ count: Int) -> Verdict {
         let (total, overflow) = received.addingReportingOverflow(Int64(count))
         let (end, wraps) = plan.start.addingReportingOverflow(total)
         if let length = plan.length, overflow || wraps || end > length { return .exceedsLength(length) }
@@ -77,7 +77,7 @@ public struct ContentCounter: Sendable {
         return .accept
     }
 
-    public enum End: Sendable, Hashable {
+    package enum End: Sendable, Hashable {
         /// A part is in; the upload goes on.
         case part
         /// The representation of `length` bytes is whole.
@@ -87,7 +87,7 @@ public struct ContentCounter: Sendable {
     }
 
     /// The content ended as its framing says. An interruption is not an end.
-    public func end() -> End {
+    package func end() -> End {
         let total = plan.start + received
         switch plan.completion {
         case .never: return .part

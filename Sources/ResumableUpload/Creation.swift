@@ -1,20 +1,20 @@
 import HTTPSemantics
 
 /// A request that may create an upload, and the decision about it (draft section 4.2).
-public struct Creation: Sendable {
-    public var dialect: Dialect
+package struct Creation: Sendable {
+    package var dialect: Dialect
     /// The completeness field's value; `nil` for a plain request.
-    public var isComplete: Bool?
-    public var framing: MessageFraming
+    package var isComplete: Bool?
+    package var framing: MessageFraming
     /// A valid `Upload-Length`, in a dialect that has it.
-    public var declaredLength: Int64?
+    package var declaredLength: Int64?
     /// Whether the completeness field is there and void, so that it counts as absent.
-    public var hasVoidCompleteness: Bool
+    package var hasVoidCompleteness: Bool
     /// Whether the request asks for a part of a parallel upload, or for the concatenation of such parts.
-    public var isConcatenation: Bool
+    package var isConcatenation: Bool
 
     /// - Parameter isComplete: as ``Dialect/completeness(of:)`` reads it from the same fields.
-    public init(dialect: Dialect, isComplete: Bool?, framing: MessageFraming, fields: Fields) {
+    package init(dialect: Dialect, isComplete: Bool?, framing: MessageFraming, fields: Fields) {
         self.dialect = dialect
         self.isComplete = isComplete
         self.framing = framing
@@ -24,7 +24,7 @@ public struct Creation: Sendable {
         declaredLength = readsLength ? fields.uploadInteger(UploadFieldName.length) : nil
     }
 
-    public enum Decision: Sendable, Hashable {
+    package enum Decision: Sendable, Hashable {
         case refuse(UploadError)
         /// Handle it as an ordinary request: no upload resource, no interim response of the upload protocol. Where the
         /// request had a completeness field, the response states that it is complete all the same.
@@ -34,7 +34,7 @@ public struct Creation: Sendable {
     }
 
     /// Why a request gets no upload resource and cannot be resumed.
-    public enum PlainReason: String, Sendable, Hashable, CaseIterable {
+    package enum PlainReason: String, Sendable, Hashable, CaseIterable {
         /// It does not say whether its content is the whole representation.
         case noCompleteness = "no-completeness"
         /// It says so in a way that counts as nothing: no Boolean, or not on one line.
@@ -47,7 +47,7 @@ public struct Creation: Sendable {
 
     /// - Parameter announces: whether an interim response will tell the client where the upload resource is
     ///   (``UploadResponses/allowsInterimResponses``).
-    public func decide(limits: UploadLimits, announces: Bool = true) -> Decision {
+    package func decide(limits: UploadLimits, announces: Bool = true) -> Decision {
         // Its client would report success for files that never become one.
         if isConcatenation { return .refuse(.concatenation) }
         guard let isComplete else { return decidePlain(limits: limits) }

@@ -17,7 +17,7 @@ public enum Dialect: Int, Sendable, Hashable, CaseIterable, Codable {
     case rfc = 100
 
     /// The dialect that `Upload-Draft-Interop-Version` names, or `nil` when it is absent, void or not one of 3 to 8.
-    public init?(announcedBy fields: Fields) {
+    package init?(announcedBy fields: Fields) {
         guard let version = fields.uploadInteger(UploadFieldName.interopVersion), version < 100,
             let dialect = Dialect(rawValue: Int(version))
         else { return nil }
@@ -34,7 +34,7 @@ extension Dialect {
     /// Whether the request's content ends the representation; `nil` when its field is absent or void.
     ///
     /// Interop 3 has the inverse field and knows no other.
-    public func completeness(of fields: Fields) -> Bool? {
+    package func completeness(of fields: Fields) -> Bool? {
         self == .interop3
             ? fields.uploadBoolean(UploadFieldName.incomplete).map { !$0 }
             : fields.uploadBoolean(UploadFieldName.complete)
@@ -43,7 +43,7 @@ extension Dialect {
     /// The same of an append, which versions 3 to 6 understand without the field, too; `nil`: it is refused.
     ///
     /// In version 3 the absent field completes. A void one is refused there: it might have said that more follows.
-    public func completeness(ofAppend fields: Fields) -> Bool? {
+    package func completeness(ofAppend fields: Fields) -> Bool? {
         if let isComplete = completeness(of: fields) { return isComplete }
         return switch self {
         case .interop3: fields.contains(UploadFieldName.incomplete) ? nil : true
@@ -53,20 +53,20 @@ extension Dialect {
     }
 
     /// Whether an append has to be `application/partial-upload`.
-    public var requiresPartialUploadMediaType: Bool { self >= .interop6 }
+    package var requiresPartialUploadMediaType: Bool { self >= .interop6 }
 
     /// Whether `Upload-Length` is read. Interop 5 does not define it, but a deployed client of that version sends it.
-    public var readsUploadLength: Bool { self >= .interop5 }
+    package var readsUploadLength: Bool { self >= .interop5 }
 
     /// Whether the content length of a completing request tells the length of the representation.
-    public var derivesLength: Bool { self >= .interop4 }
+    package var derivesLength: Bool { self >= .interop4 }
 
     /// Whether `HEAD` and `DELETE` on an upload resource must not carry fields that state something of the upload.
-    public var forbidsStateFieldsOnRetrieval: Bool { self <= .interop6 }
+    package var forbidsStateFieldsOnRetrieval: Bool { self <= .interop6 }
 
     /// Why a retrieval or a cancellation is refused for its fields: interop versions up to 6 forbid those that state an
     /// offset or completeness, version 6 that of the length, too; later ones ignore them.
-    public func retrievalRefusal(fields: Fields) -> UploadError? {
+    package func retrievalRefusal(fields: Fields) -> UploadError? {
         guard forbidsStateFieldsOnRetrieval else { return nil }
         var names = [UploadFieldName.offset, UploadFieldName.complete, UploadFieldName.incomplete]
         if self == .interop6 { names.append(UploadFieldName.length) }
@@ -77,7 +77,7 @@ extension Dialect {
     ///
     /// A deployed client of versions 5 and 6 sends the last content of a stream or of a resumed file with `?0`, an empty
     /// file too, and then reports success. Other servers of these versions complete such an upload.
-    public var reachingLengthCompletes: Bool { self == .interop5 || self == .interop6 }
+    package var reachingLengthCompletes: Bool { self == .interop5 || self == .interop6 }
 
     /// What the end of a request's content means in this version.
     func completion(isComplete: Bool) -> ContentPlan.Completion {
@@ -89,7 +89,7 @@ extension Dialect {
     ///
     /// The last content may have arrived without its request being answered: the connection or the server failed. The
     /// clients of these versions then ask for the offset, and report success if it equals the length.
-    public func completesOnRetrieval(_ state: UploadState) -> Bool {
+    package func completesOnRetrieval(_ state: UploadState) -> Bool {
         reachingLengthCompletes && state.phase == .receiving && state.length == state.offset
     }
 }
@@ -98,53 +98,53 @@ extension Dialect {
 
 extension Dialect {
     /// The completeness field of a response, with its value.
-    public func completenessField(_ isComplete: Bool) -> (name: String, value: String) {
+    package func completenessField(_ isComplete: Bool) -> (name: String, value: String) {
         self == .interop3
             ? (UploadFieldName.incomplete, isComplete ? "?0" : "?1")
             : (UploadFieldName.complete, isComplete ? "?1" : "?0")
     }
 
     /// Whether progress may be told by interim responses; versions 3 and 4 do not know them.
-    public var hasProgressResponses: Bool { self >= .interop5 }
+    package var hasProgressResponses: Bool { self >= .interop5 }
 
     /// The status of an append that was taken in and does not complete the upload.
-    public var appendedStatus: Status { self <= .interop6 ? 201 : 204 }
+    package var appendedStatus: Status { self <= .interop6 ? 201 : 204 }
 
     /// Whether the final response of a creation names the upload resource in `Location` even when it is complete;
     /// the application's own location then moves to `Content-Location`.
-    public var finalLocationIsUploadResource: Bool { self <= .interop6 }
+    package var finalLocationIsUploadResource: Bool { self <= .interop6 }
 
     /// The status for an upload that was deactivated while its client may still know it.
-    public var deactivatedStatus: Status { self <= .interop6 ? 404 : 410 }
+    package var deactivatedStatus: Status { self <= .interop6 ? 404 : 410 }
 
     /// Whether appends to a completed upload are refused before their offset is compared, as versions 6 and 7 demand.
-    public var refusesCompletedBeforeOffset: Bool { self == .interop6 || self == .interop7 }
+    package var refusesCompletedBeforeOffset: Bool { self == .interop6 || self == .interop7 }
 
     /// Whether a valid repeat of the completing append gets the stored final response.
     ///
     /// Version 7 demands a refusal. Version 6 does too, but here its upload may be complete before the client has sent
     /// `Upload-Complete: ?1`, and a client that then sends it must not get an error.
-    public var answersRepeats: Bool { self != .interop7 }
+    package var answersRepeats: Bool { self != .interop7 }
 
     /// Whether the problem type `completed-upload` exists; the editor's copy, and so the RFC, has none.
-    public var hasCompletedUploadProblem: Bool { self >= .interop6 && self != .rfc }
+    package var hasCompletedUploadProblem: Bool { self >= .interop6 && self != .rfc }
 
     /// Whether the lifetime has the old key `expires` beside `max-age`.
-    public var namesLifetimeExpires: Bool { self == .interop6 }
+    package var namesLifetimeExpires: Bool { self == .interop6 }
 }
 
 // MARK: - What clients send and understand
 
 extension Dialect {
     /// Whether a client tells `Upload-Length` with an append, too; until version 6 it belongs to the creation.
-    public var tellsLengthOnAppend: Bool { self >= .interop7 }
+    package var tellsLengthOnAppend: Bool { self >= .interop7 }
 
     /// Whether a repeat of the completing append gets the stored final response.
-    public var replaysFinalResponse: Bool { self >= .interop8 }
+    package var replaysFinalResponse: Bool { self >= .interop8 }
 
     /// Whether a 104 speaks of an upload: one of another version, or of none, is ignored by clients of a draft.
     /// Clients of the published protocol do not look at the version.
-    public func understands(_ interim: Fields) -> Bool {
+    package func understands(_ interim: Fields) -> Bool {
         guard let interopVersion else { return true }
         return interim.uploadInteger(UploadFieldName.interopVersion) == Int64(interopVersion)
     }

@@ -6,7 +6,7 @@ extension Fields {
     ///
     /// A field that does not parse, has another type or is negative counts as absent (draft section 4.1,
     /// RFC 9651 section 4.2); parameters are ignored.
-    public func uploadInteger(_ name: String) -> Int64? {
+    package func uploadInteger(_ name: String) -> Int64? {
         let lines = values(name)
         guard !lines.isEmpty, let item = try? Item(parsing: lines), case .integer(let value) = item.value, value >= 0
         else { return nil }
@@ -14,7 +14,7 @@ extension Fields {
     }
 
     /// The value of a field that is an Item with a Boolean; `nil` when absent or void.
-    public func uploadBoolean(_ name: String) -> Bool? {
+    package func uploadBoolean(_ name: String) -> Bool? {
         let lines = values(name)
         guard !lines.isEmpty, let item = try? Item(parsing: lines), case .boolean(let value) = item.value
         else { return nil }

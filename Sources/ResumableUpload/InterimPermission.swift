@@ -1,11 +1,11 @@
 /// Whether interim responses (104) may be sent in answer to a request (draft section 4.2.2).
-public enum InterimPermission: Sendable, Hashable {
+package enum InterimPermission: Sendable, Hashable {
     case allowed
     case withheld(InterimObstacle)
 }
 
 /// Why a request must not be answered with 104 before its final response. Where several hold, the first counts.
-public enum InterimObstacle: String, Sendable, Hashable, CaseIterable {
+package enum InterimObstacle: String, Sendable, Hashable, CaseIterable {
     /// HTTP/1.0 knows no interim responses (RFC 9110 section 15.2).
     case oldHTTP = "old-http"
     /// Whoever runs the server has turned them off.

@@ -3,7 +3,7 @@ import HTTPSemantics
 /// What a request asks of the upload protocol (draft section 4; the order is that of the drafts' detection algorithm).
 ///
 /// Whether the target resource takes uploads at all, and by which methods, is for the target resource to say.
-public enum RequestKind: Sendable, Hashable {
+package enum RequestKind: Sendable, Hashable {
     /// `HEAD` or `GET` on an upload resource.
     case retrieval
     /// `PATCH` on an upload resource.
@@ -19,7 +19,7 @@ public enum RequestKind: Sendable, Hashable {
     /// A method that upload resources do not know.
     case notAllowed
 
-    public init(method: Method, addressesUpload: Bool, fields: Fields, dialect: Dialect) {
+    package init(method: Method, addressesUpload: Bool, fields: Fields, dialect: Dialect) {
         if method == .options {
             self = .discovery
         } else if addressesUpload {

@@ -3,13 +3,13 @@ import HTTPSemantics
 /// The older protocol tus 1.0, which shares the names of some fields with the draft and means something else by them.
 ///
 /// It is only recognized here, so that its clients can be told apart from clients of the draft.
-public enum TusProtocol {
+package enum TusProtocol {
     /// Every request of a tus 1.0 client carries it, but `OPTIONS`.
-    public static let versionField = "Tus-Resumable"
+    package static let versionField = "Tus-Resumable"
     /// Names partial uploads and their concatenation; the draft has neither.
-    public static let concatenationField = "Upload-Concat"
+    package static let concatenationField = "Upload-Concat"
     /// Name, media type and other properties of the file.
-    public static let metadataField = "Upload-Metadata"
+    package static let metadataField = "Upload-Metadata"
 
     /// Fields that only the draft has. `Upload-Length` and `Upload-Offset` are fields of both protocols.
     private static let draftFields = [
@@ -18,7 +18,7 @@ public enum TusProtocol {
 
     /// Whether a request speaks tus 1.0. One that has a field of the draft alone speaks the draft: `Tus-Resumable`
     /// means nothing there.
-    public static func isSpoken(by fields: Fields) -> Bool {
+    package static func isSpoken(by fields: Fields) -> Bool {
         fields.contains(versionField) && !draftFields.contains(where: fields.contains)
     }
 }

@@ -1,7 +1,7 @@
 import HTTPSemantics
 
 /// Why the upload protocol refuses a request. ``code`` is the stable word of problem documents, log lines and metrics.
-public enum UploadError: Error, Sendable, Hashable {
+package enum UploadError: Error, Sendable, Hashable {
     case mismatchingOffset(expected: Int64, provided: Int64)
     case inconsistentLength(detail: String)
     case lengthExceeded(length: Int64)
@@ -23,7 +23,7 @@ public enum UploadError: Error, Sendable, Hashable {
     /// The request asks for parallel uploads that are concatenated, which the draft does not have.
     case concatenation
 
-    public var code: String {
+    package var code: String {
         switch self {
         case .mismatchingOffset: "mismatching-upload-offset"
         case .inconsistentLength: "inconsistent-upload-length"
@@ -47,7 +47,7 @@ public enum UploadError: Error, Sendable, Hashable {
     }
 
     /// The status in `dialect`.
-    public func status(in dialect: Dialect) -> Status {
+    package func status(in dialect: Dialect) -> Status {
         switch self {
         case .mismatchingOffset: 409
         case .inconsistentLength, .lengthExceeded, .completed, .missingOffset, .missingCompleteness, .appendTooSmall,
@@ -63,7 +63,7 @@ public enum UploadError: Error, Sendable, Hashable {
     }
 
     /// Whether there is no upload any more to go on with: its offset is told to nobody.
-    public var endsUpload: Bool {
+    package var endsUpload: Bool {
         switch self {
         case .notFound, .deactivated, .lengthExceeded: true
         default: false
@@ -71,7 +71,7 @@ public enum UploadError: Error, Sendable, Hashable {
     }
 
     /// A sentence for the person who reads the response: what was wrong and what to do.
-    public var detail: String {
+    package var detail: String {
         switch self {
         case .mismatchingOffset(let expected, let provided):
             "The upload is at offset \(expected), the request starts at \(provided). Continue at \(expected)."
@@ -105,7 +105,7 @@ public enum UploadError: Error, Sendable, Hashable {
     }
 
     /// The problem document (RFC 9457) in `dialect`, with the draft's type where it has one (draft section 7).
-    public func problem(in dialect: Dialect) -> ProblemDetails {
+    package func problem(in dialect: Dialect) -> ProblemDetails {
         let registry = "https://iana.org/assignments/http-problem-types#"
         var problem = ProblemDetails(status: status(in: dialect), detail: detail, code: code)
         switch self {

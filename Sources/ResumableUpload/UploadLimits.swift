@@ -37,7 +37,7 @@ public struct UploadLimits: Sendable, Hashable, Codable {
     }
 
     /// The value of `Upload-Limit`, a Dictionary of Integers; never empty: without limits it is `min-size=0`.
-    public func fieldValue(for dialect: Dialect) -> String {
+    package func fieldValue(for dialect: Dialect) -> String {
         var members: [(String, Int64)] = []
         func add(_ key: String, _ value: Int64?) {
             if let value { members.append((key, min(max(value, 0), Self.largestInteger))) }

@@ -12,7 +12,7 @@ extension UploadResponses {
     ///     a reason.
     ///   - announcesWithoutVersion: whether the published protocol is spoken to requests without a version. Before it
     ///     is published they must not get 104.
-    public init(
+    package init(
         answering fields: Fields, version: ProtocolVersion = .http11, storedDialect: Dialect? = nil,
         announcesWithoutVersion: Bool = false, withholding: InterimObstacle? = nil
     ) {

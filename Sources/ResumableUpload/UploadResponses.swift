@@ -3,27 +3,27 @@ import HTTPSemantics
 /// Every response that the upload protocol can give, in one dialect (draft sections 4.1 to 4.5).
 ///
 /// Each response carries what any version demands of it: the superset harms no client.
-public struct UploadResponses: Sendable {
-    public let dialect: Dialect
+package struct UploadResponses: Sendable {
+    package let dialect: Dialect
     /// Whether the request named the dialect; only then is the version echoed.
-    public let echoesVersion: Bool
+    package let echoesVersion: Bool
 
     /// Whether 104 may be sent to the client at all, and why not.
-    public let interim: InterimPermission
+    package let interim: InterimPermission
 
-    public init(dialect: Dialect, echoesVersion: Bool, interim: InterimPermission = .allowed) {
+    package init(dialect: Dialect, echoesVersion: Bool, interim: InterimPermission = .allowed) {
         self.dialect = dialect
         self.echoesVersion = echoesVersion
         self.interim = interim
     }
 
     /// Whether 104 may be sent to the client at all.
-    public var allowsInterimResponses: Bool { interim == .allowed }
+    package var allowsInterimResponses: Bool { interim == .allowed }
 
     // MARK: Interim
 
     /// 104 that announces the upload resource (draft section 4.2.2).
-    public func announcement(location: String, limits: UploadLimits) -> ResponseHead {
+    package func announcement(location: String, limits: UploadLimits) -> ResponseHead {
         var fields = versionFields
         fields.append("Location", location)
         fields.append(UploadFieldName.limit, limits.fieldValue(for: dialect))
@@ -31,7 +31,7 @@ public struct UploadResponses: Sendable {
     }
 
     /// 104 that tells a durable offset; `nil` where the dialect has none. It never carries a location.
-    public func progress(offset: Int64) -> ResponseHead? {
+    package func progress(offset: Int64) -> ResponseHead? {
         guard dialect.hasProgressResponses else { return nil }
         var fields = versionFields
         fields.append(UploadFieldName.offset, "\(offset)")
@@ -41,21 +41,21 @@ public struct UploadResponses: Sendable {
     // MARK: Final
 
     /// A creation whose content was a part.
-    public func created(location: String, state: UploadState) -> FinalResponse {
+    package func created(location: String, state: UploadState) -> FinalResponse {
         var response = FinalResponse(status: 201, fields: stateFields(state, isComplete: false))
         response.fields.append("Location", location)
         return response
     }
 
     /// An append whose content was a part.
-    public func appended(state: UploadState) -> FinalResponse {
+    package func appended(state: UploadState) -> FinalResponse {
         FinalResponse(status: dialect.appendedStatus, fields: stateFields(state, isComplete: false))
     }
 
     /// The target resource's answer, marked as such; it is stored without these marks, for a later request of another
     /// dialect. A representation whose `Repr-Digest` does not match ends with such an answer, too.
     /// - Parameter uploadLocation: the upload resource's location where this answers the creation, otherwise `nil`.
-    public func finished(_ answer: FinalResponse, state: UploadState, uploadLocation: String?) -> FinalResponse {
+    package func finished(_ answer: FinalResponse, state: UploadState, uploadLocation: String?) -> FinalResponse {
         var response = answer
         // A redirection's location is where the client has to go; nothing else may stand there.
         if let uploadLocation, dialect.finalLocationIsUploadResource, !answer.status.isRedirection {
@@ -67,7 +67,7 @@ public struct UploadResponses: Sendable {
     }
 
     /// Offset retrieval (draft section 4.3.2).
-    public func retrieved(state: UploadState) -> FinalResponse {
+    package func retrieved(state: UploadState) -> FinalResponse {
         var response = FinalResponse(status: 204, fields: stateFields(state, isComplete: state.isComplete))
         if let length = state.length { response.fields.append(UploadFieldName.length, "\(length)") }
         response.fields.append("Cache-Control", "no-store")
@@ -75,10 +75,10 @@ public struct UploadResponses: Sendable {
     }
 
     /// A canceled upload.
-    public func cancelled() -> FinalResponse { FinalResponse(status: 204, fields: versionFields) }
+    package func cancelled() -> FinalResponse { FinalResponse(status: 204, fields: versionFields) }
 
     /// `OPTIONS`: what a target resource or an upload resource supports (draft section 4.1.4).
-    public func discovered(limits: UploadLimits, allow: [Method]) -> FinalResponse {
+    package func discovered(limits: UploadLimits, allow: [Method]) -> FinalResponse {
         var fields = versionFields
         fields.append("Allow", allow.map(\.rawValue).joined(separator: ", "))
         fields.append("Accept-Patch", partialUploadMediaType)
@@ -90,7 +90,7 @@ public struct UploadResponses: Sendable {
     /// - Parameters:
     ///   - offset: the upload's offset where it is known and the upload is still active.
     ///   - limits: announced where they are the reason, or known.
-    public func refused(_ error: UploadError, offset: Int64? = nil, limits: UploadLimits? = nil) -> FinalResponse {
+    package func refused(_ error: UploadError, offset: Int64? = nil, limits: UploadLimits? = nil) -> FinalResponse {
         let problem = error.problem(in: dialect)
         var fields = versionFields
         let completeness = dialect.completenessField(false)
@@ -115,7 +115,7 @@ public struct UploadResponses: Sendable {
     }
 
     /// A failure that is not the protocol's own, answered so that the client may resume: never marked complete.
-    public func failed(_ problem: ProblemDetails, offset: Int64?) -> FinalResponse {
+    package func failed(_ problem: ProblemDetails, offset: Int64?) -> FinalResponse {
         var fields = versionFields
         let completeness = dialect.completenessField(false)
         fields.append(completeness.name, completeness.value)

@@ -1,6 +1,6 @@
 /// What a request has to know of an upload, free of any version and of any storage.
-public struct UploadState: Sendable, Hashable {
-    public enum Phase: Sendable, Hashable {
+package struct UploadState: Sendable, Hashable {
+    package enum Phase: Sendable, Hashable {
         /// Waits for content or for the request that completes it.
         case receiving
         /// Everything is here, and the target resource works on it.
@@ -10,14 +10,15 @@ public struct UploadState: Sendable, Hashable {
     }
 
     /// Bytes of the representation that are in place and durable.
-    public var offset: Int64
+    package var offset: Int64
     /// Length of the whole representation in bytes, once a request told it.
-    public var length: Int64?
-    public var phase: Phase
+    package var length: Int64?
+    package var phase: Phase
     /// Limits of this upload, `maxAge` being what is left.
-    public var limits: UploadLimits
+    package var limits: UploadLimits
 
-    public init(offset: Int64, length: Int64? = nil, phase: Phase = .receiving, limits: UploadLimits = UploadLimits()) {
+    package init(offset: Int64, length: Int64? = nil, phase: Phase = .receiving, limits: UploadLimits = UploadLimits())
+    {
         self.offset = offset
         self.length = length
         self.phase = phase
@@ -25,7 +26,7 @@ public struct UploadState: Sendable, Hashable {
     }
 
     /// Whether a final response has been produced, which is what `Upload-Complete` states (draft section 4.1.2).
-    public var isComplete: Bool {
+    package var isComplete: Bool {
         if case .complete = phase { true } else { false }
     }
 }

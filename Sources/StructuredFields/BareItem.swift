@@ -2,7 +2,7 @@
 ///
 /// A case can hold a value that the field format cannot express, such as an Integer of 16 digits; serializing it throws
 /// ``SerializationFailure``. What the parser returns can always be serialized.
-public enum BareItem: Hashable, Sendable {
+package enum BareItem: Hashable, Sendable {
     /// An Integer of at most 15 digits.
     case integer(Int)
     case decimal(Decimal)

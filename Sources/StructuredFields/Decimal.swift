@@ -1,15 +1,15 @@
 /// A Decimal: up to 12 digits before the point and three after it (RFC 9651 §3.3.2).
 ///
 /// The value is kept exactly, as a count of thousandths.
-public struct Decimal: Hashable, Sendable {
+package struct Decimal: Hashable, Sendable {
     /// The largest magnitude, 999999999999.999, in thousandths.
     static let maximumThousandths = 999_999_999_999_999
 
     /// The value times 1000, within ±999,999,999,999,999.
-    public let thousandths: Int
+    package let thousandths: Int
 
     /// Nil when the integer part has more than 12 digits.
-    public init?(thousandths: Int) {
+    package init?(thousandths: Int) {
         guard (-Self.maximumThousandths...Self.maximumThousandths).contains(thousandths) else { return nil }
         self.thousandths = thousandths
     }
@@ -17,7 +17,7 @@ public struct Decimal: Hashable, Sendable {
     /// Rounds to three fractional digits, ties to the even digit (RFC 9651 §4.1.5).
     ///
     /// Nil for a value that is not finite, or whose integer part has more than 12 digits once rounded.
-    public init?(rounding value: Double) {
+    package init?(rounding value: Double) {
         let scaled = value * 1000
         guard scaled.magnitude <= Double(Self.maximumThousandths) + 1 else { return nil }
         // Not `rounded(_:)`: it calls the C mathematics library, which nothing here links.
@@ -29,12 +29,12 @@ public struct Decimal: Hashable, Sendable {
 }
 
 extension Decimal: Comparable {
-    public static func < (left: Decimal, right: Decimal) -> Bool { left.thousandths < right.thousandths }
+    package static func < (left: Decimal, right: Decimal) -> Bool { left.thousandths < right.thousandths }
 }
 
 extension Decimal: CustomStringConvertible {
     /// The canonical form: no leading or trailing zeros, save one on either side of the point (`0.5`, `-3.0`).
-    public var description: String {
+    package var description: String {
         let (whole, rest) = thousandths.magnitude.quotientAndRemainder(dividingBy: 1000)
         var fraction = rest
         var width = 3

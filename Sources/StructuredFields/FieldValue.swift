@@ -1,5 +1,5 @@
 /// What a whole field can be: ``Item``, ``List`` or ``OrderedDictionary`` (RFC 9651 §3).
-public protocol FieldValue: Hashable, Sendable {
+package protocol FieldValue: Hashable, Sendable {
     /// Parses the combined value of a field, without its name.
     init(parsing bytes: some Collection<UInt8>) throws(ParseFailure)
 
@@ -9,14 +9,14 @@ public protocol FieldValue: Hashable, Sendable {
 
 extension FieldValue {
     /// Parses the combined value of a field, without its name.
-    public init(parsing value: String) throws(ParseFailure) {
+    package init(parsing value: String) throws(ParseFailure) {
         try self.init(parsing: value.utf8)
     }
 
     /// Parses the field lines of one field, in the order received, combined with a comma (RFC 9651 §4.2).
     ///
     /// No lines are an empty value: an empty List or Dictionary, and a failure for an Item.
-    public init(parsing lines: [String]) throws(ParseFailure) {
+    package init(parsing lines: [String]) throws(ParseFailure) {
         try self.init(parsing: lines.joined(separator: ", "))
     }
 }

@@ -1,22 +1,22 @@
 /// Members in order, separated by commas (RFC 9651 §3.1).
-public struct List: Hashable, Sendable {
-    public var members: [Member]
+package struct List: Hashable, Sendable {
+    package var members: [Member]
 
-    public init(_ members: [Member] = []) {
+    package init(_ members: [Member] = []) {
         self.members = members
     }
 }
 
 extension List: FieldValue {
     /// Parses a field whose type is List (RFC 9651 §4.2.1). An empty value is an empty list.
-    public init(parsing bytes: some Collection<UInt8>) throws(ParseFailure) {
+    package init(parsing bytes: some Collection<UInt8>) throws(ParseFailure) {
         var parser = try Parser(bytes)
         self = try parser.list()
         try parser.finish()
     }
 
     /// The canonical value. That of an empty list is empty: such a field is not sent at all (RFC 9651 §4.1).
-    public func serialized() throws(SerializationFailure) -> String {
+    package func serialized() throws(SerializationFailure) -> String {
         var serializer = Serializer()
         try serializer.append(self)
         return serializer.text

@@ -2,46 +2,46 @@
 ///
 /// Setting a key that is present replaces its member and keeps its place. Two values are equal when keys, members and
 /// order are.
-public struct OrderedDictionary: Hashable, Sendable {
+package struct OrderedDictionary: Hashable, Sendable {
     private var storage = KeyedEntries<Member>()
 
-    public init() {}
+    package init() {}
 
     /// The member of `key`, or nil; setting nil removes it.
-    public subscript(key: String) -> Member? {
+    package subscript(key: String) -> Member? {
         get { storage[key] }
         set { storage[key] = newValue }
     }
 
-    public var count: Int { storage.entries.count }
+    package var count: Int { storage.entries.count }
 
-    public var isEmpty: Bool { storage.entries.isEmpty }
+    package var isEmpty: Bool { storage.entries.isEmpty }
 
     /// The keys, in order.
-    public var keys: [String] { storage.entries.map(\.key) }
+    package var keys: [String] { storage.entries.map(\.key) }
 }
 
 extension OrderedDictionary: Sequence {
-    public typealias Element = (key: String, member: Member)
+    package typealias Element = (key: String, member: Member)
 
-    public struct Iterator: IteratorProtocol {
+    package struct Iterator: IteratorProtocol {
         var entries: IndexingIterator<[KeyedEntries<Member>.Entry]>
 
-        public mutating func next() -> Element? {
+        package mutating func next() -> Element? {
             entries.next().map { (key: $0.key, member: $0.value) }
         }
     }
 
-    public func makeIterator() -> Iterator {
+    package func makeIterator() -> Iterator {
         Iterator(entries: storage.entries.makeIterator())
     }
 
-    public var underestimatedCount: Int { count }
+    package var underestimatedCount: Int { count }
 }
 
 extension OrderedDictionary: ExpressibleByDictionaryLiteral {
     /// Of a key given twice, the last member stays, in the first one's place.
-    public init(dictionaryLiteral elements: (String, Member)...) {
+    package init(dictionaryLiteral elements: (String, Member)...) {
         for (key, member) in elements {
             self[key] = member
         }
@@ -52,14 +52,14 @@ extension OrderedDictionary: FieldValue {
     /// Parses a field whose type is Dictionary (RFC 9651 §4.2.2). An empty value is an empty dictionary.
     ///
     /// Of a key that appears twice, the last member counts, in the first one's place.
-    public init(parsing bytes: some Collection<UInt8>) throws(ParseFailure) {
+    package init(parsing bytes: some Collection<UInt8>) throws(ParseFailure) {
         var parser = try Parser(bytes)
         self = try parser.dictionary()
         try parser.finish()
     }
 
     /// The canonical value. That of an empty dictionary is empty: such a field is not sent at all (RFC 9651 §4.1).
-    public func serialized() throws(SerializationFailure) -> String {
+    package func serialized() throws(SerializationFailure) -> String {
         var serializer = Serializer()
         try serializer.append(self)
         return serializer.text

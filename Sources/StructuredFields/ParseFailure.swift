@@ -1,9 +1,9 @@
 /// Why a field value is not a structured field of the type it was read as (RFC 9651 §4.2).
 ///
 /// A failed field is ignored as a whole: no part of it may be used.
-public struct ParseFailure: Error, Hashable, Sendable {
+package struct ParseFailure: Error, Hashable, Sendable {
     /// What the parser found wrong.
-    public enum Reason: String, Hashable, Sendable {
+    package enum Reason: String, Hashable, Sendable {
         /// A byte above 0x7F; structured fields are ASCII.
         case nonASCII
         /// The value ended where the grammar asks for more.
@@ -37,15 +37,15 @@ public struct ParseFailure: Error, Hashable, Sendable {
     }
 
     /// Where parsing stopped: bytes from the start of the combined field value.
-    public var offset: Int
-    public var reason: Reason
+    package var offset: Int
+    package var reason: Reason
 
-    public init(offset: Int, reason: Reason) {
+    package init(offset: Int, reason: Reason) {
         self.offset = offset
         self.reason = reason
     }
 }
 
 extension ParseFailure: CustomStringConvertible {
-    public var description: String { "\(reason.rawValue) at byte \(offset)" }
+    package var description: String { "\(reason.rawValue) at byte \(offset)" }
 }

@@ -1,7 +1,7 @@
 /// Why a value has no representation as a structured field (RFC 9651 §4.1).
-public struct SerializationFailure: Error, Hashable, Sendable {
+package struct SerializationFailure: Error, Hashable, Sendable {
     /// What cannot be written.
-    public enum Reason: String, Hashable, Sendable {
+    package enum Reason: String, Hashable, Sendable {
         /// An Integer outside ±999,999,999,999,999 (§4.1.4).
         case integerOutOfRange
         /// A Date outside ±999,999,999,999,999 seconds (§4.1.10).
@@ -14,13 +14,13 @@ public struct SerializationFailure: Error, Hashable, Sendable {
         case invalidKey
     }
 
-    public var reason: Reason
+    package var reason: Reason
 
-    public init(reason: Reason) {
+    package init(reason: Reason) {
         self.reason = reason
     }
 }
 
 extension SerializationFailure: CustomStringConvertible {
-    public var description: String { reason.rawValue }
+    package var description: String { reason.rawValue }
 }

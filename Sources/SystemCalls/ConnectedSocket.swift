@@ -3,12 +3,12 @@ import Glibc
 
 /// An end of a stream connection, without blocking: every operation has a deadline of the monotonic clock
 /// (``SystemClock/monotonicNanoseconds()``), and throws `ETIMEDOUT` after it.
-public final class ConnectedSocket: Sendable {
+package final class ConnectedSocket: Sendable {
     private let descriptor: FileDescriptor
 
     /// Connects to the first address of the host that answers (connect(2)).
     /// - Throws: `Errno` of the last attempt; `EINVAL` for an unknown host.
-    public init(_ address: SocketAddress, until deadline: Int64) throws(Errno) {
+    package init(_ address: SocketAddress, until deadline: Int64) throws(Errno) {
         switch address {
         case .tcp(let host, let port):
             descriptor = try Self.connectTCP(host: host, port: port, until: deadline)
@@ -23,7 +23,7 @@ public final class ConnectedSocket: Sendable {
     private init(owning descriptor: FileDescriptor) { self.descriptor = descriptor }
 
     /// Two connected Unix sockets (socketpair(2)). The second one is a descriptor that the caller has to close or hand over.
-    public static func pair() throws(Errno) -> (ConnectedSocket, Int32) {
+    package static func pair() throws(Errno) -> (ConnectedSocket, Int32) {
         let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
         var descriptors: (Int32, Int32) = (-1, -1)
         let result = withUnsafeMutablePointer(to: &descriptors) { pointer in
@@ -35,14 +35,14 @@ public final class ConnectedSocket: Sendable {
 
     /// Lets connections that arrive from now on hold no more than some bytes that were not received yet (`SO_RCVBUF` of
     /// socket(7), which doubles the number).
-    public static func limitReceiveBuffers(of listener: FileDescriptor, to bytes: Int32) {
+    package static func limitReceiveBuffers(of listener: FileDescriptor, to bytes: Int32) {
         var bytes = bytes
         setsockopt(listener.rawValue, SOL_SOCKET, SO_RCVBUF, &bytes, socklen_t(MemoryLayout<Int32>.size))
     }
 
     /// Takes the next connection that arrives at a listening socket (accept(2)).
     /// - Throws: `ETIMEDOUT` where none arrives in time.
-    public static func accept(from listener: FileDescriptor, until deadline: Int64) throws(Errno) -> ConnectedSocket {
+    package static func accept(from listener: FileDescriptor, until deadline: Int64) throws(Errno) -> ConnectedSocket {
         while true {
             _ = try wait(listener, for: POLLIN, until: deadline)
             let flags = Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
@@ -62,7 +62,7 @@ public final class ConnectedSocket: Sendable {
 
     /// Hands bytes to the kernel and returns how many it took, at least one.
     /// - Throws: `EPIPE` or `ECONNRESET` where the peer takes no more.
-    public func send(_ bytes: ArraySlice<UInt8>, until deadline: Int64) throws(Errno) -> Int {
+    package func send(_ bytes: ArraySlice<UInt8>, until deadline: Int64) throws(Errno) -> Int {
         while true {
             let count = bytes.withUnsafeBytes { buffer in
                 Glibc.send(
@@ -78,7 +78,7 @@ public final class ConnectedSocket: Sendable {
     }
 
     /// Puts what arrives into `buffer` and returns how many bytes it is; 0 once the peer has ended its side.
-    public func receive(into buffer: UnsafeMutableRawBufferPointer, until deadline: Int64) throws(Errno) -> Int {
+    package func receive(into buffer: UnsafeMutableRawBufferPointer, until deadline: Int64) throws(Errno) -> Int {
         while true {
             let count = recv(descriptor.rawValue, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
             if count >= 0 { return count }
@@ -91,38 +91,38 @@ public final class ConnectedSocket: Sendable {
     }
 
     /// What can be done without waiting.
-    public struct Readiness: Sendable {
-        public let hasInput: Bool
-        public let takesOutput: Bool
+    package struct Readiness: Sendable {
+        package let hasInput: Bool
+        package let takesOutput: Bool
 
-        public init(hasInput: Bool, takesOutput: Bool) {
+        package init(hasInput: Bool, takesOutput: Bool) {
             self.hasInput = hasInput
             self.takesOutput = takesOutput
         }
     }
 
     /// Waits until something arrives or can be sent.
-    public func awaitReadiness(until deadline: Int64) throws(Errno) -> Readiness {
+    package func awaitReadiness(until deadline: Int64) throws(Errno) -> Readiness {
         let events = try wait(for: POLLIN | POLLOUT, until: deadline)
         return Readiness(
             hasInput: events & (POLLIN | POLLHUP | POLLERR) != 0, takesOutput: events & POLLOUT != 0)
     }
 
     /// Waits until something arrives, the end included.
-    public func awaitInput(until deadline: Int64) throws(Errno) { _ = try wait(for: POLLIN, until: deadline) }
+    package func awaitInput(until deadline: Int64) throws(Errno) { _ = try wait(for: POLLIN, until: deadline) }
 
     /// Waits until something can be sent.
-    public func awaitOutput(until deadline: Int64) throws(Errno) { _ = try wait(for: POLLOUT, until: deadline) }
+    package func awaitOutput(until deadline: Int64) throws(Errno) { _ = try wait(for: POLLOUT, until: deadline) }
 
     /// The descriptor, for a session above it; valid for as long as this object lives, and closed by it.
     package var rawValue: Int32 { descriptor.rawValue }
 
     /// Tells the peer that nothing more will come (shutdown(2)).
-    public func endOutput() { shutdown(descriptor.rawValue, Int32(SHUT_WR)) }
+    package func endOutput() { shutdown(descriptor.rawValue, Int32(SHUT_WR)) }
 
     /// Lets the close that follows when this object goes be a reset, which throws away what was not delivered
     /// (`SO_LINGER` of socket(7)).
-    public func resetOnClose() {
+    package func resetOnClose() {
         var now = linger(l_onoff: 1, l_linger: 0)
         setsockopt(descriptor.rawValue, SOL_SOCKET, SO_LINGER, &now, socklen_t(MemoryLayout<linger>.size))
     }

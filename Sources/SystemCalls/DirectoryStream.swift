@@ -2,9 +2,9 @@ import Glibc
 
 /// The entries of a directory, read in steps (readdir(3)): the memory that it needs does not depend on their number.
 /// Used by one thread at a time.
-public final class DirectoryStream {
+package final class DirectoryStream {
     /// What the directory itself records of an entry; a file system that records nothing gives `unknown`.
-    public enum Kind: Sendable, Hashable {
+    package enum Kind: Sendable, Hashable {
         case regular, directory, other, unknown
     }
 
@@ -12,7 +12,7 @@ public final class DirectoryStream {
     private let stream: OpaquePointer
 
     /// Reads from the first entry on, whatever else reads the directory.
-    public init(_ directory: FileDescriptor) throws(Errno) {
+    package init(_ directory: FileDescriptor) throws(Errno) {
         // An open file description of its own: duplicates share their position.
         let number = try retryingOnInterrupt {
             openat(directory.rawValue, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -32,7 +32,7 @@ public final class DirectoryStream {
     ///
     /// An entry that exists during the reading is given once; of those that are made or removed meanwhile each may be
     /// given or not.
-    public func next<Result>(_ body: (UnsafeRawBufferPointer, Kind) -> Result) throws(Errno) -> Result? {
+    package func next<Result>(_ body: (UnsafeRawBufferPointer, Kind) -> Result) throws(Errno) -> Result? {
         while true {
             errno = 0
             guard let entry = readdir(stream) else {

@@ -3,20 +3,20 @@ import Glibc
 extension FileDescriptor {
     /// Writes from the start of `bytes` at the offset and returns how many bytes went in, which may be fewer
     /// (pwrite(2)).
-    public func writeSome(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
+    package func writeSome(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
         guard let base = bytes.baseAddress, !bytes.isEmpty else { return 0 }
         return try retryingOnInterrupt { pwrite(rawValue, base, bytes.count, off_t(offset)) }
     }
 
     /// Writes all of `bytes` at the offset. After an error any prefix of them may be in place.
-    public func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) {
+    package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) {
         var done = 0
         while done < bytes.count {
             done += try writeSome(UnsafeRawBufferPointer(rebasing: bytes[done...]), at: offset + Int64(done))
         }
     }
 
-    public func write(_ bytes: [UInt8], at offset: Int64) throws(Errno) {
+    package func write(_ bytes: [UInt8], at offset: Int64) throws(Errno) {
         try bytes.withUnsafeBufferPointer { (buffer) throws(Errno) in
             try write(UnsafeRawBufferPointer(buffer), at: offset)
         }
@@ -24,7 +24,7 @@ extension FileDescriptor {
 
     /// Fills `buffer` from the offset on and returns the bytes read: fewer than asked for only at the end of the file
     /// (pread(2)).
-    public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
+    package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
         guard let base = buffer.baseAddress else { return 0 }
         var done = 0
         while done < buffer.count {
@@ -39,7 +39,7 @@ extension FileDescriptor {
 
     /// All bytes of the file.
     /// - Throws: `fileTooLarge` where there are more than `limit`; the error of the read.
-    public func content(atMost limit: Int) throws(Errno) -> [UInt8] {
+    package func content(atMost limit: Int) throws(Errno) -> [UInt8] {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
         defer { buffer.deallocate() }
         var content: [UInt8] = []
@@ -52,7 +52,7 @@ extension FileDescriptor {
     }
 
     /// Sets the length (ftruncate(2)).
-    public func truncate(to size: Int64) throws(Errno) {
+    package func truncate(to size: Int64) throws(Errno) {
         _ = try retryingOnInterrupt { ftruncate(rawValue, off_t(size)) }
     }
 }

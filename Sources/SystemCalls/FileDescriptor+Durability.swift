@@ -5,17 +5,17 @@ extension FileDescriptor {
     /// Waits until the content, and what is needed to read it again, is on stable storage (fdatasync(2)).
     ///
     /// After a failure the kernel may have dropped the pages: a second call that succeeds proves nothing.
-    public func synchronizeData() throws(Errno) {
+    package func synchronizeData() throws(Errno) {
         _ = try retryingOnInterrupt { fdatasync(rawValue) }
     }
 
     /// Waits until content and attributes, or the entries of a directory, are on stable storage (fsync(2)).
-    public func synchronize() throws(Errno) {
+    package func synchronize() throws(Errno) {
         _ = try retryingOnInterrupt { fsync(rawValue) }
     }
 
     /// Starts to write the dirty pages of a range and does not wait for the device, as a rule (sync_file_range(2)).
-    public func startWriteBack(at offset: Int64, count: Int64) throws(Errno) {
+    package func startWriteBack(at offset: Int64, count: Int64) throws(Errno) {
         _ = try retryingOnInterrupt {
             sync_file_range(rawValue, off_t(offset), off_t(count), UInt32(ONWARD_SYNC_FILE_RANGE_WRITE))
         }
@@ -25,7 +25,7 @@ extension FileDescriptor {
     ///
     /// It consumes the write-back error of this open file description: a later ``synchronizeData()`` on the same one
     /// would not report it. Use a description of its own for this call.
-    public func awaitWriteBack(at offset: Int64, count: Int64) throws(Errno) {
+    package func awaitWriteBack(at offset: Int64, count: Int64) throws(Errno) {
         let flags =
             ONWARD_SYNC_FILE_RANGE_WAIT_BEFORE | ONWARD_SYNC_FILE_RANGE_WRITE
             | ONWARD_SYNC_FILE_RANGE_WAIT_AFTER

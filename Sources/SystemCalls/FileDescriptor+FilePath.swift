@@ -3,7 +3,7 @@ import Glibc
 /// The calls of ``FileDescriptor`` with paths of any bytes.
 extension FileDescriptor {
     /// Opens `path`, relative to the working directory (open(2)).
-    public static func open(
+    package static func open(
         _ path: FilePath, _ flags: OpenFlags, mode: UInt32 = 0o600
     ) throws(Errno) -> FileDescriptor {
         let number = try retryingOnInterrupt {
@@ -13,7 +13,7 @@ extension FileDescriptor {
     }
 
     /// Opens `path`, relative to this directory (openat(2)).
-    public func open(at path: FilePath, _ flags: OpenFlags, mode: UInt32 = 0o600) throws(Errno) -> FileDescriptor {
+    package func open(at path: FilePath, _ flags: OpenFlags, mode: UInt32 = 0o600) throws(Errno) -> FileDescriptor {
         let number = try retryingOnInterrupt {
             path.withCString { openat(rawValue, $0, flags.rawValue | O_CLOEXEC, mode) }
         }
@@ -21,24 +21,24 @@ extension FileDescriptor {
     }
 
     /// The attributes of an entry of this directory, of the link itself if it is one (fstatat(2)).
-    public func status(at path: FilePath) throws(Errno) -> FileStatus {
+    package func status(at path: FilePath) throws(Errno) -> FileStatus {
         var status = stat()
         _ = try retryingOnInterrupt { path.withCString { fstatat(rawValue, $0, &status, AT_SYMLINK_NOFOLLOW) } }
         return FileStatus(status)
     }
 
     /// Makes a directory, relative to the working directory (mkdir(2)).
-    public static func makeDirectory(_ path: FilePath, mode: UInt32 = 0o700) throws(Errno) {
+    package static func makeDirectory(_ path: FilePath, mode: UInt32 = 0o700) throws(Errno) {
         _ = try retryingOnInterrupt { path.withCString { mkdir($0, mode_t(mode)) } }
     }
 
     /// Removes a name that is no directory (unlinkat(2)).
-    public func unlink(at path: FilePath) throws(Errno) {
+    package func unlink(at path: FilePath) throws(Errno) {
         _ = try retryingOnInterrupt { path.withCString { unlinkat(rawValue, $0, 0) } }
     }
 
     /// Gives a file that was opened as `nameless` its name, which must not exist: EEXIST (linkat(2)).
-    public func link(to directory: FileDescriptor, as path: FilePath) throws(Errno) {
+    package func link(to directory: FileDescriptor, as path: FilePath) throws(Errno) {
         _ = try retryingOnInterrupt {
             path.withCString { linkat(AT_FDCWD, processPath, directory.rawValue, $0, AT_SYMLINK_FOLLOW) }
         }
@@ -46,7 +46,7 @@ extension FileDescriptor {
 
     /// Moves a name into another directory of the same file system in one step, over whatever file was there
     /// (renameat(2)).
-    public func rename(from path: FilePath, to other: FileDescriptor, as newPath: FilePath) throws(Errno) {
+    package func rename(from path: FilePath, to other: FileDescriptor, as newPath: FilePath) throws(Errno) {
         _ = try retryingOnInterrupt {
             path.withCString { path in
                 newPath.withCString { renameat(rawValue, path, other.rawValue, $0) }

@@ -2,7 +2,7 @@ import Glibc
 
 extension FileDescriptor {
     /// A second descriptor of the same open file description that whoever takes it closes.
-    public func duplicateForHandover() throws(Errno) -> Int32 {
+    package func duplicateForHandover() throws(Errno) -> Int32 {
         let number = fcntl(rawValue, F_DUPFD_CLOEXEC, 0)
         guard number >= 0 else { throw Errno(rawValue: errno) }
         return number

@@ -2,14 +2,14 @@ import Glibc
 import Synchronization
 
 /// An open file description that belongs to this object alone and is closed with it.
-public final class FileDescriptor: Sendable {
+package final class FileDescriptor: Sendable {
     /// The number, valid for as long as this object lives.
-    public let rawValue: Int32
+    package let rawValue: Int32
     /// Whether ``tryLock()`` has taken the lock.
     let isLocked = Atomic(false)
 
     /// Takes over an open descriptor.
-    public init(owning rawValue: Int32) {
+    package init(owning rawValue: Int32) {
         self.rawValue = rawValue
     }
 
@@ -22,7 +22,7 @@ public final class FileDescriptor: Sendable {
     }
 
     /// A second descriptor of the same open file description, closed on exec.
-    public func duplicate() throws(Errno) -> FileDescriptor {
+    package func duplicate() throws(Errno) -> FileDescriptor {
         let number = try retryingOnInterrupt { fcntl(rawValue, F_DUPFD_CLOEXEC, 0) }
         return FileDescriptor(owning: number)
     }

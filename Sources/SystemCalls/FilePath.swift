@@ -110,7 +110,7 @@ extension FilePath {
     public var isDirectory: Bool { (try? status().isDirectory) ?? false }
 
     /// The attributes of what the path leads to; symbolic links are followed (stat(2)).
-    public func status() throws(Errno) -> FileStatus {
+    package func status() throws(Errno) -> FileStatus {
         var status = stat()
         _ = try retryingOnInterrupt { withCString { stat($0, &status) } }
         return FileStatus(status)

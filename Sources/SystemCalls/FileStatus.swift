@@ -1,39 +1,39 @@
 import Glibc
 
 /// The attributes of a file (stat(2)).
-public struct FileStatus: Sendable, Hashable {
+package struct FileStatus: Sendable, Hashable {
     /// A point in time of a file system: seconds since 1970 and nanoseconds within the second.
-    public struct Time: Sendable, Hashable {
-        public var seconds: Int64
-        public var nanoseconds: Int64
+    package struct Time: Sendable, Hashable {
+        package var seconds: Int64
+        package var nanoseconds: Int64
 
-        public init(seconds: Int64, nanoseconds: Int64) {
+        package init(seconds: Int64, nanoseconds: Int64) {
             self.seconds = seconds
             self.nanoseconds = nanoseconds
         }
     }
 
-    public var device: UInt64
-    public var inode: UInt64
-    public var linkCount: UInt64
+    package var device: UInt64
+    package var inode: UInt64
+    package var linkCount: UInt64
     /// Type and permission bits.
-    public var mode: UInt32
-    public var owner: UInt32
+    package var mode: UInt32
+    package var owner: UInt32
     /// Bytes.
-    public var size: Int64
+    package var size: Int64
     /// Last change of the content.
-    public var modified: Time
+    package var modified: Time
     /// Last change of content or attributes.
-    public var changed: Time
+    package var changed: Time
 
     /// The kinds of files that there are (inode(7)).
-    public enum Kind: Sendable {
+    package enum Kind: Sendable {
         case regular, directory, symbolicLink, pipe, socket
         /// A character or block device.
         case device
     }
 
-    public var kind: Kind {
+    package var kind: Kind {
         switch mode & UInt32(S_IFMT) {
         case UInt32(S_IFREG): .regular
         case UInt32(S_IFDIR): .directory
@@ -44,11 +44,11 @@ public struct FileStatus: Sendable, Hashable {
         }
     }
 
-    public var isDirectory: Bool { kind == .directory }
-    public var isRegular: Bool { kind == .regular }
-    public var isSymbolicLink: Bool { kind == .symbolicLink }
+    package var isDirectory: Bool { kind == .directory }
+    package var isRegular: Bool { kind == .regular }
+    package var isSymbolicLink: Bool { kind == .symbolicLink }
     /// The permission bits alone.
-    public var permissions: UInt32 { mode & 0o7777 }
+    package var permissions: UInt32 { mode & 0o7777 }
 
     init(_ status: stat) {
         device = UInt64(status.st_dev)
@@ -64,21 +64,21 @@ public struct FileStatus: Sendable, Hashable {
 
 extension FileDescriptor {
     /// The attributes of the open file (fstat(2)).
-    public func status() throws(Errno) -> FileStatus {
+    package func status() throws(Errno) -> FileStatus {
         var status = stat()
         _ = try retryingOnInterrupt { fstat(rawValue, &status) }
         return FileStatus(status)
     }
 
     /// The attributes of an entry of this directory, of the link itself where it is one (fstatat(2)).
-    public func status(at path: String) throws(Errno) -> FileStatus {
+    package func status(at path: String) throws(Errno) -> FileStatus {
         var status = stat()
         _ = try retryingOnInterrupt { fstatat(rawValue, path, &status, AT_SYMLINK_NOFOLLOW) }
         return FileStatus(status)
     }
 
     /// Sets the time of the last change of the content; the time of the last access stays (futimens(2)).
-    public func setModified(_ time: FileStatus.Time) throws(Errno) {
+    package func setModified(_ time: FileStatus.Time) throws(Errno) {
         // UTIME_OMIT, a macro that the importer does not see.
         let omit = (1 << 30) - 2
         let times = [
@@ -90,12 +90,12 @@ extension FileDescriptor {
 
     /// Sets the permission bits of an entry of this directory, which is not opened for it (fchmodat(2)). A link is
     /// followed.
-    public func setPermissions(_ mode: UInt32, at path: String) throws(Errno) {
+    package func setPermissions(_ mode: UInt32, at path: String) throws(Errno) {
         _ = try retryingOnInterrupt { fchmodat(rawValue, path, mode_t(mode), 0) }
     }
 
     /// Sets the permission bits (fchmod(2)).
-    public func setPermissions(_ mode: UInt32) throws(Errno) {
+    package func setPermissions(_ mode: UInt32) throws(Errno) {
         _ = try retryingOnInterrupt { fchmod(rawValue, mode_t(mode)) }
     }
 }

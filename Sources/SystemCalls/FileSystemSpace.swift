@@ -1,12 +1,12 @@
 import Glibc
 
 /// Space of a file system in bytes (statvfs(3)).
-public struct FileSystemSpace: Sendable, Hashable {
+package struct FileSystemSpace: Sendable, Hashable {
     /// What an unprivileged process can still use.
-    public var free: Int64
-    public var total: Int64
+    package var free: Int64
+    package var total: Int64
 
-    public init(free: Int64, total: Int64) {
+    package init(free: Int64, total: Int64) {
         self.free = free
         self.total = total
     }
@@ -14,7 +14,7 @@ public struct FileSystemSpace: Sendable, Hashable {
 
 extension FileDescriptor {
     /// The space of the file system that holds this file.
-    public func fileSystemSpace() throws(Errno) -> FileSystemSpace {
+    package func fileSystemSpace() throws(Errno) -> FileSystemSpace {
         var status = statvfs()
         _ = try retryingOnInterrupt { fstatvfs(rawValue, &status) }
         let unit = Int64(clamping: status.f_frsize)

@@ -5,7 +5,7 @@ extension ListeningSocket {
     /// closed on exec from now on. Whoever else holds it goes on listening when this process closes it.
     /// - Throws: `EBADF` where nothing is open, `ENOTSOCK`; `EINVAL` for a socket that does not listen or has no stream,
     ///   `EAFNOSUPPORT` for one of another family, or without a name in the file system.
-    public convenience init(inherited descriptor: Int32) throws(Errno) {
+    package convenience init(inherited descriptor: Int32) throws(Errno) {
         guard try Self.option(SO_TYPE, of: descriptor) == Int32(SOCK_STREAM.rawValue),
             try Self.option(SO_ACCEPTCONN, of: descriptor) != 0
         else { throw .invalidArgument }

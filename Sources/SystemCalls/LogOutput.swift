@@ -1,21 +1,21 @@
 import Glibc
 
 /// Where log lines go: a descriptor that the process owns, standard error by default.
-public struct LogOutput: Sendable {
+package struct LogOutput: Sendable {
     /// Bytes that a pipe accepts in one piece, without bytes of other processes between them (pipe(7)).
-    public static let atomicSize = Int(PIPE_BUF)
+    package static let atomicSize = Int(PIPE_BUF)
 
     private let descriptor: Int32
 
-    public init(descriptor: Int32 = STDERR_FILENO) { self.descriptor = descriptor }
+    package init(descriptor: Int32 = STDERR_FILENO) { self.descriptor = descriptor }
 
     /// Writes a line with as few calls as the system allows, so that lines of several processes do not mix. Blocks for as
     /// long as the reader does not read, and ignores errors.
-    public func write(_ line: String) { try? deliver(line) }
+    package func write(_ line: String) { try? deliver(line) }
 
     /// Writes a line as ``write(_:)`` does, and reports what keeps the rest from being written.
     /// - Throws: the error of write(2).
-    public func deliver(_ text: String) throws(Errno) {
+    package func deliver(_ text: String) throws(Errno) {
         var text = text
         let failure = text.withUTF8 { bytes -> Errno? in
             var rest = UnsafeRawBufferPointer(bytes)
@@ -38,7 +38,7 @@ public struct LogOutput: Sendable {
     /// - Parameter milliseconds: how long to wait for room.
     /// - Returns: the count of bytes written; 0 if there was no room.
     /// - Throws: the error of write(2), such as `EPIPE`, `ENOSPC` or `EBADF`.
-    public func writeSome(_ bytes: UnsafeRawBufferPointer, waiting milliseconds: Int) throws(Errno) -> Int {
+    package func writeSome(_ bytes: UnsafeRawBufferPointer, waiting milliseconds: Int) throws(Errno) -> Int {
         var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         guard poll(&entry, 1, Int32(milliseconds)) > 0 else { return 0 }
         let count = Glibc.write(descriptor, bytes.baseAddress, min(bytes.count, Self.atomicSize))
@@ -49,7 +49,7 @@ public struct LogOutput: Sendable {
     }
 
     /// Writes a line, and stops when nothing could be written for `milliseconds`.
-    public func write(_ line: String, waiting milliseconds: Int) {
+    package func write(_ line: String, waiting milliseconds: Int) {
         var line = line
         line.withUTF8 { bytes in
             var rest = UnsafeRawBufferPointer(bytes)

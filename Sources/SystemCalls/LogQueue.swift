@@ -2,29 +2,29 @@
 ///
 /// An entry that does not fit is dropped and counted, and so is every later one until the next batch is removed: the
 /// entries of a batch have no gap, and all dropped ones come after them.
-public struct LogQueue<Entry> {
-    public struct Batch {
-        public var entries: [Entry]
+package struct LogQueue<Entry> {
+    package struct Batch {
+        package var entries: [Entry]
         /// Entries that were dropped after these.
-        public var dropped: Int
+        package var dropped: Int
     }
 
-    public let maxEntries: Int
-    public let maxBytes: Int
+    package let maxEntries: Int
+    package let maxBytes: Int
     /// Entries dropped since the queue was created.
-    public private(set) var droppedTotal = 0
+    package private(set) var droppedTotal = 0
     private var entries: [Entry] = []
     private var bytes = 0
     private var lastSize = 0
     private var dropped = 0
 
-    public init(maxEntries: Int = .max, maxBytes: Int) {
+    package init(maxEntries: Int = .max, maxBytes: Int) {
         self.maxEntries = maxEntries
         self.maxBytes = maxBytes
     }
 
     /// - Parameter size: the bytes that the entry occupies, approximately.
-    public mutating func append(_ entry: Entry, size: Int) {
+    package mutating func append(_ entry: Entry, size: Int) {
         guard dropped == 0, entries.count < maxEntries, bytes + size <= maxBytes else {
             countDropped(1)
             dropped += 1
@@ -36,7 +36,7 @@ public struct LogQueue<Entry> {
     }
 
     /// Appends an entry in place of the last one, which is not counted as dropped, if that is still here and `isReplaceable`.
-    public mutating func append(_ entry: Entry, size: Int, replacing isReplaceable: (Entry) -> Bool) {
+    package mutating func append(_ entry: Entry, size: Int, replacing isReplaceable: (Entry) -> Bool) {
         if dropped == 0, let last = entries.last, isReplaceable(last) {
             entries.removeLast()
             bytes -= lastSize
@@ -45,10 +45,10 @@ public struct LogQueue<Entry> {
     }
 
     /// Whether ``removeAll()`` would return nil.
-    public var isEmpty: Bool { entries.isEmpty && dropped == 0 }
+    package var isEmpty: Bool { entries.isEmpty && dropped == 0 }
 
     /// Removes all entries; nil if there are none, and none was dropped.
-    public mutating func removeAll() -> Batch? {
+    package mutating func removeAll() -> Batch? {
         guard !isEmpty else { return nil }
         defer {
             entries = []
@@ -59,5 +59,5 @@ public struct LogQueue<Entry> {
     }
 
     /// Counts entries that were removed from the queue and could not be written.
-    public mutating func countDropped(_ count: Int) { droppedTotal += count }
+    package mutating func countDropped(_ count: Int) { droppedTotal += count }
 }

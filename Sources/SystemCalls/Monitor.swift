@@ -3,13 +3,13 @@ import Glibc
 /// State behind a lock that threads can wait on: a mutex and a condition variable (pthread_cond_wait(3)).
 ///
 /// The lock is not recursive. Whoever changes what others wait for calls ``notifyAll()``.
-public final class Monitor<State>: @unchecked Sendable {
+package final class Monitor<State>: @unchecked Sendable {
     // `state` is touched only while `mutex` is held; mutex and condition live at fixed addresses until deinit.
     private var state: State
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
-    public init(_ state: sending State) {
+    package init(_ state: sending State) {
         self.state = state
         mutex.initialize(to: pthread_mutex_t())
         condition.initialize(to: pthread_cond_t())
@@ -29,7 +29,7 @@ public final class Monitor<State>: @unchecked Sendable {
     }
 
     /// Runs `body` while holding the lock.
-    public func withLock<Result, Failure: Error>(
+    package func withLock<Result, Failure: Error>(
         _ body: (inout State) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         pthread_mutex_lock(mutex)
@@ -40,7 +40,7 @@ public final class Monitor<State>: @unchecked Sendable {
     /// Waits until `attempt`, which runs with the lock held, gives something; nil once the deadline has passed.
     ///
     /// - Parameter deadline: monotonic nanoseconds (``SystemClock/monotonicNanoseconds()``); nil waits for ever.
-    public func wait<Result>(
+    package func wait<Result>(
         until deadline: Int64? = nil, _ attempt: (inout State) -> Result?
     ) -> Result? {
         pthread_mutex_lock(mutex)
@@ -58,7 +58,7 @@ public final class Monitor<State>: @unchecked Sendable {
     }
 
     /// Waits without limit until `attempt`, which runs with the lock held, gives something.
-    public func waitForever<Result>(_ attempt: (inout State) -> Result?) -> Result {
+    package func waitForever<Result>(_ attempt: (inout State) -> Result?) -> Result {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         while true {
@@ -68,7 +68,7 @@ public final class Monitor<State>: @unchecked Sendable {
     }
 
     /// Wakes everybody who waits, to look at the state again.
-    public func notifyAll() {
+    package func notifyAll() {
         pthread_cond_broadcast(condition)
     }
 }

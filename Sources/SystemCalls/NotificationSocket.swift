@@ -2,13 +2,13 @@ import Glibc
 
 /// Where a service manager wants to be told how a service is (sd_notify(3)): a datagram socket in the file system, or an
 /// abstract one.
-public final class NotificationSocket: Sendable {
+package final class NotificationSocket: Sendable {
     private let descriptor: FileDescriptor
     private let name: [UInt8]
 
     /// - Parameter address: a path that begins with `/`, or the name of an abstract socket behind `@`.
     /// - Throws: `EINVAL` for anything else, `ENAMETOOLONG`.
-    public init(address: String) throws(Errno) {
+    package init(address: String) throws(Errno) {
         var name = Array(address.utf8)
         guard let first = name.first, name.count > 1, first == UInt8(ascii: "/") || first == UInt8(ascii: "@") else {
             throw .invalidArgument
@@ -25,7 +25,7 @@ public final class NotificationSocket: Sendable {
 
     /// Sends one message; waits up to 5 s where the manager's queue is full.
     /// - Throws: `Errno` of sendto(2): `ENOENT` or `ECONNREFUSED` where nobody listens.
-    public func send(_ message: String) throws(Errno) {
+    package func send(_ message: String) throws(Errno) {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: name) }

@@ -3,14 +3,14 @@ import Glibc
 extension ProcessControl {
     /// Keeps the signals that ask for an end from ending the process, ignored or not; ``awaitSignal(of:)`` gets them.
     /// To be called before any other thread is started, so that all inherit it.
-    public static func holdEndSignals() {
+    package static func holdEndSignals() {
         var set = set(of: endSignals)
         pthread_sigmask(SIG_BLOCK, &set, nil)
     }
 
     /// Keeps `signals` from being delivered to any thread that is started later; ``awaitSignal(of:)`` gets them.
     /// - Returns: those of them that whoever started this process has not told it to ignore (nohup(1)).
-    public static func hold(_ signals: [Int32]) -> [Int32] {
+    package static func hold(_ signals: [Int32]) -> [Int32] {
         let wanted = signals.filter { signal in
             var action = sigaction()
             sigaction(signal, nil, &action)
@@ -22,7 +22,7 @@ extension ProcessControl {
     }
 
     /// Waits for one of `signals`, which are held.
-    public static func awaitSignal(of signals: [Int32]) -> Int32 {
+    package static func awaitSignal(of signals: [Int32]) -> Int32 {
         var set = set(of: signals)
         var number: Int32 = 0
         while sigwait(&set, &number) != 0 {}
@@ -30,10 +30,10 @@ extension ProcessControl {
     }
 
     /// A write to a pipe that nobody reads fails instead of ending the process.
-    public static func ignoreBrokenPipes() { signal(SIGPIPE, SIG_IGN) }
+    package static func ignoreBrokenPipes() { signal(SIGPIPE, SIG_IGN) }
 
     /// Ends the process as a write to a pipe that nobody reads does by itself.
-    public static func endByBrokenPipe() -> Never {
+    package static func endByBrokenPipe() -> Never {
         signal(SIGPIPE, SIG_DFL)
         raise(SIGPIPE)
         // It is blocked: with the status that a shell shows for it.
@@ -41,7 +41,7 @@ extension ProcessControl {
     }
 
     /// Ends the process now: nothing is flushed, no handler runs.
-    public static func endNow(_ status: Int32) -> Never { _exit(status) }
+    package static func endNow(_ status: Int32) -> Never { _exit(status) }
 
     private static func isIgnored(_ action: sigaction) -> Bool {
         // SIG_IGN has no value that could be compared as a function.

@@ -2,7 +2,7 @@ import Glibc
 
 extension ProcessControl {
     /// When this process started, in seconds since 1970, to a hundredth; `nil` where the system does not tell (proc(5)).
-    public static func startSeconds() -> Double? {
+    package static func startSeconds() -> Double? {
         guard let file = try? FileDescriptor.open("/proc/self/stat", [.readOnly]),
             let bytes = try? file.content(atMost: 64 << 10)
         else { return nil }

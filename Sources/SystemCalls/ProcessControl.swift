@@ -1,9 +1,9 @@
 import Glibc
 
 /// What concerns the whole process.
-public enum ProcessControl {
+package enum ProcessControl {
     /// Allows as many open descriptors as the system lets this process have.
-    public static func raiseDescriptorLimit() {
+    package static func raiseDescriptorLimit() {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
         limit.rlim_cur = limit.rlim_max
@@ -12,7 +12,7 @@ public enum ProcessControl {
 
     /// Occupies those of the descriptors 0, 1 and 2 that are closed, so that no file or socket gets their number and
     /// receives what is written for people. Reading 0 and writing 1 and 2 then fail with `EBADF`, as before.
-    public static func occupyStandardDescriptors() {
+    package static func occupyStandardDescriptors() {
         for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
             // The lowest number that is free: this one.
             _ = open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY)
@@ -20,17 +20,17 @@ public enum ProcessControl {
     }
 
     /// The number of this process.
-    public static var identifier: Int32 { getpid() }
+    package static var identifier: Int32 { getpid() }
 
     /// Takes variables out of the environment, so that no process that is started inherits them. To be called before any
     /// other thread is started (unsetenv(3)).
-    public static func removeVariables(_ names: [String]) { for name in names { unsetenv(name) } }
+    package static func removeVariables(_ names: [String]) { for name in names { unsetenv(name) } }
 
     /// The user whose rights count.
-    public static var effectiveUser: UInt32 { geteuid() }
+    package static var effectiveUser: UInt32 { geteuid() }
 
     /// The signals that ask a process to end.
-    public static let endSignals = [SIGTERM, SIGINT]
+    package static let endSignals = [SIGTERM, SIGINT]
     /// The signal that asks a server to read its files again.
-    public static let reloadSignal = SIGHUP
+    package static let reloadSignal = SIGHUP
 }

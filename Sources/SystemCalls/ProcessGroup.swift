@@ -1,19 +1,19 @@
 import Glibc
 
 /// A command that runs in a process group of its own, so that it and all that it started can be ended together.
-public final class ProcessGroup: Sendable {
+package final class ProcessGroup: Sendable {
     /// How the command ended.
-    public enum Ending: Sendable, Hashable {
+    package enum Ending: Sendable, Hashable {
         case exited(Int32)
         case signaled(Int32)
     }
 
     /// The identifier of the group, and of the process that leads it.
-    public let identifier: pid_t
+    package let identifier: pid_t
     private let ending = Monitor<Ending?>(nil)
 
     /// Starts `/bin/sh -c command`. Its input is empty; what it writes goes to the end of the file `output`.
-    public init(shell command: String, output: String) throws(Errno) {
+    package init(shell command: String, output: String) throws(Errno) {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
@@ -43,13 +43,13 @@ public final class ProcessGroup: Sendable {
     deinit { kill() }
 
     /// Sends a signal to every process of the group, unless the command has ended.
-    public func signal(_ number: Int32) {
+    package func signal(_ number: Int32) {
         // Until its end is recorded the number is not given to anybody else.
         ending.withLock { if $0 == nil { Glibc.kill(-identifier, number) } }
     }
 
     /// Ends the group at once, as a crash would, and waits until the command is gone.
-    public func kill() {
+    package func kill() {
         ending.withLock { state in
             guard state == nil else { return }
             Glibc.kill(-identifier, SIGKILL)
@@ -60,7 +60,7 @@ public final class ProcessGroup: Sendable {
     /// Whether any process of the group still runs: the command's shell may be gone before what it started.
     ///
     /// A process that has ended holds no socket any more, even if its parent has not yet waited for it (proc_pid_stat(5)).
-    public var isRunning: Bool {
+    package var isRunning: Bool {
         guard let names = try? FileDescriptor.open("/proc", [.readOnly, .directory]).entryNames() else { return false }
         return names.contains { name in
             guard let process = pid_t(name), let file = try? FileDescriptor.open("/proc/\(process)/stat", [.readOnly]),
@@ -73,7 +73,7 @@ public final class ProcessGroup: Sendable {
     }
 
     /// How the command ended; nil while it runs.
-    public var currentEnding: Ending? {
+    package var currentEnding: Ending? {
         ending.withLock { state in
             if state == nil { state = reap(WNOHANG) }
             return state

@@ -15,15 +15,15 @@ public enum SocketAddress: Sendable, Hashable, CustomStringConvertible {
 }
 
 /// A socket that listens. Its descriptor belongs to whoever calls `release()`.
-public final class ListeningSocket: Sendable {
-    public let address: SocketAddress
+package final class ListeningSocket: Sendable {
+    package let address: SocketAddress
     /// Whether only processes of this machine can reach it.
-    public let isLocal: Bool
+    package let isLocal: Bool
     private let descriptor: Int32
 
     /// Binds and listens.
     /// - Throws: `Errno` of the step that failed (`EADDRINUSE`, `EADDRNOTAVAIL`, `EACCES`, …); `EINVAL` for an unknown host.
-    public init(_ address: SocketAddress, backlog: Int32 = 4096) throws(Errno) {
+    package init(_ address: SocketAddress, backlog: Int32 = 4096) throws(Errno) {
         switch address {
         case .tcp(let host, let port):
             let bound = try Self.bindTCP(host: host, port: port)
@@ -49,7 +49,7 @@ public final class ListeningSocket: Sendable {
     }
 
     /// The descriptor; whoever takes it closes it.
-    public func release() -> Int32 { descriptor }
+    package func release() -> Int32 { descriptor }
 
     private static func bindTCP(
         host: String, port: UInt16

@@ -2,12 +2,12 @@ import CLinux
 import Glibc
 
 /// Writing to a connected socket whose descriptor somebody else owns.
-public struct SocketOutput: Sendable {
+package struct SocketOutput: Sendable {
     private let descriptor: Int32
 
-    public init(descriptor: Int32) { self.descriptor = descriptor }
+    package init(descriptor: Int32) { self.descriptor = descriptor }
 
-    public enum Outcome: Sendable, Hashable {
+    package enum Outcome: Sendable, Hashable {
         /// Every byte was handed to the kernel.
         case sent
         /// No byte was: the peer does not read.
@@ -17,7 +17,7 @@ public struct SocketOutput: Sendable {
     }
 
     /// Sends all of `bytes`, waiting at most `patience` milliseconds for the first byte to fit and as long again for the rest.
-    public func send(_ bytes: [UInt8], patience: Int32) -> Outcome {
+    package func send(_ bytes: [UInt8], patience: Int32) -> Outcome {
         guard isWritable(within: patience) else { return .notWritable }
         var sent = 0
         while sent < bytes.count {
@@ -41,13 +41,13 @@ public struct SocketOutput: Sendable {
     }
 
     /// Sends what the kernel holds back of what was written, even if the socket is corked (TCP_NODELAY of tcp(7)).
-    public func push() {
+    package func push() {
         var one: Int32 = 1
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
     }
 
     /// The numeric address of the peer, without its port; `nil` on a Unix socket (getpeername(2)).
-    public var peerAddress: String? {
+    package var peerAddress: String? {
         var storage = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
         return withUnsafeMutablePointer(to: &storage) { pointer in
@@ -58,7 +58,7 @@ public struct SocketOutput: Sendable {
     }
 
     /// The numeric address in a socket address, without its port; `nil` for a Unix socket.
-    public static func numericHost(of address: UnsafePointer<sockaddr>, length: socklen_t) -> String? {
+    package static func numericHost(of address: UnsafePointer<sockaddr>, length: socklen_t) -> String? {
         guard Int32(address.pointee.sa_family) != AF_UNIX else { return nil }
         return withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(NI_MAXHOST)) { text in
             guard let start = text.baseAddress,
@@ -69,27 +69,27 @@ public struct SocketOutput: Sendable {
     }
 
     /// Tells the peer that nothing more will come, and goes on receiving.
-    public func endOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
+    package func endOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
 
     /// Ends the connection in both directions; its owner notices and closes the descriptor.
-    public func endConnection() { shutdown(descriptor, Int32(SHUT_RDWR)) }
+    package func endConnection() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 
     /// Ends a TCP connection by a reset, so that its peer gets an error in place of the end: connect(2) to no address does
     /// that while the descriptor stays open. On a Unix socket it does nothing.
-    public func resetConnection() {
+    package func resetConnection() {
         var address = sockaddr(sa_family: sa_family_t(AF_UNSPEC), sa_data: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
         _ = Glibc.connect(descriptor, &address, socklen_t(MemoryLayout<sockaddr>.size))
     }
 
     /// Makes the close of the descriptor a reset: the kernel then frees what the peer has not read at once, rather than keep
     /// it until the peer reads it.
-    public func resetOnClose() {
+    package func resetOnClose() {
         var value = linger(l_onoff: 1, l_linger: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &value, socklen_t(MemoryLayout<linger>.size))
     }
 
     /// Reads and throws away what arrives, until the peer or ``endConnection()`` ends it, or so many bytes have arrived.
-    public func discardInput(atMost limit: Int64) {
+    package func discardInput(atMost limit: Int64) {
         var rest = limit
         withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 16) { buffer in
             while rest > 0 {
@@ -103,16 +103,16 @@ public struct SocketOutput: Sendable {
     }
 
     /// Whether the peer has closed its side.
-    public var isEndedByPeer: Bool {
+    package var isEndedByPeer: Bool {
         var entry = pollfd(descriptor: descriptor, events: Int32(ONWARD_POLLRDHUP))
         return poll(&entry, 1, 0) == 1
     }
 
     /// Bytes that the peer has not taken; `nil` where that cannot be told.
-    public func untakenBytes() -> Int32? { SocketState(descriptor: descriptor).unacknowledgedOutput }
+    package func untakenBytes() -> Int32? { SocketState(descriptor: descriptor).unacknowledgedOutput }
 
     /// Milliseconds since data last went out on a TCP connection; `nil` where that cannot be told.
-    public func millisecondsSinceLastSend() -> UInt32? {
+    package func millisecondsSinceLastSend() -> UInt32? {
         var info = tcp_info()
         var length = socklen_t(MemoryLayout<tcp_info>.size)
         guard getsockopt(descriptor, Int32(IPPROTO_TCP), TCP_INFO, &info, &length) == 0 else { return nil }
@@ -120,11 +120,11 @@ public struct SocketOutput: Sendable {
     }
 
     /// Bytes that the peer's system has taken on a TCP connection; `nil` where that cannot be told.
-    public func acknowledgedBytes() -> Int64? { transferredBytes()?.acknowledged }
+    package func acknowledgedBytes() -> Int64? { transferredBytes()?.acknowledged }
 
     /// Bytes that the peer's system has acknowledged, and bytes that have arrived from it, on a TCP connection; `nil` if the
     /// kernel does not count them.
-    public func transferredBytes() -> (acknowledged: Int64, received: Int64)? {
+    package func transferredBytes() -> (acknowledged: Int64, received: Int64)? {
         // `tcpi_bytes_acked` and `tcpi_bytes_received`, which the C library's tcp_info does not have. The kernel never moves
         // a field of it (linux/tcp.h).
         let offset = 120
@@ -141,7 +141,7 @@ public struct SocketOutput: Sendable {
     }
 
     /// Whether a byte fits, now or within so many milliseconds.
-    public func isWritable(within milliseconds: Int32) -> Bool {
+    package func isWritable(within milliseconds: Int32) -> Bool {
         var entry = pollfd(descriptor: descriptor, events: POLLOUT)
         while true {
             let result = poll(&entry, 1, milliseconds)

@@ -1,25 +1,25 @@
 import Glibc
 
 /// What the kernel tells about a connected socket whose descriptor somebody else owns.
-public struct SocketState: Sendable {
+package struct SocketState: Sendable {
     private let descriptor: Int32
 
-    public init(descriptor: Int32) { self.descriptor = descriptor }
+    package init(descriptor: Int32) { self.descriptor = descriptor }
 
     /// Whether there is something to read now: bytes, the peer's end or an error.
-    public var hasInput: Bool {
+    package var hasInput: Bool {
         var entry = Glibc.pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return poll(&entry, 1, 0) > 0
     }
 
     /// Bytes written that the peer has not acknowledged yet (SIOCOUTQ, tcp(7)); nil where that is not known.
-    public var unacknowledgedOutput: Int32? {
+    package var unacknowledgedOutput: Int32? {
         var count: Int32 = 0
         return ioctl(descriptor, UInt(TIOCOUTQ), &count) == 0 ? count : nil
     }
 
     /// The port on our side; nil where the socket has none.
-    public var localPort: UInt16? {
+    package var localPort: UInt16? {
         var storage = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
         let result = withUnsafeMutablePointer(to: &storage) { pointer in
@@ -31,7 +31,7 @@ public struct SocketState: Sendable {
     }
 
     /// Takes the bytes that have arrived, without waiting. There may be some after a reset, too.
-    public func availableInput(atMost most: Int) -> [UInt8] {
+    package func availableInput(atMost most: Int) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: most) { buffer, filled in
             while filled < most {
                 let count = recv(

@@ -1,21 +1,21 @@
 import Glibc
 
 /// Readings of the system's clocks in nanoseconds (clock_gettime(2)).
-public enum SystemClock {
+package enum SystemClock {
     /// Since 1970, as precisely as the clock can tell; it jumps when the clock is set.
-    public static func realtimeNanoseconds() -> Int64 { read(CLOCK_REALTIME) }
+    package static func realtimeNanoseconds() -> Int64 { read(CLOCK_REALTIME) }
 
     /// Seconds since 1970.
-    public static func realtimeSeconds() -> Int64 { realtimeNanoseconds() / 1_000_000_000 }
+    package static func realtimeSeconds() -> Int64 { realtimeNanoseconds() / 1_000_000_000 }
 
     /// Since some point in the past; never goes back.
-    public static func monotonicNanoseconds() -> Int64 { read(CLOCK_MONOTONIC) }
+    package static func monotonicNanoseconds() -> Int64 { read(CLOCK_MONOTONIC) }
 
     /// Since the system was started, suspended times included; neither set nor slowed (`CLOCK_BOOTTIME`).
-    public static func bootNanoseconds() -> Int64 { read(CLOCK_BOOTTIME) }
+    package static func bootNanoseconds() -> Int64 { read(CLOCK_BOOTTIME) }
 
     /// Wall clock and time since boot, as of the same moment.
-    public static func reading() -> ClockReading {
+    package static func reading() -> ClockReading {
         while true {
             let before = bootNanoseconds()
             let wall = realtimeNanoseconds()
@@ -32,7 +32,7 @@ public enum SystemClock {
     }
 
     /// Lets the calling thread do nothing for so many nanoseconds, or less where a signal comes.
-    public static func pause(nanoseconds: Int64) {
+    package static func pause(nanoseconds: Int64) {
         var time = timespec(
             tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
         nanosleep(&time, nil)
@@ -40,13 +40,13 @@ public enum SystemClock {
 }
 
 /// What two clocks show at one moment, in nanoseconds.
-public struct ClockReading: Sendable, Hashable {
+package struct ClockReading: Sendable, Hashable {
     /// Since 1970; it jumps when the clock is set.
-    public var wall: Int64
+    package var wall: Int64
     /// Since the system was started; it never jumps.
-    public var boot: Int64
+    package var boot: Int64
 
-    public init(wall: Int64, boot: Int64) {
+    package init(wall: Int64, boot: Int64) {
         self.wall = wall
         self.boot = boot
     }

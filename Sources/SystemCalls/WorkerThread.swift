@@ -2,7 +2,7 @@ import CLinux
 import Glibc
 
 /// A thread of the system that runs one function and can be joined.
-public final class WorkerThread: Sendable {
+package final class WorkerThread: Sendable {
     private let handle: pthread_t
     private let finished = Monitor(false)
 
@@ -11,7 +11,7 @@ public final class WorkerThread: Sendable {
     /// - Parameters:
     ///   - name: up to 15 bytes, shown by debuggers and `top`.
     ///   - yieldsToOthers: never takes the processor from another thread when it wakes up (`SCHED_BATCH`, sched(7)).
-    public init(
+    package init(
         name: String, yieldsToOthers: Bool = false, _ body: @escaping @Sendable () -> Void
     ) throws(Errno) {
         let start = Unmanaged.passRetained(
@@ -27,7 +27,7 @@ public final class WorkerThread: Sendable {
     }
 
     /// Waits until the function has returned, and what it held is released; at once on the thread itself.
-    public func join() {
+    package func join() {
         if pthread_equal(pthread_self(), handle) != 0 { return }
         finished.waitForever { $0 ? () : nil }
     }

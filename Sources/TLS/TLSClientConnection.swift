@@ -3,7 +3,7 @@ import SystemCalls
 
 /// The client's end of a TLS connection over a stream socket, without blocking: every operation has a deadline of the
 /// monotonic clock, and throws `ETIMEDOUT` after it. Used by one thread.
-public final class TLSClientConnection {
+package final class TLSClientConnection {
     private let socket: ConnectedSocket
     private let session: gnutls_session_t
     private let credentials: gnutls_certificate_credentials_t
@@ -11,13 +11,13 @@ public final class TLSClientConnection {
     private var heldBack = 0
 
     /// Why there is no connection.
-    public enum Failure: Error, Sendable, Hashable, CustomStringConvertible {
+    package enum Failure: Error, Sendable, Hashable, CustomStringConvertible {
         case socket(Errno)
         case session(TLSError)
         /// The certificate is not one that is believed; the text says why.
         case untrusted(String)
 
-        public var description: String {
+        package var description: String {
             switch self {
             case .socket(let error): "\(error)"
             case .session(let error): "\(error)"
@@ -29,7 +29,7 @@ public final class TLSClientConnection {
     /// Shakes hands, and sees that the peer is the one that was meant.
     ///
     /// - Parameter host: a DNS name, or an IP address without brackets.
-    public init(
+    package init(
         over socket: ConnectedSocket, to host: String, trusting trust: TLSTrust, until deadline: Int64
     ) throws(Failure) {
         self.socket = socket
@@ -100,7 +100,7 @@ public final class TLSClientConnection {
 
     /// Hands bytes over and returns how many were taken, at least one.
     /// - Throws: `EPIPE` or `ECONNRESET` where the peer takes no more.
-    public func send(_ bytes: ArraySlice<UInt8>, until deadline: Int64) throws(Errno) -> Int {
+    package func send(_ bytes: ArraySlice<UInt8>, until deadline: Int64) throws(Errno) -> Int {
         while true {
             // A record that did not fit is kept by GnuTLS and has to go out before anything else.
             let count =
@@ -122,7 +122,7 @@ public final class TLSClientConnection {
     }
 
     /// Puts what arrives into `buffer` and returns how many bytes it is; 0 once the peer has ended its side.
-    public func receive(into buffer: UnsafeMutableRawBufferPointer, until deadline: Int64) throws(Errno) -> Int {
+    package func receive(into buffer: UnsafeMutableRawBufferPointer, until deadline: Int64) throws(Errno) -> Int {
         while true {
             let count = gnutls_record_recv(session, buffer.baseAddress, buffer.count)
             if count >= 0 { return count }
@@ -137,20 +137,20 @@ public final class TLSClientConnection {
     }
 
     /// Waits until something arrives or can be sent.
-    public func awaitReadiness(until deadline: Int64) throws(Errno) -> ConnectedSocket.Readiness {
+    package func awaitReadiness(until deadline: Int64) throws(Errno) -> ConnectedSocket.Readiness {
         let ready = try socket.awaitReadiness(until: deadline)
         let hasInput = ready.hasInput || gnutls_record_check_pending(session) > 0
         return ConnectedSocket.Readiness(hasInput: hasInput, takesOutput: ready.takesOutput)
     }
 
     /// Tells the peer that nothing more will come (RFC 8446 section 6.1), and the same below TLS.
-    public func endOutput() {
+    package func endOutput() {
         gnutls_bye(session, GNUTLS_SHUT_WR)
         socket.endOutput()
     }
 
     /// See ``ConnectedSocket/resetOnClose()``.
-    public func resetOnClose() { socket.resetOnClose() }
+    package func resetOnClose() { socket.resetOnClose() }
 
     // MARK: - Waiting
 

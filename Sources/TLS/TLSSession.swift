@@ -4,18 +4,18 @@ import SystemCalls
 /// A TLS session that somebody else owns, for writing between his own writes.
 ///
 /// To be used on the thread alone on which its owner uses it, while it is open.
-public struct TLSSession: @unchecked Sendable {
+package struct TLSSession: @unchecked Sendable {
     // The owner's; used on one thread, see above.
     private let handle: OpaquePointer
 
     /// - Parameter session: a `gnutls_session_t` whose handshake is done.
-    public init(_ session: UnsafeMutableRawPointer) { handle = OpaquePointer(session) }
+    package init(_ session: UnsafeMutableRawPointer) { handle = OpaquePointer(session) }
 
     /// Sends all of `bytes`, waiting at most `patience` milliseconds for the first byte to fit and as long again for the
     /// rest.
     ///
     /// - Parameter socket: the session's, to wait on.
-    public func send(_ bytes: [UInt8], on socket: SocketOutput, patience: Int32) -> SocketOutput.Outcome {
+    package func send(_ bytes: [UInt8], on socket: SocketOutput, patience: Int32) -> SocketOutput.Outcome {
         guard socket.isWritable(within: patience) else { return .notWritable }
         var sent = 0
         while sent < bytes.count {
@@ -26,10 +26,10 @@ public struct TLSSession: @unchecked Sendable {
     }
 
     /// Tells the peer that nothing more will come (RFC 8446 section 6.1).
-    public func endOutput() { gnutls_bye(handle, GNUTLS_SHUT_WR) }
+    package func endOutput() { gnutls_bye(handle, GNUTLS_SHUT_WR) }
 
     /// Tells the peer that there is no second handshake on this connection (RFC 5246 section 7.2.2).
-    public func refuseRenegotiation() { gnutls_alert_send(handle, GNUTLS_AL_WARNING, GNUTLS_A_NO_RENEGOTIATION) }
+    package func refuseRenegotiation() { gnutls_alert_send(handle, GNUTLS_AL_WARNING, GNUTLS_A_NO_RENEGOTIATION) }
 
     private func sendRecord(_ bytes: ArraySlice<UInt8>, on socket: SocketOutput, patience: Int32) -> Int? {
         var count = bytes.withUnsafeBytes { gnutls_record_send(handle, $0.baseAddress, $0.count) }

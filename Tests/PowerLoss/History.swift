@@ -34,11 +34,10 @@ final class History {
     }
 
     static func configuration(now: @escaping @Sendable () -> Int64) -> StoreConfiguration {
-        StoreConfiguration(
-            keepCompleted: 150, minFree: 0,
-            clock: { ClockReading(wall: now() * 1_000_000_000, boot: now() * 1_000_000_000) },
-            interruptedResponse: FinalResponse(status: 500),
-            processingWait: .zero)
+        var configuration = StoreConfiguration(
+            keepCompleted: 150, minFree: 0, interruptedResponse: FinalResponse(status: 500), processingWait: .zero)
+        configuration.clock = { ClockReading(wall: now() * 1_000_000_000, boot: now() * 1_000_000_000) }
+        return configuration
     }
 
     private var now: Int64 { clock.withLock { $0 } }

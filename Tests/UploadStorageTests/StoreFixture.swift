@@ -86,7 +86,8 @@ final class StoreFixture: Sendable {
     }
 
     private func open(_ adjust: (inout StoreConfiguration) -> Void) throws {
-        var configuration = StoreConfiguration(minFree: 0, clock: { [reading] in reading.withLock { $0 } })
+        var configuration = StoreConfiguration(minFree: 0)
+        configuration.clock = { [reading] in reading.withLock { $0 } }
         configuration.processingWait = .milliseconds(50)
         adjust(&configuration)
         switch kind {

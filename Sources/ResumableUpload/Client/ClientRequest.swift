@@ -1,8 +1,8 @@
 import HTTPSemantics
 
 /// A request that the client's side of an upload wants to be sent.
-public struct ClientRequest: Sendable, Hashable {
-    public enum Kind: Sendable, Hashable {
+package struct ClientRequest: Sendable, Hashable {
+    package enum Kind: Sendable, Hashable {
         case create
         case append
         /// Of the offset (draft section 4.3).
@@ -14,7 +14,7 @@ public struct ClientRequest: Sendable, Hashable {
     }
 
     /// Whom it is for.
-    public enum Resource: Sendable, Hashable {
+    package enum Resource: Sendable, Hashable {
         /// What the caller named.
         case target
         /// The upload resource, whose URI is a secret.
@@ -23,7 +23,7 @@ public struct ClientRequest: Sendable, Hashable {
         case other(String)
     }
 
-    public enum Content: Sendable, Hashable {
+    package enum Content: Sendable, Hashable {
         /// Neither content nor `Content-Length`.
         case none
         /// `Content-Length: 0`.
@@ -34,18 +34,18 @@ public struct ClientRequest: Sendable, Hashable {
         case rest(from: Int64, atMost: Int64?)
     }
 
-    public var kind: Kind
-    public var resource: Resource
-    public var method: Method
+    package var kind: Kind
+    package var resource: Resource
+    package var method: Method
     /// Those of the protocol, and those of the intent with a creation; never credentials.
-    public var fields: Fields
-    public var content: Content
+    package var fields: Fields
+    package var content: Content
     /// Whether the content is held back until ``InterimReaction/openGate``, or for as long as the sender cares to.
-    public var awaitsInterim: Bool
+    package var awaitsInterim: Bool
     /// False: the request goes to another origin.
-    public var carriesCredentials: Bool
+    package var carriesCredentials: Bool
 
-    public init(
+    package init(
         kind: Kind, resource: Resource, method: Method, fields: Fields, content: Content, awaitsInterim: Bool = false,
         carriesCredentials: Bool = true
     ) {

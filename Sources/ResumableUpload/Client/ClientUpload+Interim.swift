@@ -4,7 +4,7 @@ extension ClientUpload {
     /// Takes an interim response to the request that is being sent; all but a 104 that speaks of the upload mean
     /// nothing to it.
     /// - Parameter now: seconds since 1970.
-    public mutating func interim(_ head: UploadResponseHead, now: Int64) -> InterimReaction {
+    package mutating func interim(_ head: UploadResponseHead, now: Int64) -> InterimReaction {
         guard case .sending(let request) = phase, head.status == .uploadResumptionSupported, abort == nil,
             intent.style != .plain, intent.dialect.understands(head.fields)
         else { return .goOn }

@@ -5,7 +5,7 @@ extension ClientUpload {
     /// - Parameters:
     ///   - sent: bytes of its content that went out.
     ///   - sourceEnded: whether the source ended with them.
-    public mutating func interrupted(_ reason: UploadInterruption, sent: Int64, sourceEnded: Bool) {
+    package mutating func interrupted(_ reason: UploadInterruption, sent: Int64, sourceEnded: Bool) {
         guard case .sending(let request) = phase else { return }
         if sourceEnded, intent.length == nil, case .rest(let start, _) = request.content {
             intent.length = start + sent

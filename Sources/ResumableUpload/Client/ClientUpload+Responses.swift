@@ -7,7 +7,7 @@ extension ClientUpload {
     ///   - sourceEnded: whether the source ended with them; it matters where its length is not known.
     ///   - problem: of the response's content.
     ///   - now: seconds since 1970.
-    public mutating func responded(
+    package mutating func responded(
         _ head: UploadResponseHead, sent: Int64, sourceEnded: Bool, problem: ProblemType?, now: Int64
     ) {
         guard case .sending(let request) = phase else { return }

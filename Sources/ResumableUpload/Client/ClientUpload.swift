@@ -5,11 +5,11 @@ import HTTPSemantics
 /// It does no input or output and knows no time but what it is told. The order of calls is: ``next(now:)``, and for a
 /// request any number of ``interim(_:now:)``, then one of ``responded(_:sent:sourceEnded:problem:now:)`` and
 /// ``interrupted(_:sent:sourceEnded:)``, then ``next(now:)`` again. Never is there more than one request at a time.
-public struct ClientUpload: Sendable {
+package struct ClientUpload: Sendable {
     /// What remains for another run; `nil` while, or once, there is nothing to resume.
-    public internal(set) var resumption: UploadResumption?
+    package internal(set) var resumption: UploadResumption?
     /// The highest offset that the server has told, in bytes.
-    public internal(set) var acknowledged: Int64 = 0
+    package internal(set) var acknowledged: Int64 = 0
 
     enum Phase: Sendable {
         case create
@@ -69,7 +69,7 @@ public struct ClientUpload: Sendable {
 
     /// A new upload.
     /// - Parameter random: in 0..<1, for the waits between tries.
-    public init(_ intent: UploadIntent, retry: RetryPolicy, random: @escaping @Sendable () -> Double) {
+    package init(_ intent: UploadIntent, retry: RetryPolicy, random: @escaping @Sendable () -> Double) {
         self.intent = intent
         self.retry = retry
         self.random = random
@@ -85,7 +85,7 @@ public struct ClientUpload: Sendable {
 
     /// The rest of an upload. Its first request asks for the offset.
     /// - Parameter intent: of which the version gives way to that of `resuming`.
-    public init(
+    package init(
         resuming: UploadResumption, intent: UploadIntent, retry: RetryPolicy, random: @escaping @Sendable () -> Double
     ) {
         self.init(intent, retry: retry, random: random)
@@ -100,7 +100,7 @@ public struct ClientUpload: Sendable {
 
     /// What to do now.
     /// - Parameter now: seconds since 1970.
-    public mutating func next(now: Int64) -> UploadStep {
+    package mutating func next(now: Int64) -> UploadStep {
         if let wait = pendingWait {
             pendingWait = nil
             return .wait(wait.duration, wait.reason)
@@ -135,12 +135,12 @@ public struct ClientUpload: Sendable {
 
     /// The source cannot give the bytes at `offset`: the upload is deleted, for it can never be completed (draft
     /// section 4.3.1).
-    public mutating func sourceFailed(at offset: Int64) {
+    package mutating func sourceFailed(at offset: Int64) {
         giveUp(.sourceUnavailable(at: offset))
     }
 
     /// The upload shall be deleted.
-    public mutating func cancel() {
+    package mutating func cancel() {
         giveUp(.cancelled)
     }
 

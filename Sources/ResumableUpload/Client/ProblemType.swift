@@ -1,11 +1,11 @@
 /// What of a response's problem document (RFC 9457) tells an upload how to go on.
-public struct ProblemType: Sendable, Hashable {
+package struct ProblemType: Sendable, Hashable {
     /// The URI of the problem type.
-    public var type: String
+    package var type: String
     /// `expected-offset` of a mismatching offset (draft section 7.1), in bytes.
-    public var expectedOffset: Int64?
+    package var expectedOffset: Int64?
 
-    public init(type: String, expectedOffset: Int64?) {
+    package init(type: String, expectedOffset: Int64?) {
         self.type = type
         self.expectedOffset = expectedOffset
     }

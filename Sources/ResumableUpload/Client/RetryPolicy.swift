@@ -17,7 +17,7 @@ public struct RetryPolicy: Sendable, Hashable {
     ///   - random: in 0..<1.
     ///   - isRefused: whether the server said that this is not the time: it is not asked again at once, but after half of
     ///     the wait at least.
-    public func delay(before attempt: Int, random: Double, isRefused: Bool = false) -> Duration {
+    package func delay(before attempt: Int, random: Double, isRefused: Bool = false) -> Duration {
         guard let last = delays.last, attempt > 0 else { return .zero }
         let longest = attempt <= delays.count ? delays[attempt - 1] : last
         guard isRefused else { return .milliseconds(Int64(max(0, longest) * random * 1000)) }
@@ -28,7 +28,7 @@ public struct RetryPolicy: Sendable, Hashable {
     /// How long `Retry-After` (RFC 9110 section 10.2.3) asks to wait, seconds or a date; `nil` where it is absent or
     /// void.
     /// - Parameter now: seconds since 1970.
-    public func retryAfter(_ fields: Fields, now: Int64) -> Duration? {
+    package func retryAfter(_ fields: Fields, now: Int64) -> Duration? {
         let values = fields.values("Retry-After")
         guard values.count == 1, let value = values.first, !value.isEmpty else { return nil }
         var seconds: Double
@@ -46,7 +46,7 @@ public struct RetryPolicy: Sendable, Hashable {
 extension Status {
     /// Whether another try may be answered otherwise: 408, 423, 425, 429 and 5xx but for those that name a missing
     /// ability of the server (501, 505).
-    public var isTransient: Bool {
+    package var isTransient: Bool {
         isServerError ? rawValue != 501 && rawValue != 505 : [408, 423, 425, 429].contains(rawValue)
     }
 }

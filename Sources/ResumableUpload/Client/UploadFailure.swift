@@ -1,7 +1,7 @@
 import HTTPSemantics
 
 /// Why an upload ended without the target's answer.
-public enum UploadFailure: Error, Sendable, Hashable {
+package enum UploadFailure: Error, Sendable, Hashable {
     /// A final response that promises nothing for another try.
     case refused(Status)
     /// 401, 403 or 407

@@ -1,21 +1,21 @@
 import HTTPSemantics
 
 /// What a client wants of an upload, before anything was sent.
-public struct UploadIntent: Sendable, Hashable {
-    public var dialect: Dialect
-    public var style: CreationStyle
+package struct UploadIntent: Sendable, Hashable {
+    package var dialect: Dialect
+    package var style: CreationStyle
     /// Of the request that creates the upload.
-    public var method: Method
+    package var method: Method
     /// Bytes of the representation; `nil` while they are not known.
-    public var length: Int64?
+    package var length: Int64?
     /// Bytes that the content of one request has at most, that of the creation included; `nil`: no bound of our own.
-    public var maximumContent: Int64?
+    package var maximumContent: Int64?
     /// The caller's fields of the request that creates the upload: they describe the representation.
-    public var fields: Fields
+    package var fields: Fields
     /// Whether an upload resource of another origin than that of the request is used. It never gets credentials.
-    public var allowsOtherOrigin: Bool
+    package var allowsOtherOrigin: Bool
 
-    public init(
+    package init(
         dialect: Dialect = .interop8, style: CreationStyle = .optimistic, method: Method = .post, length: Int64? = nil,
         maximumContent: Int64? = nil, fields: Fields = Fields(), allowsOtherOrigin: Bool = false
     ) {

@@ -1,7 +1,7 @@
 import HTTPSemantics
 
 /// Why an upload does not go on for now.
-public enum UploadInterruption: Sendable, Hashable {
+package enum UploadInterruption: Sendable, Hashable {
     /// The server could not be reached: nothing of the request has arrived.
     case unreachable
     /// The connection was lost.

@@ -6,7 +6,7 @@ extension UploadLimits {
     ///
     /// Unknown keys are ignored; a known key whose value is no Integer voids the whole field (draft section 4.1.4), a
     /// negative one, too.
-    public init?(parsing fields: Fields, dialect: Dialect) {
+    package init?(parsing fields: Fields, dialect: Dialect) {
         let lines = fields.values(UploadFieldName.limit)
         guard !lines.isEmpty, let members = try? OrderedDictionary(parsing: lines) else { return nil }
         self.init()

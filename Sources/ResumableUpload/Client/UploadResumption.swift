@@ -1,17 +1,17 @@
 /// What another process needs to know of an upload to go on with it. The URI is a secret: who knows it can write.
-public struct UploadResumption: Sendable, Hashable, Codable {
+package struct UploadResumption: Sendable, Hashable, Codable {
     /// Of the upload resource, absolute.
-    public var uri: String
-    public var dialect: Dialect
+    package var uri: String
+    package var dialect: Dialect
     /// The highest offset that the server ever told, in bytes.
-    public var acknowledged: Int64
+    package var acknowledged: Int64
     /// Bytes of the representation; `nil` while they are not known.
-    public var length: Int64?
-    public var limits: UploadLimits
+    package var length: Int64?
+    package var limits: UploadLimits
     /// When the upload's lifetime ends, in seconds since 1970; `nil` where the server told none.
-    public var expires: Int64?
+    package var expires: Int64?
 
-    public init(
+    package init(
         uri: String, dialect: Dialect, acknowledged: Int64, length: Int64?, limits: UploadLimits, expires: Int64?
     ) {
         self.uri = uri

@@ -1,5 +1,5 @@
 /// What the client's side of an upload wants next.
-public enum UploadStep: Sendable, Hashable {
+package enum UploadStep: Sendable, Hashable {
     /// Send this, report its interim responses, and then how it ended.
     case send(ClientRequest)
     /// Wait this long for this reason, then ask again.
@@ -11,7 +11,7 @@ public enum UploadStep: Sendable, Hashable {
 }
 
 /// What follows from an interim response.
-public enum InterimReaction: Sendable, Hashable {
+package enum InterimReaction: Sendable, Hashable {
     case goOn
     /// Content that is held back may go.
     case openGate
@@ -20,12 +20,12 @@ public enum InterimReaction: Sendable, Hashable {
 }
 
 /// How an upload ended of which the server has everything that it wants.
-public struct UploadOutcome: Sendable, Hashable {
+package struct UploadOutcome: Sendable, Hashable {
     /// The target's answer, whatever its status says; or where that is lost, the last answer to a retrieval.
-    public var response: UploadResponseHead?
-    public var isResponseLost: Bool
+    package var response: UploadResponseHead?
+    package var isResponseLost: Bool
 
-    public init(response: UploadResponseHead?, isResponseLost: Bool) {
+    package init(response: UploadResponseHead?, isResponseLost: Bool) {
         self.response = response
         self.isResponseLost = isResponseLost
     }

@@ -6,17 +6,17 @@ import UploadStorage
 /// A server is stuck when nobody is let in any more, because no thread accepts or no descriptor is left, or when its store
 /// has come to a halt, so that nothing is ever acknowledged. A disk that refuses is no reason: a restart would end the
 /// downloads that still work, and mend nothing.
-public final class LivenessCheck: Sendable {
+package final class LivenessCheck: Sendable {
     private let addresses: [SocketAddress]
     private let store: UploadStore
     /// Addresses that could not be reached from here at the start, and are not looked at for that: a socket in the file
     /// system whose owner is another user, one that is bound to a network device, a firewall.
-    public let unreachable: [SocketAddress]
+    package let unreachable: [SocketAddress]
 
     /// - Parameters:
     ///   - addresses: where the server listens, already.
     ///   - deadline: monotonic nanoseconds; what does not react by then counts as unreachable.
-    public init(addresses: [SocketAddress], store: UploadStore, until deadline: Int64) {
+    package init(addresses: [SocketAddress], store: UploadStore, until deadline: Int64) {
         self.store = store
         let reachable = addresses.filter { Self.letsIn($0, until: deadline) }
         self.addresses = reachable
@@ -25,7 +25,7 @@ public final class LivenessCheck: Sendable {
 
     /// What the store says of itself, where connections are taken at every address and the store does what it is asked, by
     /// the deadline (monotonic nanoseconds); nil: the server is stuck, as it is when a check of the disk does not return.
-    public func health(until deadline: Int64) -> Health? {
+    package func health(until deadline: Int64) -> Health? {
         guard addresses.allSatisfy({ Self.letsIn($0, until: deadline) }), store.isAtWork(until: deadline) else {
             return nil
         }

@@ -83,8 +83,10 @@ public final class Server: Sendable {
 
     /// Verifies that the receive filter is effective, starts all threads and listens on every address, or does nothing of
     /// that.
+    public func start() throws(StartError) { try start(on: []) }
+
     /// - Parameter inherited: sockets to serve besides the addresses of the configuration, which the server then owns.
-    public func start(on inherited: [ListeningSocket] = []) throws(StartError) {
+    package func start(on inherited: [ListeningSocket]) throws(StartError) {
         ProcessControl.ignoreBrokenPipes()
         try running.withLock { state throws(StartError) in
             guard !state.isStarted else { throw .alreadyStarted }

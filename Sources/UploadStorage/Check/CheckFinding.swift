@@ -1,6 +1,6 @@
 /// Something that a check of a data directory found.
-public struct CheckFinding: Sendable, Hashable {
-    public enum Kind: String, Sendable, CaseIterable {
+package struct CheckFinding: Sendable, Hashable {
+    package enum Kind: String, Sendable, CaseIterable {
         /// SQLite's own check of the database fails.
         case catalogDamaged = "catalogue-damaged"
         /// The row of an upload cannot be read.
@@ -30,7 +30,7 @@ public struct CheckFinding: Sendable, Hashable {
         case fileRemoved = "file-removed"
 
         /// Whether something was lost that had been promised. The rest is what crashes and people leave behind.
-        public var isDamage: Bool {
+        package var isDamage: Bool {
             switch self {
             case .catalogDamaged, .rowUnreadable, .bytesMissing, .bytesShort, .publicationLost, .fileResized,
                 .fileUnreadable:
@@ -40,9 +40,9 @@ public struct CheckFinding: Sendable, Hashable {
         }
     }
 
-    public var kind: Kind
+    package var kind: Kind
     /// What it is about: a path in the data directory.
-    public var path: String
+    package var path: String
     /// For the operator.
-    public var detail: String
+    package var detail: String
 }

@@ -1,10 +1,10 @@
 /// What a check of a data directory has looked at.
-public struct CheckSummary: Sendable, Hashable {
-    public var uploads = 0
-    public var unfinished = 0
+package struct CheckSummary: Sendable, Hashable {
+    package var uploads = 0
+    package var unfinished = 0
     /// Published files of which there is a record.
-    public var files = 0
-    public var findings = 0
+    package var files = 0
+    package var findings = 0
     /// How many of the findings are damage.
-    public var damages = 0
+    package var damages = 0
 }

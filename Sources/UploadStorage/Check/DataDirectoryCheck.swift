@@ -4,7 +4,7 @@ import SystemCalls
 /// Verifies a data directory that no server uses, and changes nothing in it.
 ///
 /// While it exists no server can use the directory either.
-public final class DataDirectoryCheck {
+package final class DataDirectoryCheck {
     private let area: FileBlobArea
     private let catalog: CatalogCopy
     private var summary = CheckSummary()
@@ -14,7 +14,7 @@ public final class DataDirectoryCheck {
     /// - Parameter scratch: a directory that can be written, for a copy of the catalog.
     /// - Throws: ``StoreError/inUse``, or what a server would refuse the directory for: ``StoreError/unusableRoot(_:)``,
     ///   ``StoreError/foreignData(_:)``, ``StoreError/newerSchema(_:)``, ``StoreError/damaged(_:)``.
-    public init(root: String, scratch: String = "/tmp") throws(StoreError) {
+    package init(root: String, scratch: String = "/tmp") throws(StoreError) {
         let directory = try DataDirectory(existing: root)
         catalog = try CatalogCopy(of: directory.root, scratch: scratch)
         area = try translating("start a thread") { () throws(Errno) in try FileBlobArea(directory) }
@@ -23,7 +23,7 @@ public final class DataDirectoryCheck {
     deinit { area.close() }
 
     /// Looks at everything once and reports what it finds.
-    public func run(_ report: (CheckFinding) -> Void) throws(StoreError) -> CheckSummary {
+    package func run(_ report: (CheckFinding) -> Void) throws(StoreError) -> CheckSummary {
         summary = CheckSummary()
         if let announcement = catalog.announcement {
             found(.catalogOlder, DataDirectory.catalogName, announcement, report)
@@ -160,7 +160,7 @@ public final class DataDirectoryCheck {
     // MARK: Digests
 
     /// Reads every published file to its end and hands over its SHA-256, of 32 bytes, in the order of the names.
-    public func forEachDigest(
+    package func forEachDigest(
         _ body: (PublishedName, [UInt8]) -> Void, failures report: (CheckFinding) -> Void
     ) throws(StoreError) -> CheckSummary {
         try forEachDigest(in: .root, body, report)

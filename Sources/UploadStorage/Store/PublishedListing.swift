@@ -5,12 +5,12 @@ import SystemCalls
 ///
 /// Files and directories alone are listed, under names that a URL can have (``PathSegments``). Used by one thread at a
 /// time; the directory is open for as long as this object lives.
-public final class PublishedListing {
+package final class PublishedListing {
     private let directory: any PublishedDirectory
     /// The names of a page that are still to come; nil: those of the directory, as it is read.
     private var names: ArraySlice<String>?
     /// The cursor of the page behind this one; nil if this is the last page, or no page.
-    public let nextCursor: String?
+    package let nextCursor: String?
 
     init(_ directory: any PublishedDirectory) {
         self.directory = directory
@@ -26,7 +26,7 @@ public final class PublishedListing {
 
     /// The next entry; nil at the end.
     /// - Throws: `StoreError` if the directory cannot be read on: the entries so far are not all.
-    public func next() throws(StoreError) -> PublishedEntry? {
+    package func next() throws(StoreError) -> PublishedEntry? {
         try translating("list a directory") { () throws(Errno) in
             while let name = try nextName() {
                 if let entry = try directory.entry(name) { return entry }

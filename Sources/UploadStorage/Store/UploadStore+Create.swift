@@ -3,12 +3,12 @@ import SystemCalls
 
 extension UploadStore {
     /// Creates an upload. Its row is durable on return.
-    public func create(_ new: NewUpload) throws(StoreError) -> UploadLease {
+    package func create(_ new: NewUpload) throws(StoreError) -> UploadLease {
         try begin(new, isTransient: false)
     }
 
     /// Bytes for which no upload can be found: they vanish with the lease, unless they are published.
-    public func createTransient(
+    package func createTransient(
         principal: String, length: Int64?, digests: Set<DigestAlgorithm> = []
     ) throws(StoreError) -> UploadLease {
         try begin(

@@ -7,7 +7,7 @@ struct CatalogDamage {
 extension UploadStore {
     /// Calls `report` once if the catalog turns out to be damaged; at once if it has. From then on the store is not ready
     /// and changes nothing; published files can still be read.
-    public func onDamage(_ report: @escaping @Sendable (StoreError) -> Void) {
+    package func onDamage(_ report: @escaping @Sendable (StoreError) -> Void) {
         let error = damage.withLock { damage in
             damage.report = report
             return damage.error

@@ -3,7 +3,7 @@ import SystemCalls
 extension UploadStore {
     /// Opens a published file. `notFound` where there is none, `targetIsDirectory` where the name is a directory,
     /// `targetIsSpecial` where it is a link or another thing that is no file, `parentIsFile` where it is below a file.
-    public func publishedFile(_ name: PublishedName) throws(StoreError) -> PublishedFile {
+    package func publishedFile(_ name: PublishedName) throws(StoreError) -> PublishedFile {
         let found = try area.openPublished(name)
         guard let record = try catalog.file(name.path), record.describes(found), !record.fields.isEmpty else {
             return found.file
@@ -12,7 +12,7 @@ extension UploadStore {
     }
 
     /// Reads a directory in the order of the file system, an entry at a time. Throws `notFound` if there is none.
-    public func listing(of directory: PublishedName.Directory) throws(StoreError) -> PublishedListing {
+    package func listing(of directory: PublishedName.Directory) throws(StoreError) -> PublishedListing {
         PublishedListing(try openDirectory(directory))
     }
 
@@ -21,7 +21,7 @@ extension UploadStore {
     /// The directory is read to its end for each page, and the names of one page are kept. A name that is present during
     /// the reading of all pages is on exactly one of them, whatever is made and removed meanwhile.
     /// - Parameter cursor: nil: from the start. It need not be the name of an entry.
-    public func page(
+    package func page(
         of directory: PublishedName.Directory, after cursor: String?, limit: Int
     ) throws(StoreError) -> PublishedListing {
         let directory = try openDirectory(directory)
@@ -41,7 +41,7 @@ extension UploadStore {
     }
 
     /// Removes a published file if the condition holds for the one that has the name; else ``StoreError/preconditionFailed``.
-    public func remove(
+    package func remove(
         _ name: PublishedName, if condition: (PublishedFile.Attributes) -> Bool = { _ in true }
     ) throws(StoreError) {
         if registry.isClosed { throw .superseded }

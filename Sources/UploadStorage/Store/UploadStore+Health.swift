@@ -5,12 +5,12 @@ extension UploadStore {
     /// free space than has to be kept. Checked once a second at most, by one thread.
     ///
     /// Returns within ``HealthProbe/timeout`` even if the disk never does: with the reason `store-check-stuck`.
-    public func health() -> Health {
+    package func health() -> Health {
         health(until: SystemClock.monotonicNanoseconds() + HealthProbe.timeout, acceptsLast: true) ?? HealthProbe.stuck
     }
 
     /// The same, waiting for a check that is running; nil if it has not ended by the deadline (monotonic nanoseconds).
-    public func health(until deadline: Int64) -> Health? { health(until: deadline, acceptsLast: false) }
+    package func health(until deadline: Int64) -> Health? { health(until: deadline, acceptsLast: false) }
 
     /// - Parameter acceptsLast: whether the result of the check before will do while one is running.
     private func health(until deadline: Int64, acceptsLast: Bool) -> Health? {
@@ -37,7 +37,7 @@ extension UploadStore {
     }
 
     /// Whether the threads that make uploads durable come to what is queued now, by the deadline (monotonic nanoseconds).
-    public func isAtWork(until deadline: Int64) -> Bool {
+    package func isAtWork(until deadline: Int64) -> Bool {
         let isDone = Monitor(false)
         let isQueued = acknowledging.enqueue {
             isDone.withLock { $0 = true }

@@ -8,7 +8,7 @@ struct Losses {
 extension UploadStore {
     /// Tells `tell` of each upload that became invalid because acknowledged bytes were missing, those included that were
     /// found when the store was opened. It runs on the thread that finds the loss, and must not block.
-    public func tellLosses(to tell: @escaping @Sendable (UploadID) -> Void) {
+    package func tellLosses(to tell: @escaping @Sendable (UploadID) -> Void) {
         let untold = losses.withLock { losses in
             defer { losses = Losses(tell: tell) }
             return losses.untold

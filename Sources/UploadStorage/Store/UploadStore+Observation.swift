@@ -2,7 +2,7 @@ import SystemCalls
 
 extension UploadStore {
     /// Tells `observer`, and nobody else any more, about every step from now on.
-    public func observe(by observer: any StoreObserver) { self.observer.withLock { $0 = observer } }
+    package func observe(by observer: any StoreObserver) { self.observer.withLock { $0 = observer } }
 
     /// Runs a step and tells how long it took.
     func observing<Result, Failure: Error>(
@@ -25,7 +25,7 @@ extension UploadStore {
     /// is left out.
     ///
     /// - Throws: `superseded` once the store is closed; `io` where the catalog cannot be read.
-    public func statistics() throws(StoreError) -> StoreStatistics {
+    package func statistics() throws(StoreError) -> StoreStatistics {
         var statistics = StoreStatistics()
         let total = ledger.total
         statistics.processing = try catalog.processingCount()

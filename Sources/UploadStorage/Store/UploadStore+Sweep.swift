@@ -20,7 +20,7 @@ extension UploadStore {
     /// Removes what has expired, ends what was interrupted, and goes on to look at what the store holds: for lost bytes,
     /// bytes of no upload and files that were removed by hand. Comes to its end in a bounded time, but for what has
     /// expired; call it about once a second. Other work goes on meanwhile.
-    public func sweepPart() -> SweepReport {
+    package func sweepPart() -> SweepReport {
         sweep(isComplete: false) { inspection, report in
             let end = SystemClock.monotonicNanoseconds() + Self.inspectionTime
             while inspect(&inspection, &report), SystemClock.monotonicNanoseconds() < end {}
@@ -28,7 +28,7 @@ extension UploadStore {
     }
 
     /// Does all of that, and looks at everything once.
-    public func sweep() -> SweepReport {
+    package func sweep() -> SweepReport {
         sweep(isComplete: true) { inspection, report in
             inspection.stage = .uploads(after: nil)
             while inspect(&inspection, &report) {}

@@ -4,7 +4,7 @@ extension UploadStore {
     /// Takes an upload over: whoever wrote to it has lost the right when this returns, and what had been written counts.
     ///
     /// - Parameter wait: how long to wait for a target at work, which is never disturbed.
-    public func takeOver(
+    package func takeOver(
         _ id: UploadID, principal: String, waitForProcessing wait: Duration
     ) throws(StoreError) -> TakeOver {
         enum Taken {
@@ -46,7 +46,7 @@ extension UploadStore {
     /// Forgets an upload: its writer loses the right, then the row goes, then the bytes. A published file stays.
     ///
     /// Fails with ``StoreError/processing`` if a target is at work beyond ``StoreConfiguration/processingWait``.
-    public func cancel(_ id: UploadID, principal: String) throws(StoreError) {
+    package func cancel(_ id: UploadID, principal: String) throws(StoreError) {
         let upload = try registry.retain(id) { OpenUpload(id, store: self) }
         defer { registry.drop(upload) }
         let deadline = deadline(in: configuration.processingWait)

@@ -12,18 +12,18 @@ struct ClockObservation {
 extension UploadStore {
     /// Seconds by which lifetimes count: creation and expiry of uploads are times of this clock. It begins as seconds since
     /// 1970, and continues without jumps when the wall clock is set.
-    public var time: Int64 { lifetimeClock.time(at: configuration.clock()) }
+    package var time: Int64 { lifetimeClock.time(at: configuration.clock()) }
 
     var lifetimeClock: LifetimeClock { clockObservation.withLock { $0.clock } }
 
     /// Seconds until something expires; 0 if it has.
-    public func remaining(until expiresAt: Int64) -> Int64 {
+    package func remaining(until expiresAt: Int64) -> Int64 {
         lifetimeClock.remaining(until: expiresAt, at: configuration.clock())
     }
 
     /// Seconds for which the store seems to have been closed, if that is longer than an upload lives: then nothing expires
     /// within the first hour, as the clock may be wrong.
-    public var doubtfulDowntime: Int64? { lifetimeClock.doubtfulDowntime }
+    package var doubtfulDowntime: Int64? { lifetimeClock.doubtfulDowntime }
 
     /// What expires at this time or earlier has expired; nil: nothing has.
     var expiryTime: Int64? { lifetimeClock.expiryTime(at: configuration.clock()) }

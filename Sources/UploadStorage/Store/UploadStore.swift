@@ -125,10 +125,10 @@ public final class UploadStore: Sendable {
     func discard(_ blob: String) { _ = try? area.remove(blob) }
 
     /// What one principal uses now.
-    public func usage(of principal: String) -> Usage { ledger.usage(of: principal) }
+    package func usage(of principal: String) -> Usage { ledger.usage(of: principal) }
 
     /// The state of an upload, without disturbing anybody who writes to it. The offset is durable.
-    public func record(_ id: UploadID) throws(StoreError) -> UploadRecord {
+    package func record(_ id: UploadID) throws(StoreError) -> UploadRecord {
         if let upload = registry.current(id), let record = upload.monitor.withLock({ upload.record($0) }) {
             // Its row may have been removed already.
             if let expiryTime, record.isForgotten(at: expiryTime) { throw .notFound }

@@ -2,25 +2,25 @@ import HTTPSemantics
 import ResumableUpload
 
 /// What is known of an upload when it is created, and saved with it.
-public struct NewUpload: Sendable, Hashable {
+package struct NewUpload: Sendable, Hashable {
     /// Who may use the upload; it counts against this one's limits.
-    public var principal: String
+    package var principal: String
     /// Method of the request that created it.
-    public var method: Method
+    package var method: Method
     /// The target resource, in words of the caller; nothing here reads them.
-    public var target: String
+    package var target: String
     /// The request's fields that completing the upload needs. Forgotten when the upload is complete or invalid.
-    public var fields: Fields
-    public var dialect: Dialect
-    public var limits: UploadLimits
+    package var fields: Fields
+    package var dialect: Dialect
+    package var limits: UploadLimits
     /// Bytes of the whole representation, where the creation told it.
-    public var length: Int64?
+    package var length: Int64?
     /// Digests of the representation that run while its bytes arrive.
-    public var digests: Set<DigestAlgorithm>
+    package var digests: Set<DigestAlgorithm>
     /// Seconds since 1970; nil: does not expire.
-    public var expiresAt: Int64?
+    package var expiresAt: Int64?
 
-    public init(
+    package init(
         principal: String, method: Method, target: String, fields: Fields = [:], dialect: Dialect = .rfc,
         limits: UploadLimits = UploadLimits(), length: Int64? = nil, digests: Set<DigestAlgorithm> = [],
         expiresAt: Int64? = nil

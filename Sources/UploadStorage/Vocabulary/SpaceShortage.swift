@@ -18,7 +18,7 @@ extension SpaceShortage: CustomStringConvertible {
 
 extension UploadStore {
     /// What there is too little of for something new to begin; `nil` where there is enough, or it cannot be told.
-    public var spaceShortage: SpaceShortage? {
+    package var spaceShortage: SpaceShortage? {
         guard let space = try? area.space() else { return nil }
         return shortage(free: space.free, kept: configuration.effectiveMinFree(total: space.total))
     }

@@ -18,7 +18,7 @@ public struct StoreConfiguration: Sendable {
     /// Seconds that an unfinished upload lives. After a downtime that seems longer nothing expires for an hour.
     public var lifetime: Int64
     /// The system's clocks. Ages and expiry are measured with them, see ``UploadStore/time``.
-    public var clock: @Sendable () -> ClockReading
+    package var clock: @Sendable () -> ClockReading = { SystemClock.reading() }
     /// The final response of an upload whose target was at work when the process ended.
     public var interruptedResponse: FinalResponse
     /// What ``Publication/validated`` does, for a publication that recovery has to finish on its own.
@@ -34,7 +34,6 @@ public struct StoreConfiguration: Sendable {
         quotaPerPrincipal: Int64? = nil,
         writeBackWindow: Int64 = 16 << 20,
         lifetime: Int64 = 604_800,
-        clock: @escaping @Sendable () -> ClockReading = { SystemClock.reading() },
         interruptedResponse: FinalResponse = FinalResponse(status: 500),
         validated: @escaping @Sendable (FinalResponse, PublishedFile.Attributes) -> FinalResponse = { response, _ in
             response
@@ -48,7 +47,6 @@ public struct StoreConfiguration: Sendable {
         self.quotaPerPrincipal = quotaPerPrincipal
         self.writeBackWindow = writeBackWindow
         self.lifetime = lifetime
-        self.clock = clock
         self.interruptedResponse = interruptedResponse
         self.validated = validated
         self.processingWait = processingWait

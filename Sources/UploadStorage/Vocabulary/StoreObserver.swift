@@ -2,7 +2,7 @@
 ///
 /// Calls come on the threads that do the steps, at the same time, with no lock of the store held. They must not block:
 /// somebody waits for the offset.
-public protocol StoreObserver: Sendable {
+package protocol StoreObserver: Sendable {
     /// A step ended.
     /// - Parameters:
     ///   - nanoseconds: of the monotonic clock.
@@ -11,7 +11,7 @@ public protocol StoreObserver: Sendable {
 }
 
 /// What a store does before it says that something is durable.
-public enum DurableStep: String, Sendable, Hashable, CaseIterable {
+package enum DurableStep: String, Sendable, Hashable, CaseIterable {
     /// The bytes of an upload reach stable storage (fdatasync(2)), and the first time their name, too.
     case content
     /// A published file, its name and its old name reach stable storage (fsync(2)).

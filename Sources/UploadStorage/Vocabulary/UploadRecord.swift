@@ -1,8 +1,8 @@
 import ResumableUpload
 
 /// The state of one upload at one moment.
-public struct UploadRecord: Sendable, Hashable {
-    public enum Phase: Sendable, Hashable {
+package struct UploadRecord: Sendable, Hashable {
+    package enum Phase: Sendable, Hashable {
         /// Waits for content or for the request that completes it.
         case receiving
         /// Fully received; the target resource works on it.
@@ -13,20 +13,20 @@ public struct UploadRecord: Sendable, Hashable {
         case invalid(reason: String)
     }
 
-    public var id: UploadID
+    package var id: UploadID
     /// As it was saved at creation.
-    public var upload: NewUpload
+    package var upload: NewUpload
     /// Bytes that are in place and durable.
-    public var offset: Int64
+    package var offset: Int64
     /// Bytes of the whole representation, once a request told it.
-    public var length: Int64?
-    public var phase: Phase
+    package var length: Int64?
+    package var phase: Phase
     /// Seconds of ``UploadStore/time``.
-    public var createdAt: Int64
+    package var createdAt: Int64
     /// Seconds of ``UploadStore/time``; nil: does not expire.
-    public var expiresAt: Int64?
+    package var expiresAt: Int64?
 
-    public init(
+    package init(
         id: UploadID, upload: NewUpload, offset: Int64, length: Int64?, phase: Phase, createdAt: Int64,
         expiresAt: Int64?
     ) {

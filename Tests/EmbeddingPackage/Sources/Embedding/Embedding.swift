@@ -1,6 +1,5 @@
 import Glibc
 import TransferServer
-import UploadStorage
 
 /// A program that embeds the server, and judges what it makes of requests that libmicrohttpd by itself misreads. Exits with 1
 /// if it serves something else than was meant.

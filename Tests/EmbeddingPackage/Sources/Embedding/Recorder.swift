@@ -1,5 +1,3 @@
-import HTTPSemantics
-import ResumableUpload
 import Synchronization
 import TransferServer
 

@@ -1,6 +1,5 @@
 import Glibc
 import TransferServer
-import UploadStorage
 
 /// Starts a server.
 /// - Returns: 71 if the server refuses because its filter is not effective, after it printed what the error says.
