@@ -72,7 +72,7 @@ enum ServeCommand {
         let server = Server(
             configuration: serverConfiguration, store: store,
             handlers: [("files", settings.filesHandler(of: store))])
-        store.tellLosses { upload in
+        store.onLoss { upload in
             server.note(
                 .error,
                 "\(upload) lost bytes that had been acknowledged: something else wrote to \(settings.root)/uploads, or the disk"

@@ -28,7 +28,7 @@ import Testing
         try fixture.reopen()
         try fixture.store.area.remove(blob)
         let losses = Counter()
-        fixture.store.tellLosses { _ in losses.add() }
+        fixture.store.onLoss { _ in losses.add() }
         if isUsed {
             #expect(throws: StoreError.gone(reason: "acknowledged bytes were lost")) {
                 try fixture.store.takeOver(ids[77], principal: "alice", waitForProcessing: .zero)

@@ -61,10 +61,10 @@ struct ObservationTests {
         let recorder = Recorder()
         fixture.store.observe(by: recorder)
         #expect(throws: StoreError.superseded) {
-            try fixture.store.observing(.offset) { () throws(StoreError) in throw .superseded }
+            try fixture.store.context.observing(.offset) { () throws(StoreError) in throw .superseded }
         }
         #expect(throws: StoreError.insufficientSpace(nil)) {
-            try fixture.store.observing(.offset) { () throws(StoreError) in throw .insufficientSpace(nil) }
+            try fixture.store.context.observing(.offset) { () throws(StoreError) in throw .insufficientSpace(nil) }
         }
         #expect(recorder.count(.offset) == 1)
         #expect(recorder.count(.offset, isDone: false) == 1)

@@ -136,13 +136,14 @@ import Testing
 
     // MARK: Stops
 
-    private func damage(_ path: String) throws {
+    /// - Parameter page: counted from the end of the file, from 1 on.
+    private func damage(_ path: String, page: Int = 1) throws {
         // As if the process had been killed, and the disk had bitten.
         try database(path, "UPDATE marks SET value = 0 WHERE name = 'clean-stop'; PRAGMA wal_checkpoint(TRUNCATE)")
         let file = try FileDescriptor.open(path, .readWrite)
         let size = try file.status().size
         let noise = [UInt8](repeating: 0xA5, count: 3000)
-        try file.write(noise, at: size - 4096 + 100)
+        try file.write(noise, at: size - Int64(page) * 4096 + 100)
     }
 
     /// Of sqlite.org/fileformat2.html#walformat: pages of the log count only if they have the salts of its header.
@@ -243,8 +244,16 @@ import Testing
             lease.release()
         }
         store.close()
-        try damage(root + "/" + DataDirectory.catalogName)
-        let damaged = try UploadStore.open(root: root, configuration: StoreConfiguration(minFree: 0))
+        let path = root + "/" + DataDirectory.catalogName
+        let intact = try Data(contentsOf: URL(fileURLWithPath: path))
+        var opened: UploadStore?
+        // The start reads some pages, and refuses the directory if one of these is damaged: which ones depends on the ids.
+        for page in 1...3 where opened == nil {
+            try intact.write(to: URL(fileURLWithPath: path))
+            try damage(path, page: page)
+            opened = try? UploadStore.open(root: root, configuration: StoreConfiguration(minFree: 0))
+        }
+        let damaged = try #require(opened)
         let reports = Counter()
         damaged.onDamage { _ in reports.add() }
         #expect(try await happens { reports.value == 1 })

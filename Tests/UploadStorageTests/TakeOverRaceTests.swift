@@ -8,7 +8,7 @@ import Testing
 
 @Suite struct TakeOverRaceTests {
     @Test(
-        "CON-02 CON-06: however many fight for an upload, every byte lies where its offset says",
+        "CON-02 CON-06: however many fight for an upload, every byte is where its offset says",
         arguments: StoreKind.allCases)
     func racing(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
@@ -62,6 +62,49 @@ import Testing
         #expect(complaints.withLock { $0 } == [])
         #expect(try store.publishedFile(name("raced")).readAll() == content)
         creation.release()
+    }
+
+    @Test("CON-02: those who want an upload get it in the order in which they came", arguments: StoreKind.allCases)
+    func order(_ kind: StoreKind) throws {
+        let fixture = try StoreFixture(kind)
+        let store = fixture.store
+        let creation = try store.create(.testing())
+        let id = try #require(creation.id)
+        @Sendable func takeOver() throws -> UploadLease? {
+            guard
+                case .lease(let lease) = try store.takeOver(
+                    id, principal: "alice", waitForProcessing: .zero, exclusive: true)
+            else { return nil }
+            return lease
+        }
+        let first = try #require(try takeOver())
+        #expect(!creation.isCurrent)
+        let order = Monitor<[Int]>([])
+        let threads = try (0..<5).map { number in
+            let thread = try WorkerThread(name: "waits") {
+                let lease = try? takeOver()
+                order.withLock { $0.append(number) }
+                // Nobody takes an exclusive lease away.
+                _ = try? lease?.append("x")
+                if (try? lease?.acknowledge()) != Int64(number + 1) { order.withLock { $0.append(-1) } }
+                lease?.release()
+            }
+            // The next one comes when this one waits.
+            _ = try #require(
+                store.registry.current(id)
+            ).monitor.waitForever { $0.machine.waiting.count == number + 1 ? () : nil }
+            return thread
+        }
+        #expect(first.isCurrent && order.withLock { $0 } == [])
+        first.release()
+        for thread in threads { thread.join() }
+        #expect(order.withLock { $0 } == [0, 1, 2, 3, 4])
+        // From then on that it can be notified, it is taken over.
+        let sending = try #require(try takeOver())
+        let revocations = Counter()
+        sending.onRevocation { revocations.add() }
+        let last = try #require(try takeOver())
+        #expect(revocations.value == 1 && !sending.isCurrent && last.isCurrent)
     }
 
     @Test(

@@ -11,14 +11,6 @@ struct UploadEndpoint {
 
     /// How long a repeat of the completing request waits for a target at work.
     private static let processingWait: Duration = .seconds(30)
-    /// How often a request without content asks again when the upload changes hands before there is an answer.
-    private static let attempts = 20
-
-    /// Lets others that ask at the same time come to their end: who asks again at once takes the upload from them.
-    private static func giveWay(_ attempt: Int) {
-        SystemClock.pause(nanoseconds: .random(in: 0..<(1_000_000 << Int64(min(attempt, 6)))))
-    }
-
     private var store: UploadStore { service.store }
     private var principal: String { identity.principal }
     private var operation: Operation { request.method == .options ? .discover : .create }
@@ -82,24 +74,12 @@ struct UploadEndpoint {
 
     // MARK: Retrieval
 
-    /// Ends the request that still sends, so that the offset that is told is the one at which an append is accepted.
+    /// Ends the request that still sends, so that the reported offset is the one at which an append is accepted.
     private func retrieve(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> Reply {
-        for attempt in 1..<Self.attempts {
-            do {
-                return try retrieveOnce(record, responses)
-            } catch .superseded {
-                // Whoever took it over in between lost or ended it; the answer has to be a later one.
-                Self.giveWay(attempt)
-            }
-        }
-        return try retrieveOnce(record, responses)
-    }
-
-    private func retrieveOnce(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> Reply {
-        switch try store.takeOver(record.id, principal: principal, waitForProcessing: .zero) {
+        switch try store.takeOver(record.id, principal: principal, waitForProcessing: .zero, exclusive: true) {
         case .lease(let lease):
             defer { lease.release() }
-            let offset = try lease.acknowledgeTaken()
+            let offset = try lease.acknowledge()
             request.account.offset = offset
             let state = state(of: lease.record, offset: offset)
             if responses.dialect.completesOnRetrieval(state), let context = context(of: lease.record, responses) {
@@ -139,21 +119,14 @@ struct UploadEndpoint {
         if append.isComplete, record.length == nil, request.lacksLength {
             return Served(ProblemDetails.missingLength)
         }
-        for attempt in 0..<Self.attempts {
-            switch try store.takeOver(record.id, principal: principal, waitForProcessing: .zero) {
-            case .lease(let lease):
-                do {
-                    return try begin(append, lease, responses)
-                } catch .superseded {
-                    // A newer request ends this one, unless it has been received whole.
-                    guard append.contentLength == 0 else { return .dropped }
-                    Self.giveWay(attempt)
-                }
-            case .processing(let record), .complete(let record):
-                return answer(append, record, responses)
+        switch try store.takeOver(record.id, principal: principal, waitForProcessing: .zero, exclusive: true) {
+        case .lease(let lease):
+            do { return try begin(append, lease, responses) } catch .superseded {
+                // A newer request ends this one while its content is prepared for.
+                return .dropped
             }
+        case .processing(let record), .complete(let record): return answer(append, record, responses)
         }
-        return .dropped
     }
 
     /// An append to an upload that takes no more content.
@@ -182,7 +155,7 @@ struct UploadEndpoint {
     private func join(_ record: UploadRecord, _ responses: UploadResponses) -> Reply {
         do {
             let outcome = try store.takeOver(
-                record.id, principal: principal, waitForProcessing: Self.processingWait)
+                record.id, principal: principal, waitForProcessing: Self.processingWait, exclusive: true)
             switch outcome {
             case .complete(let record):
                 guard case .complete(let response) = record.phase else { break }
@@ -222,6 +195,7 @@ struct UploadEndpoint {
             guard let context = context(of: record, responses) else {
                 return Served(refused(.deactivated(reason: "its target is no longer served"), responses))
             }
+            // Without content the request has been received completely: the next one waits for its end.
             if append.contentLength != 0 {
                 let connection = request.connection
                 lease.onRevocation { connection.abandon(.takenOver) }

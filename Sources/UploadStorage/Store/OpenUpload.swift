@@ -2,128 +2,71 @@ import ResumableUpload
 import Synchronization
 import SystemCalls
 
-/// One upload that is in use: the only place where its offsets change.
+/// One upload that is in use: its ``UploadMachine`` behind a lock, and what that decides about.
 ///
-/// Everything is behind one monitor. Rules that keep it free of deadlocks and of stale numbers:
-///
-/// - While the monitor is held, nothing is waited for but a write or a truncation of the blob. Synchronization,
-///   catalog commits and revocation closures run outside. The ledger and the trackers are inner locks.
-/// - `epoch` is the fence. Raising it voids the lease that is out; whoever comes back from a wait compares again.
-/// - One acknowledgment runs at a time, whoever asked. It belongs to the upload, not to a lease: what it makes durable
-///   is durable for the next holder, too.
-/// - `activity` other than idle means that somebody alone decides what becomes of the upload; all others wait.
-/// - Always `durable` ≤ `received` ≤ `written`, and a row's offset never passes what has been synchronized.
+/// While the lock is held, nothing is waited for but a write or a truncation of the bytes. Synchronization, changes of the
+/// catalog and revocations are carried out without it. The ledger and the trackers have inner locks.
 final class OpenUpload: Sendable {
     let id: UploadID
-    /// Bytes without a row, but for one while they replace a file.
+    /// Whether it is a plain upload: bytes that have a row only while they replace a file.
     let isTransient: Bool
-    let store: UploadStore
-    let monitor: Monitor<State>
+    let context: StoreContext
+    let monitor = Monitor(State())
 
     // Copies for readers without the lock; written with the lock held.
     let epochMirror = Atomic<Int64>(0)
     let receivedMirror = Atomic<Int64>(0)
     let durableMirror = Atomic<Int64>(0)
 
-    enum Activity {
-        case idle
-        /// The row is being read and the blob opened.
-        case loading
-        /// The target resource works on it: nobody takes the lease away.
-        case processing
-        /// It is being completed, invalidated or removed.
-        case settling
-    }
-
-    enum Acknowledgment {
-        case idle
-        /// Waits for a thread; whoever needs it at once may take it.
-        case queued
-        case running
-    }
-
-    /// A publication that was decided and not brought to its end.
-    struct Unsettled {
+    /// A publication that was decided and has not come to its end.
+    struct DecidedPublication {
         var intent: PublicationIntent
         var validated: @Sendable (FinalResponse, PublishedFile.Attributes) -> FinalResponse
-        /// The file could not be made durable: it is not to be tried again.
-        var hasFailed = false
     }
 
     struct State {
-        /// As the catalog has it, but for what the fields below hold in a newer form. Nil before it was read.
+        var machine = UploadMachine()
+        /// As it was read. What changes in it is in the machine.
         var row: CatalogRow?
-        var activity = Activity.idle
-        var epoch: Int64 = 0
-        var revocation: (@Sendable () -> Void)?
         var blob: (any Blob)?
-        /// End of what counts: in place, contiguous from 0, not staged.
-        var received: Int64 = 0
-        /// End of what is in place: beyond `received` while staging.
-        var written: Int64 = 0
-        var isStaging = false
-        /// What may be told to the outside.
-        var durable: Int64 = 0
-        var length: Int64?
-        var lengthIsRecorded = true
-        var markedDurably = false
-        var unsettled: Unsettled?
-        /// Bytes without an upload: whether there is a row all the same, as their publication replaces a file.
-        var isRecorded = false
-        var acknowledgment = Acknowledgment.idle
-        /// What the ledger counts for this upload.
-        var reserved: Int64 = 0
+        var publication: DecidedPublication?
+        /// Called when the current lease is taken away.
+        var revocation: (@Sendable () -> Void)?
         var digests = DigestTracker([])
         var stagedDigests: DigestTracker?
-        /// Up to where bytes may come before the free space is looked at again.
-        var spaceCheckedUpTo: Int64 = 0
-        var writeBackStarted: Int64 = 0
-        var writeBackAwaited: Int64 = 0
-
-        var phase: UploadRecord.Phase { row?.phase ?? .receiving }
-        /// Whether the row, or the bytes, have to be read before anything else.
-        var needsLoading: Bool {
-            guard let row else { return true }
-            return row.isUnfinished && blob == nil && !needsSettling
-        }
-
-        /// Whether something has begun that the next one has to bring to its end. Valid while `activity` is idle.
-        var needsSettling: Bool { unsettled != nil || markedDurably || phase == .processing }
+        var pace = WritePace()
 
         var principal: String { row?.upload.principal ?? "" }
 
-        /// Why the holder of this epoch may no longer write; nil if it may.
-        func refusal(_ epoch: Int64) -> StoreError? {
-            switch phase {
-            case .complete where self.epoch == epoch: .completed
-            case .invalid(let reason) where self.epoch == epoch: .gone(reason: reason)
-            default: self.epoch == epoch && unsettled == nil ? nil : .superseded
-            }
-        }
-
-        /// Ends the right of whoever holds the present epoch; returns the closure to call without the lock.
-        mutating func revoke() -> (@Sendable () -> Void)? {
-            epoch += 1
+        /// Ends the current lease after `event`.
+        /// - Returns: the closure to call without the lock.
+        mutating func revoking<Result>(_ event: (inout UploadMachine) -> Result) -> (Result, (@Sendable () -> Void)?) {
             defer { revocation = nil }
-            return revocation
+            return (event(&machine), revocation)
+        }
+
+        /// Staged bytes have been dropped. If they cannot be cut off now, they are overwritten, or cut off before publication.
+        mutating func cutOffStaged() {
+            stagedDigests = nil
+            pace.limit(to: machine.written)
+            _ = try? blob?.truncate(to: machine.received)
         }
     }
 
-    init(_ id: UploadID, store: UploadStore, isTransient: Bool = false) {
+    init(_ id: UploadID, _ context: StoreContext, isTransient: Bool = false) {
         self.id = id
-        self.store = store
+        self.context = context
         self.isTransient = isTransient
-        monitor = Monitor(State())
     }
 
-    /// Whether nothing is under way that changes the row.
-    var isIdle: Bool { monitor.withLock { $0.activity == .idle && $0.acknowledgment != .running } }
+    /// Whether nothing is in progress that changes the row.
+    var isIdle: Bool { monitor.withLock { $0.machine.isIdle } }
 
-    /// Changes the state, publishes the mirrors and wakes those who wait.
+    /// Changes the state, copies it for readers without the lock, and wakes those who wait.
     func change<Result>(_ body: (inout State) throws(StoreError) -> Result) throws(StoreError) -> Result {
         defer { monitor.notifyAll() }
         return try monitor.withLock { (state) throws(StoreError) in
-            defer { mirror(state) }
+            defer { mirror(state.machine) }
             return try body(&state)
         }
     }
@@ -132,40 +75,266 @@ final class OpenUpload: Sendable {
     func update<Result>(_ body: (inout State) -> Result) -> Result {
         defer { monitor.notifyAll() }
         return monitor.withLock { state in
-            defer { mirror(state) }
+            defer { mirror(state.machine) }
             return body(&state)
         }
     }
 
-    func mirror(_ state: State) {
-        epochMirror.store(state.epoch, ordering: .releasing)
-        receivedMirror.store(state.received, ordering: .releasing)
-        durableMirror.store(state.durable, ordering: .releasing)
+    func mirror(_ machine: UploadMachine) {
+        epochMirror.store(machine.epoch, ordering: .releasing)
+        receivedMirror.store(machine.received, ordering: .releasing)
+        durableMirror.store(machine.durable, ordering: .releasing)
     }
 
-    /// What can be told of the upload; nil before it was loaded or after it was removed.
+    /// The upload as clients see it; nil before it was loaded or after it was removed.
+    var record: UploadRecord? { monitor.withLock { record($0) } }
+
     func record(_ state: State) -> UploadRecord? {
-        guard var record = state.row?.record else { return nil }
-        record.offset = state.durable
-        record.length = state.length
-        if record.phase == .receiving && (state.activity == .processing || state.needsSettling) {
-            record.phase = .processing
-        }
+        guard state.machine.isLoaded, var record = state.row?.record else { return nil }
+        record.offset = state.machine.durable
+        record.length = state.machine.length
+        record.phase = state.machine.visiblePhase
         return record
     }
 
-    /// Waits until nobody else decides and no acknowledgment runs, and takes the upload for oneself.
+    // MARK: Use
+
+    /// What ``claim(principal:until:_:)`` does next, without the lock.
+    private enum ClaimStep<Value> {
+        case load
+        case settle
+        case atWork
+        case decided(Result<Value, StoreError>)
+    }
+
+    /// Waits for its turn, loads what is needed, brings to its end what was begun, and then runs `decide` with the lock held.
+    /// Nil if the target resource is at work when the deadline passes.
     ///
-    /// An `epoch` restricts it to the lease of that epoch, which may already be at work in `processing`.
-    func enter(_ activity: Activity, as epoch: Int64? = nil) throws(StoreError) {
-        let outcome = monitor.waitForever { state -> Result<Void, StoreError>? in
-            if let epoch, let refusal = state.refusal(epoch) { return .failure(refusal) }
-            guard state.activity == .idle || (epoch != nil && state.activity == .processing) else { return nil }
-            if state.acknowledgment == .running { return nil }
-            state.acknowledgment = .idle
-            state.activity = activity
-            return .success(())
+    /// - Parameters:
+    ///   - principal: of the request; an upload of another one does not exist for it. Nil for the store itself.
+    ///   - deadline: monotonic nanoseconds.
+    func claim<Result>(
+        principal: String?, until deadline: Int64, _ decide: (inout State) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result? {
+        let ticket = context.nextTicket()
+        update { $0.machine.enqueue(ticket) }
+        defer { update { $0.machine.leave(ticket) } }
+        var nextLook = deadline
+        while true {
+            let step = monitor.wait(until: nextLook) { state -> ClaimStep<Result>? in
+                if let principal, state.machine.isLoaded, state.principal != principal {
+                    return .decided(.failure(.notFound))
+                }
+                switch state.machine.claim(ticket, isLate: SystemClock.monotonicNanoseconds() >= deadline) {
+                case .wait: return nil
+                case .load: return .load
+                case .settle: return .settle
+                case .atWork: return .atWork
+                case .granted: break
+                }
+                defer { mirror(state.machine) }
+                do throws(StoreError) { return .decided(.success(try decide(&state))) } catch {
+                    return .decided(.failure(error))
+                }
+            }
+            switch step {
+            case .decided(let result): return try result.get()
+            case .load: try load()
+            case .settle: try settle()
+            case .atWork: return nil
+            case .none:
+                // The upload is loaded, settled or synchronized, which takes as long as the disk takes.
+                nextLook = SystemClock.monotonicNanoseconds() + 1_000_000_000
+            }
         }
-        try outcome.get()
+    }
+
+    /// Fills in a new upload, whose row, if it has one, is durable.
+    func begin(_ row: CatalogRow, blob: any Blob, reserved: Int64) -> Int64 {
+        update { state in
+            state.row = row
+            state.blob = blob
+            state.machine.begin(row, reserved: reserved, isRecorded: !isTransient)
+            state.digests = DigestTracker(row.upload.digests)
+            return state.machine.epoch
+        }
+    }
+
+    // MARK: Loading
+
+    /// Reads the row and opens the bytes, as the caller that was told to by ``UploadMachine/claim(_:isLate:)``.
+    ///
+    /// Bytes beyond the recorded offset were never acknowledged and are dropped. Bytes missing below it make the upload
+    /// invalid: its offset never decreases.
+    private func load() throws(StoreError) {
+        do throws(StoreError) {
+            guard var row = try context.catalog.row(id) else { throw .notFound }
+            var blob: (any Blob)?
+            if row.phase == .receiving {
+                blob = try openBlob(of: row)
+                if blob == nil { try invalidateLost(&row) }
+            }
+            if row.isWithdrawn { context.failedPublications.insert(id) }
+            update { load(row, blob: blob, &$0) }
+        } catch {
+            update { $0.machine.leaveActivity() }
+            throw error
+        }
+    }
+
+    func load(_ row: CatalogRow, blob: (any Blob)?, _ state: inout State) {
+        state.row = row
+        state.blob = blob
+        state.publication = row.intent.map {
+            DecidedPublication(intent: $0, validated: context.configuration.validated)
+        }
+        state.digests = DigestTracker(row.upload.digests, states: row.digestStates, limit: row.offset)
+        state.stagedDigests = nil
+        state.pace = WritePace(start: row.offset)
+        state.machine.load(row, hasBytes: blob != nil)
+    }
+
+    static let lossReason = "acknowledged bytes were lost"
+
+    private func invalidateLost(_ row: inout CatalogRow) throws(StoreError) {
+        let reason = Self.lossReason
+        let expiresAt = context.expiryOfFinished
+        let remaining = row.upload.withoutFields
+        try context.catalog.commit(
+            .invalidate(
+                CatalogChange.Invalidation(
+                    id: id, epoch: row.epoch, reason: reason, expiresAt: expiresAt, upload: remaining)))
+        let reserved = monitor.withLock { max($0.machine.reserved, row.reservedBytes) }
+        context.ledger.end(row.upload.principal, releasing: reserved, counts: true)
+        row.phase = .invalid(reason: reason)
+        row.upload = remaining
+        row.expiresAt = expiresAt
+        context.finished.add(row.phase)
+        reportLoss()
+        context.discard(row.blob)
+    }
+
+    func reportLoss() {
+        context.finished.addLost()
+        context.reportLoss(of: id)
+    }
+
+    /// Nil if bytes are missing.
+    private func openBlob(of row: CatalogRow) throws(StoreError) -> (any Blob)? {
+        try translating("open the bytes of an upload") { () throws(Errno) -> (any Blob)? in
+            if row.offset == 0 {
+                // Nothing was acknowledged, perhaps because bytes or name could not be made durable: both are made anew.
+                try context.area.remove(row.blob)
+                return try context.area.create(row.blob)
+            }
+            do throws(Errno) {
+                let blob = try context.area.open(row.blob)
+                let size = try blob.size()
+                if size < row.offset { return nil }
+                if size > row.offset { try blob.truncate(to: row.offset) }
+                return blob
+            } catch {
+                guard error == .noSuchFile else { throw error }
+                return nil
+            }
+        }
+    }
+
+    // MARK: Acknowledgment
+
+    /// Returns once everything that has been received is durable, and the length, with the durable offset.
+    func acknowledge(as lease: Int64) throws(StoreError) -> Int64 {
+        var goal: Int64?
+        while true {
+            let step = monitor.waitForever { state -> Result<(UploadMachine.AcknowledgmentStep, Work?), StoreError>? in
+                do throws(StoreError) {
+                    let step = try state.machine.acknowledge(&goal, as: lease)
+                    switch step {
+                    case .wait: return nil
+                    case .done: return .success((step, nil))
+                    case .run(let advance): return .success((step, Work(advance, state)))
+                    }
+                } catch { return .failure(error) }
+            }
+            switch try step.get() {
+            case (.done(let offset), _): return offset
+            case (_, let work): if let work { try run(work, askedBy: lease) }
+            }
+        }
+    }
+
+    /// What one acknowledgment works on, copied with the lock held.
+    private struct Work {
+        var advance: UploadMachine.Advance
+        var blob: any Blob
+        var digestStates: [[UInt8]]
+
+        init?(_ advance: UploadMachine.Advance?, _ state: State) {
+            guard let advance, let blob = state.blob else { return nil }
+            self.advance = advance
+            self.blob = blob
+            digestStates = state.digests.isEmpty ? [] : state.digests.encodedStates
+        }
+    }
+
+    /// Runs on a thread of its own what ``UploadMachine/queueAcknowledgment(as:)`` has queued.
+    func runQueuedAcknowledgment() {
+        let work = monitor.withLock { state in Work(state.machine.runQueuedAcknowledgment(), state) }
+        // A caller that waits for the offset gets the same error.
+        if let work { _ = try? run(work, askedBy: nil) }
+    }
+
+    /// First the bytes, then the row, then the offset.
+    private func run(_ work: Work, askedBy asker: Int64?) throws(StoreError) {
+        let advance = work.advance
+        if advance.hasNewBytes { try synchronize(work.blob, includingName: !isTransient, askedBy: asker) }
+        do throws(StoreError) {
+            if !isTransient {
+                let change = CatalogChange.Advance(
+                    id: id, epoch: advance.epoch, offset: advance.offset, length: advance.length,
+                    digestStates: work.digestStates)
+                try context.observing(.offset) { () throws(StoreError) in
+                    _ = try context.catalog.commit(.advance(change))
+                }
+            }
+        } catch {
+            update { $0.machine.acknowledgmentFailed() }
+            throw error
+        }
+        update { $0.machine.acknowledged(advance) }
+    }
+
+    /// - Parameter asker: the lease that learns from the error that it has ended; nil: none does.
+    func synchronize(_ blob: any Blob, includingName: Bool, askedBy asker: Int64?) throws(StoreError) {
+        guard context.writesBack else { return }
+        do throws(Errno) {
+            try context.observing(.content) { () throws(Errno) in try blob.synchronize(includingName: includingName) }
+        } catch {
+            let (mustNotify, revocation) = update { state in
+                state.blob = nil
+                state.stagedDigests = nil
+                return state.revoking { $0.synchronizationFailed(askedBy: asker) }
+            }
+            if mustNotify { revocation?() }
+            throw .failure(error, during: "synchronize")
+        }
+    }
+
+    // MARK: The end of use
+
+    /// Called when the upload is not used any more: gives back what was reserved in advance.
+    func returnSurplus() {
+        if isTransient { return }
+        let (principal, surplus) = update { ($0.principal, $0.machine.takeSurplus()) }
+        if surplus != 0 { context.ledger.end(principal, releasing: surplus, counts: false) }
+    }
+
+    /// The store closes: every lease ends, once the target resource at work has ended or the time is up.
+    func supersede(until deadline: Int64) {
+        _ = monitor.wait(until: deadline) { state -> Void? in
+            state.machine.activity == .processing || state.machine.activity == .settling ? nil : ()
+        }
+        let (_, revocation) = update { state in state.revoking { $0.revoke() } }
+        revocation?()
     }
 }

@@ -14,45 +14,55 @@ final class UploadRegistry: Sendable {
         var isClosed = false
     }
 
+    let context: StoreContext
     private let state = Monitor(State())
 
-    /// The object of an upload, made if it is not in use, to be given back with ``drop(_:)``.
-    func retain(_ id: UploadID, _ make: () -> OpenUpload) throws(StoreError) -> OpenUpload {
-        try state.withLock { (state) throws(StoreError) in
+    init(_ context: StoreContext) { self.context = context }
+
+    /// The upload of this id, for as long as the result lives.
+    func use(_ id: UploadID) throws(StoreError) -> UploadUse {
+        let upload = try state.withLock { (state) throws(StoreError) in
             if state.isClosed { throw .superseded }
-            if let entry = state.entries[id] {
-                // Bytes without a row are found by nobody.
-                if entry.upload.isTransient { throw .notFound }
-                state.entries[id]?.users += 1
-                return entry.upload
+            guard let entry = state.entries[id] else {
+                let upload = OpenUpload(id, context)
+                state.entries[id] = Entry(upload: upload, users: 1)
+                return upload
             }
-            let upload = make()
-            state.entries[id] = Entry(upload: upload, users: 1)
-            return upload
+            // No request can find a plain upload.
+            if entry.upload.isTransient { throw .notFound }
+            state.entries[id]?.users += 1
+            return entry.upload
         }
+        return UploadUse(of: upload, in: self)
     }
 
-    /// Adds a new upload for its first user.
-    func insert(_ upload: OpenUpload) throws(StoreError) {
+    /// Runs `body` with the upload of this id.
+    func withUpload<Result>(
+        _ id: UploadID, _ body: (OpenUpload) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+        let use = try use(id)
+        defer { withExtendedLifetime(use) {} }
+        return try body(use.upload)
+    }
+
+    /// As ``use(_:)``, for a new upload.
+    func use(new upload: OpenUpload) throws(StoreError) -> UploadUse {
         try state.withLock { (state) throws(StoreError) in
             if state.isClosed { throw .superseded }
             state.entries[upload.id] = Entry(upload: upload, users: 1)
         }
+        return UploadUse(of: upload, in: self)
     }
 
-    /// One more user of an upload that is in use.
-    func retain(_ upload: OpenUpload) {
-        state.withLock { $0.entries[upload.id]?.users += 1 }
-    }
-
-    /// Takes an upload away from its users, who may still drop it: its row gets an object of its own.
+    /// Takes an upload away from its users: its row gets an object of its own.
     func remove(_ upload: OpenUpload) {
         state.withLock { state in
             if state.entries[upload.id]?.upload === upload { state.entries[upload.id] = nil }
         }
     }
 
-    func drop(_ upload: OpenUpload) {
+    /// The end of one use.
+    fileprivate func drop(_ upload: OpenUpload) {
         let isLast = state.withLock { state in
             guard var entry = state.entries[upload.id], entry.upload === upload else { return false }
             entry.users -= 1
@@ -95,4 +105,49 @@ final class UploadRegistry: Sendable {
     }
 
     var isClosed: Bool { state.withLock { $0.isClosed } }
+
+    // MARK: Names of files
+
+    /// Runs `body` while the name is locked and no other upload's decided publication waits for it: what was decided
+    /// first happens first.
+    func withName<Result>(
+        _ name: PublishedName, for id: UploadID? = nil, _ body: () throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+        let locks = context.pathLocks
+        while true {
+            // With the lock held, the upload that decided is not at work any more: it was stopped by an error.
+            let result = try locks.withLock(name) { () throws(StoreError) -> Result? in
+                if let other = locks.unsettled(name), other != id { return nil }
+                return try body()
+            }
+            if let result { return result }
+            if let other = locks.unsettled(name), other != id { try settle(other, for: name) }
+        }
+    }
+
+    /// Brings another upload's interrupted publication to its end. No lock is held.
+    private func settle(_ id: UploadID, for name: PublishedName) throws(StoreError) {
+        do throws(StoreError) {
+            try withUpload(id) { (upload) throws(StoreError) in
+                let deadline = SystemClock.deadline(in: context.configuration.processingWait)
+                _ = try upload.claim(principal: nil, until: deadline) { _ in () }
+            }
+        } catch {
+            guard error == .notFound else { throw error }
+            context.pathLocks.clearUnsettled(name, id)
+        }
+    }
+}
+
+/// One use of an upload. As long as there is one, no second object for the same upload exists.
+final class UploadUse: Sendable {
+    let upload: OpenUpload
+    let registry: UploadRegistry
+
+    fileprivate init(of upload: OpenUpload, in registry: UploadRegistry) {
+        self.upload = upload
+        self.registry = registry
+    }
+
+    deinit { registry.drop(upload) }
 }

@@ -42,7 +42,7 @@ extension UploadStore {
     private func requireSpace(for bytes: Int64) throws(StoreError) {
         let space = try translating("ask for free space") { () throws(Errno) in try area.space() }
         let kept = configuration.effectiveMinFree(total: space.total)
-        if let shortage = shortage(free: space.free, kept: kept, announced: bytes) {
+        if let shortage = context.shortage(free: space.free, kept: kept, announced: bytes) {
             throw .insufficientSpace(shortage)
         }
     }
@@ -59,17 +59,17 @@ extension UploadStore {
                 try area.create(row.blob)
             }
             if !isTransient { try catalog.commit(.insert(row)) }
-            let upload = OpenUpload(row.id, store: self, isTransient: isTransient)
+            let upload = OpenUpload(row.id, context, isTransient: isTransient)
             let epoch = upload.begin(row, blob: blob, reserved: reserved)
-            try registry.insert(upload)
+            let use = try registry.use(new: upload)
             if !isTransient { registry.removeNewBlob(row.blob) }
-            return UploadLease(upload, epoch: epoch, record: row.record)
+            return UploadLease(use, epoch: epoch, record: row.record)
         } catch {
             // The row may exist if it could not be told whether its commit was successful.
             if !isTransient {
                 _ = try? catalog.commit(.delete([CatalogChange.Removal(id: row.id, epoch: row.epoch)]))
             }
-            discard(row.blob)
+            context.discard(row.blob)
             throw error
         }
     }

@@ -45,7 +45,7 @@ extension UploadStore {
         _ name: PublishedName, if condition: (PublishedFile.Attributes) -> Bool = { _ in true }
     ) throws(StoreError) {
         if registry.isClosed { throw .superseded }
-        try withName(name) { () throws(StoreError) in
+        try registry.withName(name) { () throws(StoreError) in
             guard condition(try publishedFile(name).attributes) else { throw .preconditionFailed }
             try area.removePublished(name)
             // Counted a little too long if this fails: the sweep finds it.

@@ -39,7 +39,7 @@ extension UploadStore {
     /// Whether the threads that make uploads durable come to what is queued now, by the deadline (monotonic nanoseconds).
     package func isAtWork(until deadline: Int64) -> Bool {
         let isDone = Monitor(false)
-        let isQueued = acknowledging.enqueue {
+        let isQueued = context.acknowledging.enqueue {
             isDone.withLock { $0 = true }
             isDone.notifyAll()
         }

@@ -42,10 +42,10 @@ extension UploadStore {
             let size = try translating("look for bytes") { () throws(Errno) in try area.size(of: entry.blob) }
             if let size, size >= entry.offset { continue }
             do throws(StoreError) {
-                let upload = try registry.retain(entry.id) { OpenUpload(entry.id, store: self) }
-                defer { registry.drop(upload) }
                 // Loading finds the loss and makes the upload invalid.
-                _ = try upload.claim(principal: nil, until: deadline(in: .zero)) { _ in () }
+                try registry.withUpload(entry.id) { (upload) throws(StoreError) in
+                    _ = try upload.claim(principal: nil, until: SystemClock.deadline(in: .zero)) { _ in () }
+                }
             } catch {
                 if error != .notFound { report.failures.append(error) }
             }
@@ -88,7 +88,7 @@ extension UploadStore {
     }
 
     private func forgetIfVanished(_ name: PublishedName) throws(StoreError) -> Bool {
-        try pathLocks.withLock(name) { () throws(StoreError) in
+        try context.pathLocks.withLock(name) { () throws(StoreError) in
             try area.isPublished(name) ? false : try forgetFile(name)
         }
     }

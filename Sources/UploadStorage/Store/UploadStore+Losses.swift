@@ -1,26 +1,18 @@
-/// Uploads whose acknowledged bytes are missing, and who is told of them.
+/// Uploads whose acknowledged bytes are missing, and who is notified of them.
 struct Losses {
-    /// Those that were found before there was somebody to tell, as recovery does.
-    var untold: [UploadID] = []
-    var tell: (@Sendable (UploadID) -> Void)?
+    /// Those that were found before ``UploadStore/onLoss(_:)``, as by recovery.
+    var unreported: [UploadID] = []
+    var report: (@Sendable (UploadID) -> Void)?
 }
 
 extension UploadStore {
-    /// Tells `tell` of each upload that became invalid because acknowledged bytes were missing, those included that were
+    /// Calls `report` with each upload that became invalid because acknowledged bytes were missing, those included that were
     /// found when the store was opened. It runs on the thread that finds the loss, and must not block.
-    package func tellLosses(to tell: @escaping @Sendable (UploadID) -> Void) {
-        let untold = losses.withLock { losses in
-            defer { losses = Losses(tell: tell) }
-            return losses.untold
+    package func onLoss(_ report: @escaping @Sendable (UploadID) -> Void) {
+        let unreported = context.losses.withLock { losses in
+            defer { losses = Losses(report: report) }
+            return losses.unreported
         }
-        for upload in untold { tell(upload) }
-    }
-
-    func tellLoss(of upload: UploadID) {
-        let tell = losses.withLock { losses in
-            if losses.tell == nil { losses.untold.append(upload) }
-            return losses.tell
-        }
-        tell?(upload)
+        for upload in unreported { report(upload) }
     }
 }

@@ -1,25 +1,8 @@
 import SystemCalls
 
 extension UploadStore {
-    /// Tells `observer`, and nobody else any more, about every step from now on.
-    package func observe(by observer: any StoreObserver) { self.observer.withLock { $0 = observer } }
-
-    /// Runs a step and tells how long it took.
-    func observing<Result, Failure: Error>(
-        _ step: DurableStep, _ body: () throws(Failure) -> Result
-    ) throws(Failure) -> Result {
-        guard let observer = observer.withLock({ $0 }) else { return try body() }
-        let start = SystemClock.monotonicNanoseconds()
-        var hasFailed = false
-        defer { observer.observe(step, nanoseconds: SystemClock.monotonicNanoseconds() - start, isDone: !hasFailed) }
-        do throws(Failure) {
-            return try body()
-        } catch {
-            // That somebody else has the upload by now is no failure of the storage.
-            hasFailed = (error as? StoreError)?.concernsOperator ?? true
-            throw error
-        }
-    }
+    /// Reports every step to `observer` from now on, and to no other one.
+    package func observe(by observer: any StoreObserver) { context.observer.withLock { $0 = observer } }
 
     /// What the store holds now. Takes no longer the more it holds, but for uploads in processing: what is not counted yet
     /// is left out.

@@ -15,13 +15,13 @@ extension UploadStore {
     }
 
     private func recover(_ id: UploadID) throws(StoreError) {
-        let upload = try registry.retain(id) { OpenUpload(id, store: self) }
-        defer { registry.drop(upload) }
         do throws(StoreError) {
-            _ = try upload.claim(principal: nil, until: deadline(in: .seconds(60))) { _ in () }
+            try registry.withUpload(id) { (upload) throws(StoreError) in
+                _ = try upload.claim(principal: nil, until: SystemClock.deadline(in: .seconds(60))) { _ in () }
+            }
         } catch {
             // One upload that cannot be brought to its end is no reason to serve nobody: the sweep goes on trying.
-            if let intent = (try? catalog.row(id))?.intent { pathLocks.setUnsettled(intent.name, id) }
+            if let intent = (try? catalog.row(id))?.intent { context.pathLocks.setUnsettled(intent.name, id) }
         }
     }
 }

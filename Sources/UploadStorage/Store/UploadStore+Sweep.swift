@@ -86,9 +86,9 @@ extension UploadStore {
 
     private func settleInterrupted(_ id: UploadID, _ report: inout SweepReport) {
         do throws(StoreError) {
-            let upload = try registry.retain(id) { OpenUpload(id, store: self) }
-            defer { registry.drop(upload) }
-            let phase = try upload.claim(principal: nil, until: deadline(in: .zero)) { state in state.phase }
+            let phase = try registry.withUpload(id) { (upload) throws(StoreError) in
+                try upload.claim(principal: nil, until: SystemClock.deadline(in: .zero)) { $0.machine.phase }
+            }
             if case .complete = phase { report.settled += 1 }
         } catch {
             if error != .notFound && !registry.isClosed { report.failures.append(error) }
@@ -100,7 +100,7 @@ extension UploadStore {
     /// After the wall clock was set while the downtime was doubtful: what was created or completed by the wrong time would live
     /// for as much longer. What fails is repeated by the next sweep.
     private func limitExpiry(_ report: inout SweepReport) {
-        guard clockObservation.withLock({ $0.hasLateExpiries }) else { return }
+        guard context.clockObservation.withLock({ $0.hasLateExpiries }) else { return }
         do throws(StoreError) {
             while true {
                 // From now on: what is created meanwhile is not later than that.
@@ -110,7 +110,7 @@ extension UploadStore {
                 try catalog.commit(.limitExpiry(to: limit, limit: Self.expiryBatch))
                 if pauseAfterBatch(begunAt: begun) { return }
             }
-            clockObservation.withLock { $0.hasLateExpiries = false }
+            context.clockObservation.withLock { $0.hasLateExpiries = false }
         } catch {
             report.failures.append(error)
         }
@@ -154,6 +154,9 @@ extension UploadStore {
         return registry.waitForClosing(nanoseconds: min(Self.removalPause * taken, Self.longestPause))
     }
 
+    /// An upload that is being removed, in use as long as that takes.
+    private typealias Expiring = (use: UploadUse, removal: OpenUpload.Removal)
+
     private func removeUnfinished(expiredBy now: Int64, _ report: inout SweepReport) throws(StoreError) {
         var failed: Set<UploadID> = []
         var limit = Self.removalBatch
@@ -162,12 +165,13 @@ extension UploadStore {
             let ids = try catalog.expired(at: now, limit: limit + failed.count)
             let due = ids.filter { !failed.contains($0) }
             if due.isEmpty || registry.isClosed { return }
-            var batch: [OpenUpload.Removal] = []
+            var batch: [Expiring] = []
             var others: [UploadID] = []
             for id in due {
                 do throws(StoreError) {
-                    if let removal = try beginRemoval(id, ifExpiredBy: now) {
-                        batch.append(removal)
+                    let use = try registry.use(id)
+                    if let removal = try use.upload.beginRemoval(ifExpiredBy: now) {
+                        batch.append((use, removal))
                     } else {
                         others.append(id)
                     }
@@ -179,38 +183,25 @@ extension UploadStore {
             let begun = SystemClock.monotonicNanoseconds()
             let removed = removeTogether(batch, &report)
             if pauseAfterBatch(begunAt: begun) { return }
-            if !removed { failed.formUnion(batch.map(\.upload.id)) }
+            if !removed { failed.formUnion(batch.map(\.use.upload.id)) }
             for id in others where !removeAlone(id, expiredBy: now, &report) { failed.insert(id) }
             limit = removalLimit(since: changes)
         }
     }
 
-    /// The upload is retained if it is being removed.
-    private func beginRemoval(
-        _ id: UploadID, ifExpiredBy now: Int64
-    ) throws(StoreError) -> OpenUpload.Removal? {
-        let upload = try registry.retain(id) { OpenUpload(id, store: self) }
-        var isRetained = false
-        defer { if !isRetained { registry.drop(upload) } }
-        let removal = try upload.beginRemoval(ifExpiredBy: now)
-        isRetained = removal != nil
-        return removal
-    }
-
     /// One transaction for all of them.
-    private func removeTogether(_ batch: [OpenUpload.Removal], _ report: inout SweepReport) -> Bool {
+    private func removeTogether(_ batch: [Expiring], _ report: inout SweepReport) -> Bool {
         guard !batch.isEmpty else { return true }
-        defer { for removal in batch { registry.drop(removal.upload) } }
-        for removal in batch { removal.revoked?() }
+        for (_, removal) in batch { removal.revocation?() }
         do throws(StoreError) {
             try catalog.commit(
-                .delete(batch.map { CatalogChange.Removal(id: $0.upload.id, epoch: $0.epoch) }))
+                .delete(batch.map { CatalogChange.Removal(id: $0.use.upload.id, epoch: $0.removal.epoch) }))
         } catch {
-            for removal in batch { removal.upload.cancelRemoval() }
+            for (use, _) in batch { use.upload.cancelRemoval() }
             report.failures.append(error)
             return false
         }
-        for removal in batch { removal.upload.endRemoval(removal) }
+        for (use, removal) in batch { use.upload.endRemoval(removal) }
         report.expired += batch.count
         report.unfinished += batch.count
         return true
@@ -219,12 +210,12 @@ extension UploadStore {
     /// For an upload that has to be waited for: its target was at work, or somebody just uses it.
     private func removeAlone(_ id: UploadID, expiredBy now: Int64, _ report: inout SweepReport) -> Bool {
         do throws(StoreError) {
-            let upload = try registry.retain(id) { OpenUpload(id, store: self) }
-            defer { registry.drop(upload) }
             var wasUnfinished = false
-            let isRemoved = try upload.remove(principal: nil, until: deadline(in: .zero)) { record in
-                wasUnfinished = record.phase == .receiving || record.phase == .processing
-                return record.expiresAt.map { $0 <= now } ?? false
+            let isRemoved = try registry.withUpload(id) { (upload) throws(StoreError) in
+                try upload.remove(principal: nil, until: SystemClock.deadline(in: .zero)) { record in
+                    wasUnfinished = record.phase == .receiving || record.phase == .processing
+                    return record.expiresAt.map { $0 <= now } ?? false
+                }
             }
             // Nil where a target is at work; false where it has just got a later time.
             guard isRemoved == true else { return false }

@@ -3,19 +3,23 @@ import SystemCalls
 extension UploadStore {
     /// Takes an upload over: whoever wrote to it has lost the right when this returns, and what had been written counts.
     ///
-    /// - Parameter wait: how long to wait for a target at work, which is never disturbed.
+    /// Those who want the same upload get it in the order in which they came.
+    ///
+    /// - Parameters:
+    ///   - wait: how long to wait for a target at work, which is never disturbed.
+    ///   - exclusive: whether the next ones wait for the end of this lease, or for ``UploadLease/onRevocation(_:)``, instead of
+    ///     taking the upload over. Such a lease must end without waiting for a client.
     package func takeOver(
-        _ id: UploadID, principal: String, waitForProcessing wait: Duration
+        _ id: UploadID, principal: String, waitForProcessing wait: Duration, exclusive: Bool = false
     ) throws(StoreError) -> TakeOver {
         enum Taken {
-            case lease(epoch: Int64, UploadRecord, revoked: (@Sendable () -> Void)?)
+            case lease(epoch: Int64, UploadRecord, revocation: (@Sendable () -> Void)?)
             case complete(UploadRecord)
         }
-        let upload = try registry.retain(id) { OpenUpload(id, store: self) }
-        var isHandedOver = false
-        defer { if !isHandedOver { registry.drop(upload) } }
+        let use = try registry.use(id)
+        let upload = use.upload
         let expiryTime = expiryTime
-        let taken = try upload.claim(principal: principal, until: deadline(in: wait)) {
+        let taken = try upload.claim(principal: principal, until: SystemClock.deadline(in: wait)) {
             (state) throws(StoreError) -> Taken in
             guard let record = upload.record(state) else { throw .notFound }
             if let expiresAt = record.expiresAt, let expiryTime, expiresAt <= expiryTime {
@@ -25,16 +29,15 @@ extension UploadStore {
             case .complete: return .complete(record)
             case .invalid(let reason): throw .gone(reason: reason)
             case .receiving, .processing:
-                state.dropStaged()
-                let revoked = state.revoke()
-                return .lease(epoch: state.epoch, record, revoked: revoked)
+                let (cutsOff, revocation) = state.revoking { $0.takeOver(exclusive: exclusive) }
+                if cutsOff { state.cutOffStaged() }
+                return .lease(epoch: state.machine.epoch, record, revocation: revocation)
             }
         }
         switch taken {
-        case .lease(let epoch, let record, let revoked):
-            isHandedOver = true
-            revoked?()
-            return .lease(UploadLease(upload, epoch: epoch, record: record))
+        case .lease(let epoch, let record, let revocation):
+            revocation?()
+            return .lease(UploadLease(use, epoch: epoch, record: record))
         case .complete(let record): return .complete(record)
         case nil:
             let record = try self.record(id)
@@ -47,13 +50,10 @@ extension UploadStore {
     ///
     /// Fails with ``StoreError/processing`` if a target is at work beyond ``StoreConfiguration/processingWait``.
     package func cancel(_ id: UploadID, principal: String) throws(StoreError) {
-        let upload = try registry.retain(id) { OpenUpload(id, store: self) }
-        defer { registry.drop(upload) }
-        let deadline = deadline(in: configuration.processingWait)
-        if try upload.remove(principal: principal, until: deadline) == nil { throw .processing }
-    }
-
-    func deadline(in wait: Duration) -> Int64 {
-        SystemClock.monotonicNanoseconds() + Int64(max(0, min(wait / .nanoseconds(1), 1e17)))
+        let deadline = SystemClock.deadline(in: configuration.processingWait)
+        let removed = try registry.withUpload(id) { (upload) throws(StoreError) in
+            try upload.remove(principal: principal, until: deadline)
+        }
+        if removed == nil { throw .processing }
     }
 }

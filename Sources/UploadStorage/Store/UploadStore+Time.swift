@@ -12,9 +12,9 @@ struct ClockObservation {
 extension UploadStore {
     /// Seconds by which lifetimes count: creation and expiry of uploads are times of this clock. It begins as seconds since
     /// 1970, and continues without jumps when the wall clock is set.
-    package var time: Int64 { lifetimeClock.time(at: configuration.clock()) }
+    package var time: Int64 { context.time }
 
-    var lifetimeClock: LifetimeClock { clockObservation.withLock { $0.clock } }
+    var lifetimeClock: LifetimeClock { context.clockObservation.withLock { $0.clock } }
 
     /// Seconds until something expires; 0 if it has.
     package func remaining(until expiresAt: Int64) -> Int64 {
@@ -36,7 +36,7 @@ extension UploadStore {
     /// - Returns: seconds by which the clock jumped.
     func observeClock() -> Int64? {
         let reading = configuration.clock()
-        let (jump, isDue) = clockObservation.withLock { observation in
+        let (jump, isDue) = context.clockObservation.withLock { observation in
             let jump = LifetimeClock.jump(from: observation.last, to: reading)
             let isDue = jump != nil || reading.boot >= observation.nextMark
             if jump != nil && observation.clock.isDoubtful(at: reading) {

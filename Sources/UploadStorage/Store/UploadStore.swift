@@ -6,21 +6,9 @@ import SystemCalls
 /// The promise: an offset that was acknowledged is never taken back, and a publication happens once, whole or not at all,
 /// whatever ends the process.
 public final class UploadStore: Sendable {
-    let catalog: any UploadCatalog
-    let area: any BlobArea
-    /// The data directory, for people.
-    let location: String
-    let configuration: StoreConfiguration
-    let registry = UploadRegistry()
-    let pathLocks = PathLocks()
-    let ledger: UsageLedger
-    let finished: FinishedUploads
-    let acknowledging: WorkQueue
-    let digesting: WorkQueue
-    let writeBack: WorkQueue
+    let context: StoreContext
+    let registry: UploadRegistry
     let healthCheck: WorkQueue
-    let lastModification = Monitor<Int64>(0)
-    let failedPublications = FailedPublications()
     /// How far the sweep has come. Held while it runs.
     let inspection = Monitor(StoreInspection())
     /// Why the catalog cannot be used any more, and who is informed.
@@ -30,9 +18,6 @@ public final class UploadStore: Sendable {
     /// How long the count waits before it is repeated, in nanoseconds. The log of the catalog grows meanwhile.
     private static let countPauses: [Int64] = [100_000_000, 1_000_000_000, 5_000_000_000, 20_000_000_000]
     private let verification = Monitor<WorkerThread?>(nil)
-    let observer = Monitor<(any StoreObserver)?>(nil)
-    let losses = Monitor(Losses())
-    let clockObservation: Monitor<ClockObservation>
     let healthProbe = Monitor(HealthProbe())
 
     /// Starts over a catalog and a blob area: publications that were decided are carried out, and targets that were at work
@@ -43,29 +28,21 @@ public final class UploadStore: Sendable {
         catalog: any UploadCatalog, area: any BlobArea, location: String = "the store",
         configuration: StoreConfiguration
     ) throws(StoreError) {
-        self.catalog = catalog
-        self.area = area
-        self.location = location
-        self.configuration = configuration
-        let reading = configuration.clock()
-        let clock = LifetimeClock(
-            after: try catalog.timeMark(), at: reading, lifetime: configuration.lifetime)
-        clockObservation = Monitor(ClockObservation(clock: clock, last: reading, nextMark: reading.boot))
-        let totals = catalog.savedTotals
-        ledger = UsageLedger(totals?.usage, configuration: configuration)
-        finished = FinishedUploads(complete: totals?.complete ?? 0, invalid: totals?.invalid ?? 0)
-        (acknowledging, digesting, writeBack, healthCheck) = try startingThreads { () throws(Errno) in
-            (
-                try WorkQueue(name: "acknowledge", threads: 4), try WorkQueue(name: "digest", threads: 2),
-                try WorkQueue(name: "write-back", threads: 1), try WorkQueue(name: "health", threads: 1)
-            )
-        }
+        context = try StoreContext(catalog: catalog, area: area, location: location, configuration: configuration)
+        registry = UploadRegistry(context)
+        healthCheck = try startingThreads { () throws(Errno) in try WorkQueue(name: "health", threads: 1) }
         try recover()
         _ = observeClock()
-        try startVerification(counts: totals == nil)
+        try startVerification(counts: catalog.savedTotals == nil)
     }
 
     deinit { close() }
+
+    var catalog: any UploadCatalog { context.catalog }
+    var area: any BlobArea { context.area }
+    var configuration: StoreConfiguration { context.configuration }
+    var ledger: UsageLedger { context.ledger }
+    var finished: FinishedUploads { context.finished }
 
     /// Counts and checks what the last process left, beside all other work, if it did not stop properly.
     private func startVerification(counts: Bool) throws(StoreError) {
@@ -115,21 +92,12 @@ public final class UploadStore: Sendable {
         }
     }
 
-    /// Whether bytes are moved to stable storage at all.
-    var writesBack: Bool { configuration.durability == .acknowledged }
-
-    /// Until when a complete or invalid upload is remembered.
-    var expiryOfFinished: Int64 { time + configuration.keepCompleted }
-
-    /// Removes bytes that nobody needs. What fails is an orphan, for the sweep to find.
-    func discard(_ blob: String) { _ = try? area.remove(blob) }
-
     /// What one principal uses now.
     package func usage(of principal: String) -> Usage { ledger.usage(of: principal) }
 
     /// The state of an upload, without disturbing anybody who writes to it. The offset is durable.
     package func record(_ id: UploadID) throws(StoreError) -> UploadRecord {
-        if let upload = registry.current(id), let record = upload.monitor.withLock({ upload.record($0) }) {
+        if let upload = registry.current(id), let record = upload.record {
             // Its row may have been removed already.
             if let expiryTime, record.isForgotten(at: expiryTime) { throw .notFound }
             return record
@@ -148,9 +116,7 @@ public final class UploadStore: Sendable {
         // Requests may wait for the count.
         catalog.stopCounting()
         for upload in uploads { upload.supersede(until: deadline) }
-        acknowledging.close()
-        digesting.close()
-        writeBack.close()
+        context.close()
         healthCheck.close()
         // A sweep that runs comes to its end first.
         let totals = inspection.withLock { _ in isComplete ? self.totals(with: uploads) : nil }
@@ -162,7 +128,7 @@ public final class UploadStore: Sendable {
 
     /// What all rows add up to; nil if something is under way that may still change them.
     private func totals(with uploads: [OpenUpload]) -> CatalogTotals? {
-        guard ledger.isExact, pathLocks.isEmpty, uploads.allSatisfy(\.isIdle) else { return nil }
+        guard ledger.isExact, context.pathLocks.isEmpty, uploads.allSatisfy(\.isIdle) else { return nil }
         for upload in uploads { upload.returnSurplus() }
         var totals = CatalogTotals()
         totals.usage = ledger.entries

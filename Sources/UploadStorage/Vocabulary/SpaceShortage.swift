@@ -17,12 +17,14 @@ extension SpaceShortage: CustomStringConvertible {
 }
 
 extension UploadStore {
-    /// What there is too little of for something new to begin; `nil` where there is enough, or it cannot be told.
+    /// What is missing for new uploads; `nil` if there is enough free space, or if it is unknown.
     package var spaceShortage: SpaceShortage? {
-        guard let space = try? area.space() else { return nil }
-        return shortage(free: space.free, kept: configuration.effectiveMinFree(total: space.total))
+        guard let space = try? context.area.space() else { return nil }
+        return context.shortage(free: space.free, kept: context.configuration.effectiveMinFree(total: space.total))
     }
+}
 
+extension StoreContext {
     /// What is missing below `announced` bytes and those that are kept.
     func shortage(free: Int64, kept: Int64, announced: Int64 = 0) -> SpaceShortage? {
         let needed = kept.addingReportingOverflow(announced)

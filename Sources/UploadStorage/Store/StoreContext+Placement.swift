@@ -1,6 +1,6 @@
 import SystemCalls
 
-extension UploadStore {
+extension StoreContext {
     /// What became of an attempt to put bytes under their published name.
     enum Placement {
         /// `leavesName`: something else may have the name of the bytes now.
@@ -21,34 +21,6 @@ extension UploadStore {
         } catch {
             guard error == .notFound else { throw error }
             return nil
-        }
-    }
-
-    /// Runs `body` while the name is locked and no other upload's decided publication waits for it: what was decided
-    /// first happens first.
-    func withName<Result>(
-        _ name: PublishedName, for id: UploadID? = nil, _ body: () throws(StoreError) -> Result
-    ) throws(StoreError) -> Result {
-        while true {
-            // With the lock held, whoever decided is not at work any more: it was stopped by an error.
-            let result = try pathLocks.withLock(name) { () throws(StoreError) -> Result? in
-                if let other = pathLocks.unsettled(name), other != id { return nil }
-                return try body()
-            }
-            if let result { return result }
-            if let other = pathLocks.unsettled(name), other != id { try settle(other, for: name) }
-        }
-    }
-
-    /// Brings another upload's interrupted publication to its end. No lock is held.
-    private func settle(_ id: UploadID, for name: PublishedName) throws(StoreError) {
-        let upload = try registry.retain(id) { OpenUpload(id, store: self) }
-        defer { registry.drop(upload) }
-        do throws(StoreError) {
-            _ = try upload.claim(principal: nil, until: deadline(in: configuration.processingWait)) { _ in () }
-        } catch {
-            guard error == .notFound else { throw error }
-            pathLocks.clearUnsettled(name, id)
         }
     }
 
@@ -147,14 +119,6 @@ extension UploadStore {
                 if error == .noSuchFile { return nil }
                 throw error
             }
-        }
-    }
-
-    /// The time now in nanoseconds since 1970, and never the same twice.
-    private func nextModification() -> Int64 {
-        lastModification.withLock { last in
-            last = max(last + 1, SystemClock.realtimeNanoseconds())
-            return last
         }
     }
 }

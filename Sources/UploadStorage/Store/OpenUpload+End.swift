@@ -1,0 +1,262 @@
+import ResumableUpload
+import SystemCalls
+
+// How an upload ends. Each caller has reserved the activity of the machine: nobody else decides meanwhile.
+extension OpenUpload {
+    /// Makes the upload unusable for ever, durably.
+    func invalidate(because reason: String) throws(StoreError) {
+        let (epoch, row) = monitor.withLock { ($0.machine.epoch, $0.row) }
+        let expiresAt = context.expiryOfFinished
+        if !isTransient, let row {
+            try context.catalog.commit(
+                .invalidate(
+                    CatalogChange.Invalidation(
+                        id: id, epoch: epoch, reason: reason, expiresAt: expiresAt, upload: row.upload.withoutFields)),
+                of: id
+            ) { $0?.phase == .invalid(reason: reason) }
+        }
+        close(as: .invalid(reason: reason), expiresAt: expiresAt)
+    }
+
+    func invalidateLost() throws(StoreError) {
+        try invalidate(because: Self.lossReason)
+        reportLoss()
+    }
+
+    /// Makes the final response durable.
+    ///
+    /// - Parameter leavesName: whether something may have the name of the bytes.
+    func finish(
+        with response: FinalResponse, publishedAs file: FileRecord?, leavesName: Bool = true
+    ) throws(StoreError) {
+        let (machine, row) = monitor.withLock { ($0.machine, $0.row) }
+        guard let row else { throw .notFound }
+        let expiresAt = context.expiryOfFinished
+        let replaced: FileRecord?
+        if let file { replaced = try context.catalog.file(file.name) } else { replaced = nil }
+        var isRecorded = true
+        if !isTransient {
+            try context.catalog.commit(
+                .complete(
+                    CatalogChange.Completion(
+                        id: id, epoch: machine.epoch, offset: machine.received, response: response,
+                        expiresAt: expiresAt, file: file, upload: row.upload.withoutFields)),
+                of: id
+            ) { $0?.phase == .complete(response) }
+        } else if let file {
+            let ending = machine.isRecorded ? CatalogChange.Removal(id: id, epoch: machine.epoch) : nil
+            do throws(StoreError) {
+                try context.catalog.commit(.recordFile(file, ending: ending), of: id) { ending != nil && $0 == nil }
+            } catch {
+                // With a row left the publication is repeated, and may be withdrawn then.
+                if ending != nil { throw error }
+                // The file is in its place. That it is not counted is no reason to call it a failure.
+                isRecorded = false
+            }
+        } else {
+            try removeRecord()
+        }
+        if isRecorded, let replaced { context.ledger.addPublished(-replaced.size, for: replaced.principal) }
+        if isRecorded, let file { context.ledger.addPublished(file.size, for: file.principal) }
+        close(as: .complete(response), expiresAt: expiresAt, leavesName: leavesName)
+    }
+
+    /// The end of an upload in memory, once it is durable.
+    private func close(as phase: UploadRecord.Phase, expiresAt: Int64, leavesName: Bool = true) {
+        let (row, reserved, decided) = update { state in
+            defer { state.publication = nil }
+            state.row?.phase = phase
+            state.row?.expiresAt = expiresAt
+            if let upload = state.row?.upload { state.row?.upload = upload.withoutFields }
+            state.stagedDigests = nil
+            state.blob = nil
+            // The response is on its way, and nothing can be written any more: there is nothing to stop.
+            state.revocation = nil
+            return (state.row, state.machine.finish(as: phase), state.publication?.intent.name)
+        }
+        if let decided { context.pathLocks.clearUnsettled(decided, id) }
+        guard let row else { return }
+        if !isTransient { context.finished.add(phase) }
+        context.ledger.end(row.upload.principal, releasing: reserved, counts: !isTransient)
+        // After a publication this is the name of the replaced file, a second one of the new file, or free.
+        if leavesName { context.discard(row.blob) }
+    }
+
+    /// Removes the row of a plain upload, if it has one. Nothing is to be done for it any more.
+    func removeRecord() throws(StoreError) {
+        let machine = monitor.withLock { $0.machine }
+        guard isTransient, machine.isRecorded else { return }
+        try context.catalog.commit(
+            .delete([CatalogChange.Removal(id: id, epoch: machine.epoch)]), of: id
+        ) { $0 == nil }
+        let decided = update { state in
+            defer { state.publication = nil }
+            state.machine.forgetRecord()
+            return state.publication?.intent.name
+        }
+        if let decided { context.pathLocks.clearUnsettled(decided, id) }
+    }
+
+    // MARK: Interrupted publications
+
+    /// Brings to its end what an interruption left.
+    func settle() throws(StoreError) {
+        do throws(StoreError) {
+            let (row, publication) = monitor.withLock { ($0.row, $0.publication) }
+            guard let row else { throw .notFound }
+            if let publication {
+                try context.pathLocks.withLock(publication.intent.name) { () throws(StoreError) in
+                    if context.failedPublications.contains(id) {
+                        try withdraw(publication.intent, row)
+                    } else {
+                        try settle(publication, of: row)
+                    }
+                }
+            } else {
+                // The target resource was at work, and must not run again.
+                try finish(with: context.configuration.interruptedResponse, publishedAs: nil)
+            }
+        } catch {
+            update { $0.machine.leaveActivity() }
+            throw error
+        }
+    }
+
+    private func settle(_ publication: DecidedPublication, of row: CatalogRow) throws(StoreError) {
+        let intent = publication.intent
+        switch try context.place(intent, from: row.blob, nil) {
+        case .published(let attributes, let leavesName):
+            try finish(
+                with: publication.validated(intent.response, attributes),
+                publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes),
+                leavesName: leavesName)
+        case .occupied:
+            try finish(with: intent.refused, publishedAs: nil)
+        case .lost:
+            try invalidateLost()
+        case .failed:
+            try withdraw(intent, row)
+        }
+    }
+
+    /// Ends the upload, whose file could not be made durable: what of it is on the disk is unknown.
+    ///
+    /// The failure is recorded before a name changes, so that a publication of which some names are withdrawn is never
+    /// taken for one to carry out. The bytes are removed last: until the names are durable, theirs may be that of the file
+    /// that they had replaced.
+    func withdraw(_ intent: PublicationIntent, _ row: CatalogRow) throws(StoreError) {
+        context.failedPublications.insert(id)
+        let machine = monitor.withLock { $0.machine }
+        if isTransient && !machine.isRecorded {
+            defer { context.failedPublications.remove(id) }
+            return try context.withdraw(intent, from: row.blob, of: id)
+        }
+        if !row.isWithdrawn {
+            try context.catalog.commit(.withdraw(id, epoch: machine.epoch), of: id) { $0?.isWithdrawn ?? false }
+            update { $0.row?.isWithdrawn = true }
+        }
+        try context.withdraw(intent, from: row.blob, of: id)
+        if isTransient {
+            try removeRecord()
+        } else {
+            try invalidate(because: "its file could not be made durable")
+        }
+        context.failedPublications.remove(id)
+    }
+
+    // MARK: Removal
+
+    /// An upload that is being removed: its row is still there, and nobody else decides about it.
+    struct Removal {
+        var row: CatalogRow
+        var epoch: Int64
+        var reserved: Int64
+        /// To be called without a lock, before the row is removed.
+        var revocation: (@Sendable () -> Void)?
+    }
+
+    /// Ends every lease, and removes row and bytes. Nil if the target resource is at work beyond the deadline, false if
+    /// `isWanted` says no.
+    func remove(
+        principal: String?, until deadline: Int64, if isWanted: (UploadRecord) -> Bool = { _ in true }
+    ) throws(StoreError) -> Bool? {
+        let claimed: Removal?? = try claim(principal: principal, until: deadline) {
+            (state) throws(StoreError) -> Removal? in
+            guard let row = state.row, let record = record(state), isWanted(record) else { return nil }
+            return beginRemoval(of: row, &state)
+        }
+        guard let claimed else { return nil }
+        guard let removal = claimed else { return false }
+        removal.revocation?()
+        monitor.waitForever { state -> Void? in state.machine.endAcknowledging() ? () : nil }
+        let removed: RemovedUploads?
+        do throws(StoreError) {
+            removed = try context.catalog.commit(
+                .delete([CatalogChange.Removal(id: id, epoch: removal.epoch)]), of: id
+            ) { $0 == nil }
+        } catch {
+            cancelRemoval()
+            throw error
+        }
+        endRemoval(removal, removed)
+        return true
+    }
+
+    /// Begins to remove an upload that has expired, without waiting: others may be held in the same way.
+    /// Nil if it is in use in a way that would have to be waited for.
+    func beginRemoval(ifExpiredBy now: Int64) throws(StoreError) -> Removal? {
+        let (expiry, removal) = update { state -> (UploadMachine.Expiry, Removal?) in
+            if let row = state.row, state.machine.isLoaded, row.expiresAt.map({ $0 > now }) ?? true {
+                return (.busy, nil)
+            }
+            let expiry = state.machine.beginExpiry()
+            guard expiry == .removable, let row = state.row else { return (expiry, nil) }
+            return (expiry, beginRemoval(of: row, &state))
+        }
+        guard expiry == .load else { return removal }
+        do throws(StoreError) {
+            // Its bytes need not be opened for that.
+            guard let row = try context.catalog.row(id) else { throw .notFound }
+            return update { state in
+                guard row.phase == .receiving, row.intent == nil, row.expiresAt.map({ $0 <= now }) ?? false else {
+                    state.machine.leaveActivity()
+                    return nil
+                }
+                load(row, blob: nil, &state)
+                return beginRemoval(of: row, &state)
+            }
+        } catch {
+            cancelRemoval()
+            throw error
+        }
+    }
+
+    private func beginRemoval(of row: CatalogRow, _ state: inout State) -> Removal {
+        let (cutsOff, revocation) = state.revoking { $0.beginRemoval() }
+        if cutsOff { state.cutOffStaged() }
+        return Removal(
+            row: row, epoch: state.machine.epoch, reserved: state.machine.reserved,
+            revocation: revocation)
+    }
+
+    func cancelRemoval() { update { $0.machine.leaveActivity() } }
+
+    /// The row is gone.
+    ///
+    /// - Parameter removed: what the catalog reported, if it did.
+    func endRemoval(_ removal: Removal, _ removed: RemovedUploads? = nil) {
+        update { state in
+            (state.row, state.blob) = (nil, nil)
+            state.machine.forget()
+        }
+        if removal.row.isUnfinished {
+            context.ledger.end(removal.row.upload.principal, releasing: removal.reserved, counts: true)
+            context.discard(removal.row.blob)
+        } else {
+            // The sweep may have been faster.
+            var phase = RemovedUploads()
+            phase.add(removal.row.phase)
+            context.finished.remove(removed ?? phase)
+        }
+    }
+}

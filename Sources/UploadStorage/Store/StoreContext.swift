@@ -1,0 +1,106 @@
+import Synchronization
+import SystemCalls
+
+/// What the uploads of one store share. Nothing of it knows an upload that is in use.
+final class StoreContext: Sendable {
+    let catalog: any UploadCatalog
+    let area: any BlobArea
+    /// The data directory, for people.
+    let location: String
+    let configuration: StoreConfiguration
+    let ledger: UsageLedger
+    let finished: FinishedUploads
+    let pathLocks = PathLocks()
+    let failedPublications = FailedPublications()
+    let acknowledging: WorkQueue
+    let digesting: WorkQueue
+    let writeBack: WorkQueue
+    let observer = Monitor<(any StoreObserver)?>(nil)
+    let losses = Monitor(Losses())
+    let clockObservation: Monitor<ClockObservation>
+    private let lastModification = Monitor<Int64>(0)
+    private let lastTicket = Atomic(0)
+
+    init(
+        catalog: any UploadCatalog, area: any BlobArea, location: String, configuration: StoreConfiguration
+    ) throws(StoreError) {
+        self.catalog = catalog
+        self.area = area
+        self.location = location
+        self.configuration = configuration
+        let reading = configuration.clock()
+        let clock = LifetimeClock(after: try catalog.timeMark(), at: reading, lifetime: configuration.lifetime)
+        clockObservation = Monitor(ClockObservation(clock: clock, last: reading, nextMark: reading.boot))
+        let totals = catalog.savedTotals
+        ledger = UsageLedger(totals?.usage, configuration: configuration)
+        finished = FinishedUploads(complete: totals?.complete ?? 0, invalid: totals?.invalid ?? 0)
+        (acknowledging, digesting, writeBack) = try startingThreads { () throws(Errno) in
+            (
+                try WorkQueue(name: "acknowledge", threads: 4), try WorkQueue(name: "digest", threads: 2),
+                try WorkQueue(name: "write-back", threads: 1)
+            )
+        }
+    }
+
+    /// Ends the threads after what is queued.
+    func close() {
+        acknowledging.close()
+        digesting.close()
+        writeBack.close()
+    }
+
+    /// Whether bytes are moved to stable storage at all.
+    var writesBack: Bool { configuration.durability == .acknowledged }
+
+    /// Until when a complete or invalid upload is remembered.
+    var expiryOfFinished: Int64 { time + configuration.keepCompleted }
+
+    /// Seconds by which lifetimes count: see ``UploadStore/time``.
+    var time: Int64 { clockObservation.withLock { $0.clock }.time(at: configuration.clock()) }
+
+    /// Removes bytes that are not needed. What cannot be removed now is found by the sweep.
+    func discard(_ blob: String) { _ = try? area.remove(blob) }
+
+    /// For the queue of those who want one upload.
+    func nextTicket() -> Int { lastTicket.wrappingAdd(1, ordering: .relaxed).newValue }
+
+    /// The time now in nanoseconds since 1970, and never the same twice.
+    func nextModification() -> Int64 {
+        lastModification.withLock { last in
+            last = max(last + 1, SystemClock.realtimeNanoseconds())
+            return last
+        }
+    }
+
+    /// Runs a step and reports to the observer how long it took.
+    func observing<Result, Failure: Error>(
+        _ step: DurableStep, _ body: () throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        guard let observer = observer.withLock({ $0 }) else { return try body() }
+        let start = SystemClock.monotonicNanoseconds()
+        var hasFailed = false
+        defer { observer.observe(step, nanoseconds: SystemClock.monotonicNanoseconds() - start, isDone: !hasFailed) }
+        do throws(Failure) {
+            return try body()
+        } catch {
+            // A take-over is no failure of the storage.
+            hasFailed = (error as? StoreError)?.concernsOperator ?? true
+            throw error
+        }
+    }
+
+    func reportLoss(of upload: UploadID) {
+        let report = losses.withLock { losses in
+            if losses.report == nil { losses.unreported.append(upload) }
+            return losses.report
+        }
+        report?(upload)
+    }
+}
+
+extension SystemClock {
+    /// Monotonic nanoseconds at the end of a wait that begins now.
+    static func deadline(in wait: Duration) -> Int64 {
+        monotonicNanoseconds() + Int64(max(0, min(wait / .nanoseconds(1), 1e17)))
+    }
+}

@@ -1,0 +1,236 @@
+import ResumableUpload
+import SystemCalls
+
+extension UploadLease {
+    private static let maximumAttempts = 1000
+
+    /// Acknowledges everything and begins the target's work: from here on a take-over waits.
+    ///
+    /// - Parameter marksDurably: for a target that must not run twice; a crash from here on leads to
+    ///   ``StoreConfiguration/interruptedResponse``, and so does a release without a response.
+    package func beginProcessing(marksDurably: Bool) throws(StoreError) {
+        if upload.monitor.withLock({ $0.machine.isStaging }) {
+            throw .invalidState("staged bytes are neither committed nor discarded")
+        }
+        try enter(.processing)
+        do throws(StoreError) {
+            _ = try acknowledge()
+            guard marksDurably, !upload.isTransient else { return }
+            try context.catalog.commit(.markProcessing(upload.id, epoch: epoch))
+        } catch {
+            upload.update { $0.machine.processingFailed(as: epoch) }
+            throw error
+        }
+        upload.update { $0.machine.mark() }
+    }
+
+    /// The target did not run; the upload receives content again.
+    package func endProcessing() {
+        if upload.update({ $0.machine.endProcessing(as: epoch) }) { _ = try? acknowledge() }
+    }
+
+    /// Stores the final response durably and removes the bytes. Also while bytes are still missing.
+    package func complete(with response: FinalResponse) throws(StoreError) {
+        let last = upload.monitor.withLock { $0.machine.activity }
+        try enter(.settling)
+        do throws(StoreError) {
+            try upload.finish(with: response, publishedAs: nil)
+        } catch {
+            // The target resource has run, and its response may be stored by another attempt.
+            upload.update { $0.machine.leaveActivity(for: last == .processing ? .processing : .idle) }
+            throw error
+        }
+    }
+
+    /// Makes the upload unusable for ever, durably, and removes its bytes.
+    package func invalidate(reason: String) throws(StoreError) {
+        try enter(.settling)
+        do throws(StoreError) {
+            try upload.invalidate(because: reason)
+        } catch {
+            upload.update { $0.machine.leaveActivity() }
+            throw error
+        }
+    }
+
+    /// Waits until nothing else is decided, and no acknowledgment runs.
+    private func enter(_ activity: UploadMachine.Activity) throws(StoreError) {
+        let outcome = upload.monitor.waitForever { state -> Result<Void, StoreError>? in
+            do throws(StoreError) {
+                return try state.machine.enter(activity, as: epoch) ? .success(()) : nil
+            } catch { return .failure(error) }
+        }
+        try outcome.get()
+    }
+
+    // MARK: Publication
+
+    /// Makes the bytes a published file and stores the final response, or stores the refusal of the condition. From the durable
+    /// intent on it will be carried to its end, whatever happens.
+    ///
+    /// `targetIsDirectory`, `parentIsFile` and `noFreeName` leave the upload in processing, for the caller to complete or
+    /// to end. After `io` the lease is lost if the publication was decided already; a take-over brings it to its end.
+    package func publish(_ publication: Publication) throws(StoreError) -> FinalResponse {
+        let isProcessing = upload.monitor.withLock { state in
+            state.machine.epoch == epoch && state.machine.activity == .processing
+        }
+        if isProcessing { _ = try acknowledge() } else { try beginProcessing(marksDurably: false) }
+        try cutOff()
+        do throws(StoreError) {
+            return try publishUnderSomeName(publication)
+        } catch {
+            // The holder learns the end of its lease from the error.
+            upload.update { state in
+                if state.machine.isDecided { state.revocation = nil }
+                state.machine.leaveDecided()
+            }
+            throw error
+        }
+    }
+
+    /// The blob becomes the file, so that it must end where the received bytes end.
+    private func cutOff() throws(StoreError) {
+        let (blob, received) = upload.monitor.withLock { ($0.blob, $0.machine.received) }
+        guard let blob else { throw .superseded }
+        let isLonger = try translating("cut off what does not count") { () throws(Errno) in
+            let isLonger = try blob.size() != received
+            if isLonger { try blob.truncate(to: received) }
+            return isLonger
+        }
+        // Nothing was acknowledged of an empty upload, but recovery has to find its bytes.
+        let needsName = received == 0 && !upload.isTransient
+        if isLonger || needsName { try upload.synchronize(blob, includingName: needsName, askedBy: epoch) }
+    }
+
+    private func publishUnderSomeName(_ publication: Publication) throws(StoreError) -> FinalResponse {
+        var name = publication.name
+        for attempt in 1...Self.maximumAttempts {
+            let response = try registry.withName(name, for: upload.id) { () throws(StoreError) in
+                do throws(StoreError) { return try publish(publication, under: name) } catch {
+                    // While the name is locked, so that no other upload finds it free.
+                    if upload.isTransient { leaveToCatalog() }
+                    throw error
+                }
+            }
+            if let response { return response }
+            guard let next = publication.alternatives(attempt) else { break }
+            name = next
+        }
+        return try refuse(publication, because: .noFreeName)
+    }
+
+    /// Nil if another name has to be tried. The path lock of the name is held.
+    private func publish(
+        _ publication: Publication, under name: PublishedName
+    ) throws(StoreError) -> FinalResponse? {
+        let (blob, row) = upload.monitor.withLock { ($0.blob, $0.row) }
+        guard let blob, let row else { throw .superseded }
+        let identity = try translating("identify") { () throws(Errno) in try blob.identity() }
+        for _ in 1...Self.maximumAttempts {
+            let current: PublishedBlob?
+            do throws(StoreError) {
+                current = try context.lookUp(name)
+            } catch {
+                if [.targetIsDirectory, .targetIsSpecial].contains(error) && !publication.replaces { return nil }
+                return try refuse(publication, because: error)
+            }
+            if current != nil && !publication.replaces { return nil }
+            if let refusal = publication.condition(current?.file.attributes) {
+                try upload.finish(with: refusal, publishedAs: nil)
+                return refusal
+            }
+            let intent = PublicationIntent(
+                name: name, replaced: current?.file.attributes.entityTag.opaque, identity: identity,
+                fields: publication.fields,
+                response: publication.response(current == nil, name), refused: publication.refused)
+            try context.area.requirePublishable(name)
+            // A new file that has no row can only vanish. What replaces a file could take that with it.
+            if current != nil || upload.monitor.withLock({ $0.machine.isRecorded }) {
+                try decide(intent, publication.validated)
+            }
+            switch try context.place(intent, from: row.blob, blob) {
+            case .published(let attributes, let leavesName):
+                let response = publication.validated(intent.response, attributes)
+                try upload.finish(
+                    with: response,
+                    publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes),
+                    leavesName: leavesName)
+                return response
+            case .occupied:
+                // Another program put a file there in between: look again.
+                continue
+            case .lost:
+                if upload.isTransient { try upload.removeRecord() } else { try upload.invalidateLost() }
+                throw .stateLost
+            case .failed(let error):
+                try upload.withdraw(intent, row)
+                throw error
+            }
+        }
+        return try refuse(publication, because: .noFreeName)
+    }
+
+    private func decide(
+        _ intent: PublicationIntent,
+        _ validated: @escaping @Sendable (FinalResponse, PublishedFile.Attributes) -> FinalResponse
+    ) throws(StoreError) {
+        let id = upload.id
+        if upload.monitor.withLock({ $0.machine.isRecorded }) {
+            try context.catalog.commit(.intend(id, epoch: epoch, intent), of: id) { $0?.intent == intent }
+        } else {
+            try record(intent)
+        }
+        let last = upload.update { state in
+            defer { state.publication = OpenUpload.DecidedPublication(intent: intent, validated: validated) }
+            state.machine.decide()
+            return state.publication?.intent.name
+        }
+        if let last { context.pathLocks.clearUnsettled(last, id) }
+        context.pathLocks.setUnsettled(intent.name, id)
+    }
+
+    /// Gives a plain upload a row, so that a failure or a crash in between is dealt with like that of an upload.
+    private func record(_ intent: PublicationIntent) throws(StoreError) {
+        guard
+            var row = upload.monitor.withLock({ state in state.row?.advanced(to: state.machine.received) })
+        else { throw .superseded }
+        row.epoch = epoch
+        row.phase = .processing
+        row.intent = intent
+        do throws(StoreError) {
+            try context.catalog.commit(.insert(row), of: upload.id) { $0?.intent == intent }
+        } catch {
+            let removal = CatalogChange.Removal(id: upload.id, epoch: epoch)
+            _ = try? context.catalog.commit(.delete([removal]))
+            throw error
+        }
+        upload.update { $0.machine.record() }
+    }
+
+    /// Leaves that row, and the bytes, to the sweep, to the next publication under the name, or to the next start.
+    private func leaveToCatalog() {
+        let left = upload.update { state -> (row: CatalogRow, surplus: Int64)? in
+            guard state.machine.isDecided, let row = state.row else { return nil }
+            (state.row, state.blob, state.publication, state.revocation) = (nil, nil, nil, nil)
+            let surplus = state.machine.reserved - state.machine.received
+            state.machine.forget()
+            state.machine.revoke()
+            return (row, surplus)
+        }
+        guard let (row, surplus) = left else { return }
+        // From now on it is counted as an upload, and its row protects the bytes.
+        context.ledger.keep(row.upload.principal, releasing: surplus)
+        registry.remove(upload)
+        registry.removeNewBlob(row.blob)
+    }
+
+    /// Before the decision an error leaves everything as it was. After it, the refusal is the end.
+    private func refuse(_ publication: Publication, because error: StoreError) throws(StoreError) -> FinalResponse {
+        guard !upload.isTransient, upload.monitor.withLock({ $0.machine.isDecided }) else {
+            try upload.removeRecord()
+            throw error
+        }
+        try upload.finish(with: publication.refused, publishedAs: nil)
+        return publication.refused
+    }
+}

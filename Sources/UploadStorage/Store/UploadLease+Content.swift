@@ -1,0 +1,211 @@
+import HTTPSemantics
+import SystemCalls
+
+extension UploadLease {
+    private static let reservationStep: Int64 = 1 << 20
+    private static let digestStep: Int64 = 1 << 20
+    private static let digestBudget: Int64 = 8 << 20
+
+    /// Puts bytes behind those that are in place. After an error, a prefix of them may count; see ``received``.
+    ///
+    /// - Parameter completes: whether these are the last bytes: once they are in place, the upload is not taken over any more.
+    ///   ``beginProcessing(marksDurably:)`` or ``endProcessing()`` has to follow.
+    package func append(_ bytes: UnsafeRawBufferPointer, completes: Bool = false) throws(StoreError) {
+        awaitCount(beforeAppending: bytes.count)
+        let isBehind = try upload.monitor.withLock { (state) throws(StoreError) in
+            let end = try state.machine.end(ofAppending: bytes.count, as: epoch)
+            guard let blob = state.blob else { throw .invalidState("the bytes are gone") }
+            if state.machine.length == nil { try reserve(upTo: end, &state) }
+            try requireSpace(upTo: end, &state)
+            defer { upload.mirror(state.machine) }
+            var remaining = bytes
+            while !remaining.isEmpty {
+                let count = try write(remaining, to: blob, at: state.machine.written)
+                remaining = UnsafeRawBufferPointer(rebasing: remaining[count...])
+                state.machine.append(count)
+            }
+            if completes { state.machine.endContent() }
+            return needsBackgroundWork(state)
+        }
+        if isBehind { keepPace() }
+    }
+
+    /// The quota is known only once everything is counted. Others can use the upload meanwhile.
+    private func awaitCount(beforeAppending count: Int) {
+        if context.ledger.canReserve { return }
+        let reserves = upload.monitor.withLock { state in
+            state.machine.length == nil && state.machine.written + Int64(count) > state.machine.reserved
+        }
+        if reserves { context.ledger.waitUntilCounted() }
+    }
+
+    private func write(
+        _ bytes: UnsafeRawBufferPointer, to blob: any Blob, at offset: Int64
+    ) throws(StoreError) -> Int {
+        do throws(Errno) { return try blob.write(bytes, at: offset) } catch { throw .failure(error, during: "write") }
+    }
+
+    /// Counts bytes of an upload of unknown length against the quota, in steps.
+    private func reserve(upTo end: Int64, _ state: inout OpenUpload.State) throws(StoreError) {
+        let missing = end - state.machine.reserved
+        guard missing > 0 else { return }
+        for step in [max(Self.reservationStep, missing), missing] {
+            do throws(StoreError) {
+                try context.ledger.reserve(step, for: state.principal)
+                state.machine.reserve(step)
+                return
+            } catch {
+                // Near the limit only the exact number may fit.
+                if step == missing { throw error }
+            }
+        }
+    }
+
+    /// The catalog is on the same disk: bytes are refused before they take the space that it needs.
+    private func requireSpace(upTo end: Int64, _ state: inout OpenUpload.State) throws(StoreError) {
+        guard end > state.pace.spaceCheckedUpTo else { return }
+        let space = try translating("ask for free space") { () throws(Errno) in try context.area.space() }
+        let floor = min(context.configuration.effectiveMinFree(total: space.total) / 2, WritePace.catalogRoom)
+        if let shortage = context.shortage(free: space.free, kept: floor) { throw .insufficientSpace(shortage) }
+        state.pace.spaceChecked(upTo: end, spare: space.free - floor)
+    }
+
+    private func needsBackgroundWork(_ state: OpenUpload.State) -> Bool {
+        let machine = state.machine
+        if context.writesBack && state.pace.isDue(machine.written) { return true }
+        if !state.digests.isEmpty && machine.received - state.digests.covered >= Self.digestStep { return true }
+        guard let staged = state.stagedDigests, !staged.isEmpty else { return false }
+        return machine.written - staged.covered >= Self.digestStep
+    }
+
+    /// Starts what runs beside the receiving thread, and slows that one down if the disk is slower.
+    private func keepPace() {
+        let blob = upload.monitor.withLock { state -> (any Blob)? in
+            guard state.machine.refusal(of: epoch) == nil, let blob = state.blob else { return nil }
+            schedule(state.digests, over: blob, isStaged: false)
+            if let staged = state.stagedDigests { schedule(staged, over: blob, isStaged: true) }
+            if context.writesBack, let part = state.pace.start(state.machine.written) {
+                context.writeBack.enqueue {
+                    blob.startWriteBack(at: part.lowerBound, count: part.upperBound - part.lowerBound)
+                }
+            }
+            return blob
+        }
+        guard let blob, context.writesBack else { return }
+        while let start = excess() {
+            blob.awaitWriteBack(at: start, count: WritePace.step)
+            upload.monitor.withLock { state in
+                if state.machine.refusal(of: epoch) == nil { state.pace.awaited(from: start) }
+            }
+        }
+    }
+
+    private func excess() -> Int64? {
+        upload.monitor.withLock { state in
+            guard state.machine.refusal(of: epoch) == nil else { return nil }
+            return state.pace.excess(
+                state.machine.written, durable: state.machine.durable, window: context.configuration.writeBackWindow)
+        }
+    }
+
+    private func schedule(_ tracker: DigestTracker, over blob: any Blob, isStaged: Bool) {
+        guard !tracker.isEmpty,
+            tracker.isScheduled.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing)
+                .exchanged
+        else { return }
+        context.digesting.enqueue { [upload] in
+            let end = upload.monitor.withLock { state -> Int64? in
+                // The tracker may belong to a state that was reset meanwhile.
+                if isStaged { return state.stagedDigests === tracker ? state.machine.written : nil }
+                return state.digests === tracker ? state.machine.received : nil
+            }
+            // An error shows again when the digest is needed.
+            if let end { _ = try? tracker.advance(over: blob, to: end, budget: Self.digestBudget) }
+            tracker.isScheduled.store(false, ordering: .releasing)
+        }
+    }
+
+    /// Sets the length of the representation, once; durable when ``acknowledge()`` returns.
+    package func setLength(_ length: Int64) throws(StoreError) {
+        context.ledger.waitUntilCounted()
+        try upload.change { (state) throws(StoreError) in
+            guard let missing = try state.machine.reservation(forLength: length, as: epoch) else { return }
+            if missing > 0 {
+                try context.ledger.reserve(missing, for: state.principal)
+                state.machine.reserve(missing)
+            }
+            state.machine.setLength(length)
+        }
+    }
+
+    /// Reads received bytes; fewer than the buffer holds only at their end.
+    package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StoreError) -> Int {
+        let (blob, end) = try bytes { ($0.machine.received) }
+        guard offset >= 0, offset < end else { return 0 }
+        let count = Int(min(Int64(buffer.count), end - offset))
+        let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+        return try translating("read") { () throws(Errno) in try blob.read(into: part, at: offset) }
+    }
+
+    /// The bytes, and what `body` reads of the state.
+    private func bytes<Result>(
+        _ body: (OpenUpload.State) throws(StoreError) -> Result
+    ) throws(StoreError) -> (any Blob, Result) {
+        try upload.monitor.withLock { (state) throws(StoreError) in
+            try state.machine.requireBytes(epoch)
+            guard let blob = state.blob else { throw .invalidState("the bytes are gone") }
+            return (blob, try body(state))
+        }
+    }
+
+    // MARK: Staging
+
+    /// From here on bytes are put in place, but neither received nor acknowledged before ``commitStaged()``. A take-over,
+    /// a release or a crash drops them.
+    ///
+    /// - Parameter digests: those that run while the bytes arrive.
+    package func beginStaging(digests: Set<DigestAlgorithm> = []) throws(StoreError) {
+        try upload.change { (state) throws(StoreError) in
+            try state.machine.beginStaging(as: epoch)
+            state.stagedDigests = DigestTracker(digests, base: state.machine.received)
+        }
+    }
+
+    /// The staged bytes count as received.
+    package func commitStaged() throws(StoreError) {
+        try upload.change { (state) throws(StoreError) in
+            try state.machine.commitStaged(as: epoch)
+            state.stagedDigests = nil
+        }
+    }
+
+    /// Drops the staged bytes.
+    package func discardStaged() {
+        upload.update { state in
+            if state.machine.discardStaged(as: epoch) { state.cutOffStaged() }
+        }
+    }
+
+    // MARK: Digests
+
+    /// The digest of the staged bytes so far.
+    package func stagedDigest(_ algorithm: DigestAlgorithm) throws(StoreError) -> [UInt8] {
+        let (blob, (tracker, end)) = try bytes { (state) throws(StoreError) in
+            guard let tracker = state.stagedDigests else { throw .invalidState("nothing is staged") }
+            return (tracker, state.machine.written)
+        }
+        do throws(Errno) {
+            return try tracker.digest(algorithm, of: blob, to: end)
+        } catch {
+            // After a take-over what was staged has been cut off.
+            if let refusal = upload.monitor.withLock({ $0.machine.refusal(of: epoch) }) { throw refusal }
+            throw .failure(error, during: "digest")
+        }
+    }
+
+    /// The digest of all received bytes. Those that were digested while they arrived are not read again.
+    package func representationDigest(_ algorithm: DigestAlgorithm) throws(StoreError) -> [UInt8] {
+        let (blob, (tracker, end)) = try bytes { ($0.digests, $0.machine.received) }
+        return try translating("digest") { () throws(Errno) in try tracker.digest(algorithm, of: blob, to: end) }
+    }
+}

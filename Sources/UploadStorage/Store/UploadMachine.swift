@@ -1,0 +1,446 @@
+/// The state of one upload in use, as a value: which lease may write, which bytes count, and who decides what becomes of it
+/// (draft sections 4.3 to 4.6).
+///
+/// It does no I/O and reads no clock. Every method is an event; its result says what the caller does next, and a later event
+/// reports how that went. The rules:
+///
+/// - `epoch` is the fence. A lease may write only while its epoch is the current one, and a take-over raises it.
+/// - `durable` ≤ `received` ≤ `written`. `durable` is the offset that clients see: it never decreases.
+/// - One acknowledgment runs at a time. It belongs to the upload: what it makes durable is durable for the next lease, too.
+/// - While `activity` is not idle, one thread alone decides about the upload. The others wait, and are served in the order in
+///   which they came.
+struct UploadMachine: Hashable, Sendable {
+    enum Activity: Hashable {
+        case idle
+        /// The row is read and the bytes are opened.
+        case loading
+        /// All content is received, and the target resource works on it: nobody takes the upload over.
+        case processing
+        /// The upload is completed, invalidated or removed, or staged content is verified.
+        case settling
+    }
+
+    enum Acknowledgment: Hashable {
+        case idle
+        /// Waits for a thread. A caller that needs it at once runs it instead.
+        case queued
+        case running
+    }
+
+    private(set) var activity = Activity.idle
+    private(set) var acknowledgment = Acknowledgment.idle
+    private(set) var epoch: Int64 = 0
+    /// Whether others wait for the end of the current lease instead of taking the upload over.
+    private(set) var isExclusive = false
+    /// Tickets of those who want the upload, in the order in which they came.
+    private(set) var waiting: [Int] = []
+
+    /// Whether the row is known.
+    private(set) var isLoaded = false
+    /// Whether the upload has a row at all. Plain uploads have one only while they replace a file.
+    private(set) var isRecorded = true
+    private(set) var phase = UploadRecord.Phase.receiving
+    /// Whether the row says that the target resource is at work.
+    private(set) var isMarked = false
+    /// Whether a publication was decided that has not come to its end.
+    private(set) var isDecided = false
+    /// Whether the row needs no change but a higher offset.
+    private(set) var isRowCurrent = true
+    /// The length in the row.
+    private(set) var recordedLength: Int64?
+
+    /// Whether the bytes are open.
+    private(set) var hasBytes = false
+    /// End of the bytes that are in place, staged ones included.
+    private(set) var written: Int64 = 0
+    /// End of the bytes that count: in place, contiguous from 0, not staged.
+    private(set) var received: Int64 = 0
+    /// End of the bytes that are durable, with the row that says so: the offset that is reported.
+    private(set) var durable: Int64 = 0
+    private(set) var isStaging = false
+    private(set) var length: Int64?
+    /// Bytes that the usage ledger counts for this upload.
+    private(set) var reserved: Int64 = 0
+
+    // MARK: Questions
+
+    /// Why the lease of this epoch may no longer write; nil if it may.
+    func refusal(of lease: Int64) -> StoreError? {
+        guard lease == epoch else { return .superseded }
+        return switch phase {
+        case .complete: .completed
+        case .invalid(let reason): .gone(reason: reason)
+        case .receiving, .processing: isDecided ? .superseded : nil
+        }
+    }
+
+    func require(_ lease: Int64) throws(StoreError) {
+        if let refusal = refusal(of: lease) { throw refusal }
+    }
+
+    /// As ``require(_:)``, and that the bytes are open.
+    func requireBytes(_ lease: Int64) throws(StoreError) {
+        try require(lease)
+        if !hasBytes { throw .invalidState("the bytes are gone") }
+    }
+
+    var isUnfinished: Bool {
+        switch phase {
+        case .receiving, .processing: true
+        case .complete, .invalid: false
+        }
+    }
+
+    /// Whether nothing is in progress that changes the row.
+    var isIdle: Bool { activity == .idle && acknowledgment != .running }
+
+    /// Whether something has begun that the next user has to bring to its end.
+    var needsSettling: Bool { isDecided || isMarked || phase == .processing }
+
+    private var needsLoading: Bool { !isLoaded || isUnfinished && !hasBytes && !needsSettling }
+
+    /// The phase as clients see it.
+    var visiblePhase: UploadRecord.Phase {
+        phase == .receiving && (activity == .processing || needsSettling) ? .processing : phase
+    }
+
+    // MARK: Beginning
+
+    /// A new upload, whose row is durable if it has one.
+    mutating func begin(_ row: CatalogRow, reserved: Int64, isRecorded: Bool) {
+        (isLoaded, hasBytes, self.isRecorded) = (true, true, isRecorded)
+        (epoch, length, recordedLength, self.reserved) = (row.epoch, row.length, row.length, reserved)
+    }
+
+    /// The row was read. Without bytes it is one that has ended, or that is about to be removed.
+    mutating func load(_ row: CatalogRow, hasBytes: Bool) {
+        (isLoaded, isRecorded, self.hasBytes) = (true, true, hasBytes)
+        (phase, isDecided, isRowCurrent) = (row.phase, row.intent != nil, true)
+        (written, received, durable, isStaging) = (row.offset, row.offset, row.offset, false)
+        (length, recordedLength) = (row.length, row.length)
+        reserved = row.isUnfinished ? max(reserved, row.reservedBytes) : 0
+        epoch = max(epoch, row.epoch)
+        revoke()
+        activity = .idle
+    }
+
+    // MARK: Use
+
+    enum Claim: Hashable {
+        case wait
+        /// The target resource is at work, and the time to wait for it is over.
+        case atWork
+        /// Read the row and open the bytes, then claim again.
+        case load
+        /// Bring to its end what was begun, then claim again.
+        case settle
+        /// The caller decides now, without giving up the lock.
+        case granted
+    }
+
+    mutating func enqueue(_ ticket: Int) { waiting.append(ticket) }
+
+    mutating func leave(_ ticket: Int) { waiting.removeAll { $0 == ticket } }
+
+    /// - Parameter isLate: whether the time to wait for a target resource is over.
+    mutating func claim(_ ticket: Int, isLate: Bool) -> Claim {
+        // What is reported then has to be everything: the last bytes may still be on their way to the disk.
+        if activity == .processing, durable >= received, isLate {
+            leave(ticket)
+            return .atWork
+        }
+        guard waiting.first == ticket, activity == .idle, !isExclusive else { return .wait }
+        if needsLoading || needsSettling {
+            // An acknowledgment of bytes that are given up must not end between the new ones.
+            if acknowledgment == .running { return .wait }
+            acknowledgment = .idle
+            activity = needsLoading ? .loading : .settling
+            return activity == .loading ? .load : .settle
+        }
+        leave(ticket)
+        return .granted
+    }
+
+    /// Gives a new lease the epoch that is current now. The lease before it has ended.
+    ///
+    /// - Parameter exclusive: whether others wait for its end.
+    /// - Returns: whether bytes beyond `received` are to be cut off.
+    mutating func takeOver(exclusive: Bool) -> Bool {
+        let cutsOff = dropStaged()
+        revoke()
+        isExclusive = exclusive
+        return cutsOff
+    }
+
+    /// The lease can be taken over from now on. Nothing if it has ended.
+    mutating func allowTakeOver(of lease: Int64) { if lease == epoch { isExclusive = false } }
+
+    /// Ends the current lease.
+    mutating func revoke() {
+        epoch += 1
+        isExclusive = false
+    }
+
+    /// Reserves `activity` for the holder of a lease.
+    /// - Returns: false if it has to wait.
+    mutating func enter(_ activity: Activity, as lease: Int64) throws(StoreError) -> Bool {
+        try require(lease)
+        guard self.activity == .idle || self.activity == .processing, acknowledgment != .running else { return false }
+        acknowledgment = .idle
+        self.activity = activity
+        return true
+    }
+
+    /// What `activity` was for has failed, or has not been needed.
+    mutating func leaveActivity(for next: Activity = .idle) { activity = next }
+
+    // MARK: Content
+
+    /// - Returns: the end of `count` more bytes.
+    func end(ofAppending count: Int, as lease: Int64) throws(StoreError) -> Int64 {
+        try require(lease)
+        guard activity == .idle, hasBytes else { throw .invalidState("the upload takes no bytes now") }
+        let (end, overflow) = written.addingReportingOverflow(Int64(count))
+        if let length, overflow || end > length { throw .lengthExceeded(length: length) }
+        return end
+    }
+
+    mutating func reserve(_ bytes: Int64) { reserved += bytes }
+
+    mutating func append(_ count: Int) {
+        written += Int64(count)
+        if !isStaging { received = written }
+    }
+
+    /// The last bytes are in place: from now on others wait. Staged bytes still have to be verified.
+    mutating func endContent() { activity = isStaging ? .settling : .processing }
+
+    mutating func beginStaging(as lease: Int64) throws(StoreError) {
+        try require(lease)
+        if isStaging { throw .invalidState("staging has begun already") }
+        isStaging = true
+    }
+
+    mutating func commitStaged(as lease: Int64) throws(StoreError) {
+        try require(lease)
+        isStaging = false
+        received = written
+        if activity == .settling { activity = .processing }
+    }
+
+    /// - Returns: whether bytes beyond `received` are to be cut off.
+    mutating func discardStaged(as lease: Int64) -> Bool {
+        guard refusal(of: lease) == nil else { return false }
+        // Nobody else settles anything while the lease is held.
+        if isStaging && activity == .settling { activity = .idle }
+        return dropStaged()
+    }
+
+    private mutating func dropStaged() -> Bool {
+        guard isStaging else { return false }
+        isStaging = false
+        written = received
+        return true
+    }
+
+    /// - Returns: the bytes that have to be reserved first; nil if the length is known already.
+    func reservation(forLength length: Int64, as lease: Int64) throws(StoreError) -> Int64? {
+        try require(lease)
+        if self.length == length { return nil }
+        guard self.length == nil, length >= 0, length >= written else {
+            throw .invalidState("the length disagrees with what is known")
+        }
+        return max(0, length - reserved)
+    }
+
+    mutating func setLength(_ length: Int64) {
+        self.length = length
+        isRowCurrent = !isRecorded
+    }
+
+    // MARK: Acknowledgment
+
+    /// What one acknowledgment makes durable.
+    struct Advance: Hashable {
+        var epoch: Int64
+        var offset: Int64
+        var hasNewBytes: Bool
+        var length: Int64?
+    }
+
+    enum AcknowledgmentStep: Hashable {
+        case wait
+        /// Everything is durable up to this offset.
+        case done(Int64)
+        case run(Advance)
+    }
+
+    private var advance: Advance {
+        Advance(epoch: epoch, offset: received, hasNewBytes: received > durable, length: length)
+    }
+
+    /// - Parameter goal: what is to become durable: all that was received at the first call.
+    mutating func acknowledge(_ goal: inout Int64?, as lease: Int64) throws(StoreError) -> AcknowledgmentStep {
+        try require(lease)
+        let end = goal ?? received
+        goal = end
+        if durable >= end && isRowCurrent { return .done(durable) }
+        if acknowledgment == .running { return .wait }
+        try requireBytes(lease)
+        acknowledgment = .running
+        return .run(advance)
+    }
+
+    /// - Returns: false if there is nothing to do, or it is in progress.
+    mutating func queueAcknowledgment(as lease: Int64) -> Bool {
+        guard refusal(of: lease) == nil, acknowledgment == .idle, activity == .idle,
+            received > durable || !isRowCurrent
+        else { return false }
+        acknowledgment = .queued
+        return true
+    }
+
+    /// Nil if the acknowledgment is not needed any more.
+    mutating func runQueuedAcknowledgment() -> Advance? {
+        guard acknowledgment == .queued, hasBytes else { return nil }
+        acknowledgment = .running
+        return advance
+    }
+
+    mutating func withdrawQueuedAcknowledgment() { if acknowledgment == .queued { acknowledgment = .idle } }
+
+    mutating func acknowledged(_ advance: Advance) {
+        acknowledgment = .idle
+        durable = max(durable, advance.offset)
+        recordedLength = advance.length
+        if length == advance.length { isRowCurrent = true }
+    }
+
+    /// The bytes are safe; whether the row says so is unknown. It can be repeated: the offset in a row never decreases.
+    mutating func acknowledgmentFailed() { acknowledgment = .idle }
+
+    /// The bytes could not be made durable. The kernel may have dropped pages, and a second attempt would not report it:
+    /// nothing beyond the row counts any more, and the next user reads the row.
+    ///
+    /// - Parameter asker: the lease that learns it from an error; nil: none does.
+    /// - Returns: whether the holder of the lease has to be notified.
+    mutating func synchronizationFailed(askedBy asker: Int64?) -> Bool {
+        let mustNotify = epoch != asker
+        // The last bytes may be in place, and their holder finds the end of its lease before it does anything.
+        if activity == .processing && !isDecided || activity == .settling && isStaging { activity = .idle }
+        acknowledgment = .idle
+        (hasBytes, isStaging, received, written) = (false, false, durable, durable)
+        revoke()
+        return mustNotify
+    }
+
+    // MARK: Completion
+
+    /// The row says from now on that the target resource is at work.
+    mutating func mark() { isMarked = true }
+
+    /// The target resource does not run. What the row says is unknown; the next acknowledgment sets it back.
+    mutating func processingFailed(as lease: Int64) {
+        // After a failed synchronization the lease has ended, and another thread may decide already.
+        guard lease == epoch, activity == .processing else { return }
+        activity = .idle
+        isRowCurrent = !isRecorded
+    }
+
+    /// The target resource did not run.
+    /// - Returns: whether the row has to be set back, by an acknowledgment.
+    mutating func endProcessing(as lease: Int64) -> Bool {
+        guard lease == epoch, activity == .processing else { return false }
+        let wasMarked = isMarked
+        isMarked = false
+        activity = .idle
+        if wasMarked { isRowCurrent = false }
+        return wasMarked
+    }
+
+    /// A publication is durably decided: it will be carried out, or refused, whatever happens.
+    mutating func decide() { isDecided = true }
+
+    /// A plain upload has a row from now on, until it ends.
+    mutating func record() { isRecorded = true }
+
+    /// That row is gone.
+    mutating func forgetRecord() { (isRecorded, isDecided) = (false, false) }
+
+    /// The holder of the lease failed to bring a decided publication to its end: the next user does.
+    mutating func leaveDecided() {
+        guard isDecided else { return }
+        activity = .idle
+        revoke()
+    }
+
+    /// The upload has ended, durably. Its lease stays, and gets `completed` or `gone`.
+    /// - Returns: what was reserved.
+    mutating func finish(as phase: UploadRecord.Phase) -> Int64 {
+        self.phase = phase
+        _ = dropStaged()
+        if case .complete = phase { durable = received }
+        (hasBytes, isDecided, isMarked, isRowCurrent) = (false, false, false, true)
+        activity = .idle
+        return takeReserved()
+    }
+
+    // MARK: Removal
+
+    /// The upload is about to be removed: every lease has ended.
+    /// - Returns: whether bytes beyond `received` are to be cut off.
+    mutating func beginRemoval() -> Bool {
+        activity = .settling
+        defer { revoke() }
+        return dropStaged()
+    }
+
+    enum Expiry: Hashable {
+        /// It is in use in a way that would have to be waited for.
+        case busy
+        /// Read the row, then remove the upload.
+        case load
+        case removable
+    }
+
+    /// Begins to remove an upload that has expired, without waiting.
+    mutating func beginExpiry() -> Expiry {
+        guard isIdle, !isExclusive, waiting.isEmpty else { return .busy }
+        if !isLoaded {
+            activity = .loading
+            return .load
+        }
+        return needsSettling || !isUnfinished ? .busy : .removable
+    }
+
+    /// Waits until no acknowledgment runs, before the row is removed.
+    /// - Returns: false if one does.
+    mutating func endAcknowledging() -> Bool {
+        if acknowledgment == .running { return false }
+        acknowledgment = .idle
+        return true
+    }
+
+    /// The row and the bytes are gone, or belong to another object from now on.
+    /// - Returns: what was reserved.
+    @discardableResult
+    mutating func forget() -> Int64 {
+        (isLoaded, hasBytes, isDecided, isStaging) = (false, false, false, false)
+        (received, written, durable) = (0, 0, 0)
+        activity = .idle
+        return takeReserved()
+    }
+
+    private mutating func takeReserved() -> Int64 {
+        defer { reserved = 0 }
+        return reserved
+    }
+
+    /// Gives back what was reserved beyond what the row says. The next object for this upload begins with that.
+    mutating func takeSurplus() -> Int64 {
+        guard isLoaded, isUnfinished else { return 0 }
+        let needed = recordedLength ?? durable
+        defer { reserved = needed }
+        return reserved - needed
+    }
+}

@@ -1,0 +1,240 @@
+import Foundation
+import ResumableUpload
+import Testing
+
+@testable import UploadStorage
+
+/// Every sequence of events up to a length, over an upload of at most two bytes, with two leases and one request that waits.
+/// What the machine asks for succeeds, or fails, at every time at which a thread may report it.
+@Suite struct UploadMachineTests {
+    /// The machine, and what the threads and the disk around it know.
+    private struct World: Hashable {
+        var machine = UploadMachine()
+        /// Epochs of the leases that are not released.
+        var leases: [Int64] = []
+        /// The acknowledgment that a thread carries out.
+        var advance: UploadMachine.Advance?
+        /// Whether a thread was told to load the upload, or to settle it.
+        var work: UploadMachine.Claim?
+        /// The offset in the row.
+        var recorded: Int64 = 0
+        /// The highest offset that a client can have seen.
+        var reported: Int64 = 0
+    }
+
+    private enum LeaseEvent: Hashable, CaseIterable {
+        case append, appendLast, stage, commitStaged, discardStaged, setLength, acknowledge, queue, process, mark
+        case processingFailed, endProcessing, decide, leaveDecided, complete, invalidate, allowTakeOver, release
+    }
+
+    private enum OtherEvent: Hashable, CaseIterable {
+        case arrive, claim, claimLate, claimExclusively, leave, worked, workFailed, runQueued, acknowledged, rowFailed
+        case synchronizationFailed
+    }
+
+    private static let ticket = 1
+
+    private static func row(offset: Int64) -> CatalogRow {
+        CatalogRow(
+            id: UploadID(parsing: String(repeating: "0", count: 32)) ?? UploadID(), blob: "b", upload: .testing(),
+            createdAt: 0,
+            expiresAt: nil, epoch: 1, offset: offset, length: nil, phase: .receiving, intent: nil, digestStates: [])
+    }
+
+    private static var start: World {
+        var world = World()
+        world.machine.begin(row(offset: 0), reserved: 0, isRecorded: true)
+        world.leases = [world.machine.epoch]
+        return world
+    }
+
+    /// Nil if the event cannot happen now, or is refused.
+    private static func next(_ world: World, _ event: LeaseEvent, as lease: Int64) throws -> World? {
+        var next = world
+        let isProcessing = world.machine.activity == .processing
+        // The code acknowledges everything before it goes on to the target resource.
+        let isDurable =
+            world.machine.durable == world.machine.received && world.machine.isRowCurrent && world.advance == nil
+        switch event {
+        case .append, .appendLast:
+            guard try world.machine.end(ofAppending: 1, as: lease) <= 2 else { return nil }
+            next.machine.append(1)
+            if event == .appendLast { next.machine.endContent() }
+        case .stage: try next.machine.beginStaging(as: lease)
+        case .commitStaged: try next.machine.commitStaged(as: lease)
+        case .discardStaged: _ = next.machine.discardStaged(as: lease)
+        case .setLength:
+            guard let missing = try world.machine.reservation(forLength: 2, as: lease) else { return nil }
+            next.machine.reserve(missing)
+            next.machine.setLength(2)
+        case .acknowledge:
+            var goal: Int64?
+            switch try next.machine.acknowledge(&goal, as: lease) {
+            case .wait: return nil
+            case .done(let offset): next.reported = max(next.reported, offset)
+            case .run(let advance): next.advance = advance
+            }
+        case .queue: if !next.machine.queueAcknowledgment(as: lease) { return nil }
+        case .process:
+            guard !world.machine.isStaging, try next.machine.enter(.processing, as: lease) else { return nil }
+        case .mark:
+            try world.machine.require(lease)
+            guard isProcessing, isDurable else { return nil }
+            next.machine.mark()
+        case .processingFailed: next.machine.processingFailed(as: lease)
+        case .endProcessing: _ = next.machine.endProcessing(as: lease)
+        case .decide:
+            try world.machine.require(lease)
+            guard isProcessing, isDurable else { return nil }
+            next.machine.decide()
+        case .leaveDecided:
+            guard lease == world.machine.epoch, isProcessing else { return nil }
+            next.machine.leaveDecided()
+        case .complete, .invalidate:
+            guard try next.machine.enter(.settling, as: lease) else { return nil }
+            _ = next.machine.finish(
+                as: event == .complete ? .complete(FinalResponse(status: 201)) : .invalid(reason: "no"))
+        case .allowTakeOver: next.machine.allowTakeOver(of: lease)
+        case .release:
+            if lease == world.machine.epoch {
+                // A holder that publishes reports how that ended before it gives its lease back.
+                guard !(isProcessing && (world.machine.isMarked || world.machine.isDecided)) else { return nil }
+                _ = next.machine.discardStaged(as: lease)
+                _ = next.machine.endProcessing(as: lease)
+                next.machine.revoke()
+            }
+            next.leases.removeAll { $0 == lease }
+        }
+        return next == world ? nil : next
+    }
+
+    private static func next(_ world: World, _ event: OtherEvent) -> World? {
+        var next = world
+        switch event {
+        case .arrive:
+            guard world.machine.waiting.isEmpty else { return nil }
+            next.machine.enqueue(ticket)
+        case .leave: next.machine.leave(ticket)
+        case .claim, .claimLate, .claimExclusively:
+            guard !world.machine.waiting.isEmpty, world.work == nil else { return nil }
+            switch next.machine.claim(ticket, isLate: event == .claimLate) {
+            case .wait, .atWork: break
+            case .load: next.work = .load
+            case .settle: next.work = .settle
+            case .granted:
+                guard next.machine.isUnfinished else { break }
+                _ = next.machine.takeOver(exclusive: event == .claimExclusively)
+                next.leases = (next.leases + [next.machine.epoch]).suffix(2)
+            }
+        case .worked:
+            switch world.work {
+            case .load: next.machine.load(row(offset: world.recorded), hasBytes: true)
+            case .settle: _ = next.machine.finish(as: .invalid(reason: "interrupted"))
+            default: return nil
+            }
+            next.work = nil
+        case .workFailed:
+            if world.work == nil { return nil }
+            next.work = nil
+            next.machine.leaveActivity()
+        case .runQueued: next.advance = next.machine.runQueuedAcknowledgment() ?? world.advance
+        case .acknowledged:
+            guard let advance = world.advance else { return nil }
+            next.advance = nil
+            next.recorded = max(world.recorded, advance.offset)
+            next.machine.acknowledged(advance)
+            next.reported = max(world.reported, next.machine.durable)
+        case .rowFailed, .synchronizationFailed:
+            guard world.advance != nil else { return nil }
+            next.advance = nil
+            if event == .rowFailed {
+                next.machine.acknowledgmentFailed()
+            } else {
+                _ = next.machine.synchronizationFailed(askedBy: nil)
+            }
+        }
+        return next == world ? nil : next
+    }
+
+    /// What is wrong with a step.
+    private static func complaint(_ world: World, _ next: World, _ isStale: Bool) -> String? {
+        let (last, machine) = (world.machine, next.machine)
+        if isStale { return "a lease that has ended changes something" }
+        if machine.epoch < last.epoch { return "the epoch decreases" }
+        guard machine.durable <= machine.received, machine.received <= machine.written else {
+            return "offsets disagree"
+        }
+        if machine.isUnfinished && machine.durable < next.reported { return "a reported offset is taken back" }
+        if machine.isUnfinished && machine.durable > next.recorded {
+            return "an offset is reported that the row does not have"
+        }
+        if next.recorded > world.recorded && last.isUnfinished && last.written < next.recorded {
+            return "the row has bytes that were cut off"
+        }
+        if machine.received < last.received && machine.isUnfinished && last.isUnfinished && machine.hasBytes
+            && machine.epoch == last.epoch
+        {
+            return "received bytes vanish under the same lease"
+        }
+        if last.isExclusive && next.leases.count > world.leases.count { return "an exclusive lease is taken away" }
+        if (machine.acknowledgment == .running) != (next.advance != nil) { return "two acknowledgments run, or none" }
+        if last.activity != .idle && next.leases.count > world.leases.count { return "two threads decide" }
+        return nil
+    }
+
+    /// What remains to be done is done, and the leases are released: a request that waits then gets the upload.
+    private static func isStuck(_ world: World) throws -> Bool {
+        var world = world
+        if world.advance != nil { world = next(world, .acknowledged) ?? world }
+        if world.work != nil { world = next(world, .worked) ?? world }
+        let lease = world.machine.epoch
+        if world.leases.contains(lease) {
+            if world.machine.activity == .processing, world.machine.isMarked || world.machine.isDecided {
+                _ = world.machine.finish(as: .invalid(reason: "interrupted"))
+            }
+            world = try next(world, .release, as: lease) ?? world
+        }
+        world.machine.leave(ticket)
+        world.machine.enqueue(ticket)
+        for _ in 0..<3 {
+            switch world.machine.claim(ticket, isLate: false) {
+            case .granted: return false
+            case .wait, .atWork: return true
+            case .load, .settle: world.work = world.machine.activity == .loading ? .load : .settle
+            }
+            world = next(world, .worked) ?? world
+        }
+        return true
+    }
+
+    @Test("no sequence of events takes an offset back, lets two threads decide, or lets a request wait for ever")
+    func exploration() throws {
+        let depth = ProcessInfo.processInfo.environment["ONWARD_DEPTH"].flatMap { Int($0) } ?? 11
+        var seen: Set<World> = [Self.start]
+        var border = [Self.start]
+        for _ in 0..<depth {
+            var reached: [World] = []
+            func visit(_ world: World, _ next: World, _ event: Any, isStale: Bool) throws {
+                let complaint =
+                    try Self.complaint(world, next, isStale) ?? (Self.isStuck(next) ? "a request waits for ever" : nil)
+                if let complaint { Issue.record("\(complaint): \(event) in \(world) gives \(next)") }
+                if seen.insert(next).inserted { reached.append(next) }
+            }
+            for world in border {
+                for event in OtherEvent.allCases {
+                    if let next = Self.next(world, event) { try visit(world, next, event, isStale: false) }
+                }
+                for lease in world.leases {
+                    for event in LeaseEvent.allCases {
+                        guard let next = try? Self.next(world, event, as: lease) else { continue }
+                        let isStale = lease != world.machine.epoch && event != .release
+                        try visit(world, next, event, isStale: isStale)
+                    }
+                }
+            }
+            border = reached
+        }
+        print("explored \(seen.count) states")
+        #expect(seen.count > 1000)
+    }
+}
