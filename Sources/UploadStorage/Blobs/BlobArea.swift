@@ -7,7 +7,7 @@ package protocol BlobArea: Sendable {
     /// New and empty.
     func create(_ name: String) throws(Errno) -> any Blob
     func open(_ name: String) throws(Errno) -> any Blob
-    /// Does nothing where there is none.
+    /// Does nothing if there is none.
     func remove(_ name: String) throws(Errno)
     /// The names of bytes of unfinished uploads, one with each call, in no order; nil after the last one. Those that come
     /// or go meanwhile may be among them.
@@ -18,25 +18,25 @@ package protocol BlobArea: Sendable {
     /// Writes something, makes it durable and removes it.
     func probe() throws(Errno)
 
-    /// Throws `notFound`, `targetIsDirectory`, `parentIsFile`, or `targetIsSpecial` where the name is something else.
+    /// Throws `notFound`, `targetIsDirectory`, `parentIsFile`, or `targetIsSpecial` if the name is something else.
     func openPublished(_ name: PublishedName) throws(StoreError) -> PublishedBlob
     /// Whether a file has this name; nothing is opened for that but its directory.
     func isPublished(_ name: PublishedName) throws(StoreError) -> Bool
     /// Makes the directories that a name needs. `durably`: they, and those that others have just made, are on stable
     /// storage on return. Throws as ``openPublished(_:)``.
     func makeDirectories(for name: PublishedName, durably: Bool) throws(StoreError)
-    /// Throws where bytes cannot be moved to this name whatever is tried: it lies in another file system, or in a
+    /// Throws if bytes cannot be moved to this name: it is in another file system, or in a
     /// directory that cannot be written.
     func requirePublishable(_ name: PublishedName) throws(StoreError)
     /// Moves bytes to their published name in one step, into a directory that exists. Nothing is durable yet. A file that
     /// is replaced gets the old name of the bytes, as far as the file system can exchange names: ``remove(_:)`` it.
-    /// Throws `preconditionFailed` where the name exists and may not be replaced, else as ``openPublished(_:)``.
+    /// Throws `preconditionFailed` if the name exists and may not be replaced, else as ``openPublished(_:)``.
     /// - Returns: for ``synchronizePublication(_:of:since:)``.
     func publish(_ name: String, as published: PublishedName, replacing: Bool) throws(StoreError)
         -> SynchronizationEpoch
-    /// Publishes bytes once more that have their published name since another life of the store, of which nobody knows whether
-    /// it failed to make that durable: names and time are changed anew. Nothing is durable yet. Cut off at any point it leaves
-    /// the bytes under one of the two names. Throws `preconditionFailed` if the name has been taken meanwhile.
+    /// Publishes bytes once more that have their published name since another life of the store, of which it is unknown whether
+    /// it failed to make that durable: names and time are written again. Nothing is durable yet. Cut off at any point it leaves
+    /// the bytes under one of the two names. Throws `preconditionFailed` if another file has got the name meanwhile.
     /// - Parameters:
     ///   - name: of the bytes before the publication; now of the file that was replaced, or free.
     ///   - modified: nanoseconds since 1970.
@@ -67,4 +67,50 @@ package protocol BlobArea: Sendable {
     func removePublished(_ name: PublishedName) throws(StoreError)
     /// Lets others use the area.
     func close()
+}
+
+/// The bytes of one upload, open. Safe to use from any thread.
+package protocol Blob: Sendable {
+    /// Writes a prefix of `bytes` at the offset and returns its length, at least 1.
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) -> Int
+    /// Reads from the offset on; fewer bytes than the buffer holds only at the end.
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int
+    /// Starts to move a range to stable storage. No promise, so it cannot fail.
+    func startWriteBack(at offset: Int64, count: Int64)
+    /// Waits until a range has left the cache. No promise, so it cannot fail: ``synchronize(includingName:)`` reports errors.
+    func awaitWriteBack(at offset: Int64, count: Int64)
+    /// Returns once all bytes are on stable storage, and the name under which they are found again.
+    func synchronize(includingName: Bool) throws(Errno)
+    /// Returns once bytes and attributes are on stable storage.
+    func synchronizeWithAttributes() throws(Errno)
+    func size() throws(Errno) -> Int64
+    func truncate(to size: Int64) throws(Errno)
+    /// Distinguishes these bytes from all others, under any name.
+    func identity() throws(Errno) -> String
+    /// Sets the time of the last change, in nanoseconds since 1970.
+    func setModified(_ nanoseconds: Int64) throws(Errno)
+    func attributes() throws(Errno) -> PublishedFile.Attributes
+}
+
+/// A published file as the blob area gives it.
+package struct PublishedBlob: Sendable {
+    /// As ``Blob/identity()`` of the bytes before they were published.
+    package var identity: String
+    package var file: PublishedFile
+}
+
+/// The bytes of a published file, open.
+package protocol PublishedContent: Sendable {
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int
+    /// Nil if the bytes are in no local file.
+    func duplicateDescriptor() throws(Errno) -> FileDescriptor?
+}
+
+/// A directory of published files that is read in steps. Used by one thread at a time.
+package protocol PublishedDirectory: AnyObject {
+    /// Calls `body` with the bytes of the next name, in the order of the file system; nil at the end. Names of things that
+    /// are neither files nor directories may be among them.
+    func nextName<Result>(_ body: (UnsafeRawBufferPointer) -> Result) throws(Errno) -> Result?
+    /// What has this name now; nil if nothing has, or something that is neither a file nor a directory.
+    func entry(_ name: String) throws(Errno) -> PublishedEntry?
 }

@@ -14,7 +14,7 @@ final class DirectorySynchronization: Sendable {
     private enum Entry {
         /// A later synchronization makes it durable.
         case unconfirmed
-        /// A synchronization failed before it was durable: no later one proves anything, until the directory is made anew.
+        /// A synchronization failed before it was durable: no later one proves anything, until the directory is created again.
         case lost
     }
 
@@ -39,7 +39,7 @@ final class DirectorySynchronization: Sendable {
         _ synchronize: () throws(Errno) -> Void
     ) throws(Errno) {
         do throws(Errno) { try synchronize() } catch {
-            // In one step, so that whoever reads the epoch after this failure also finds what it has lost.
+            // In one step, so that a thread that reads the epoch after this failure also finds what was lost.
             state.withLock { state in
                 state.failures += 1
                 state.made = state.made.mapValues { _ in .lost }

@@ -3,16 +3,16 @@ struct ByteDecoder {
     /// The bytes are no encoding of what was asked for.
     struct Malformed: Error {}
 
-    private var rest: ArraySlice<UInt8>
+    private var remaining: ArraySlice<UInt8>
 
-    init(_ bytes: [UInt8]) { rest = bytes[...] }
+    init(_ bytes: [UInt8]) { remaining = bytes[...] }
 
-    var isAtEnd: Bool { rest.isEmpty }
+    var isAtEnd: Bool { remaining.isEmpty }
 
     private mutating func take(_ count: Int) throws(Malformed) -> ArraySlice<UInt8> {
-        guard count >= 0, count <= rest.count else { throw Malformed() }
-        defer { rest = rest.dropFirst(count) }
-        return rest.prefix(count)
+        guard count >= 0, count <= remaining.count else { throw Malformed() }
+        defer { remaining = remaining.dropFirst(count) }
+        return remaining.prefix(count)
     }
 
     mutating func byte() throws(Malformed) -> UInt8 { try take(1).first ?? 0 }
@@ -40,9 +40,9 @@ struct ByteDecoder {
     mutating func array<Element>(
         _ body: (inout ByteDecoder) throws(Malformed) -> Element
     ) throws(Malformed) -> [Element] {
-        // Every element takes a byte at least, so a wrong count cannot make us reserve or loop for ever.
+        // Every element has at least one byte, so that a wrong count causes no endless loop and no large allocation.
         let count = try integer()
-        guard count >= 0, count <= Int64(rest.count) else { throw Malformed() }
+        guard count >= 0, count <= Int64(remaining.count) else { throw Malformed() }
         var result: [Element] = []
         for _ in 0..<count { result.append(try body(&self)) }
         return result

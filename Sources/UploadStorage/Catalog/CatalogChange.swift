@@ -1,6 +1,6 @@
 import ResumableUpload
 
-/// One change of the catalog, whole or not at all.
+/// One change of the catalog, made completely or not at all.
 ///
 /// A change that bears an epoch concerns an unfinished upload, and only while its row has no higher one. Otherwise it does
 /// nothing and fails with ``StoreError/superseded``.

@@ -13,7 +13,7 @@ package struct CatalogRow: Sendable, Hashable {
     package var offset: Int64
     package var length: Int64?
     package var phase: UploadRecord.Phase
-    /// What is to become of the bytes, from the moment on that a publication cannot be taken back.
+    /// The publication that was decided, until it has come to its end.
     package var intent: PublicationIntent?
     /// Encoded states of the running digests, each of the first bytes up to its own count, none beyond `offset`.
     package var digestStates: [[UInt8]]
@@ -42,6 +42,6 @@ package struct CatalogRow: Sendable, Hashable {
         return row
     }
 
-    /// What it takes of its principal's quota.
+    /// Bytes that count against its principal's quota.
     var reservedBytes: Int64 { length ?? offset }
 }

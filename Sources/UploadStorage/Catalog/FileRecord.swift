@@ -6,7 +6,7 @@ package struct FileRecord: Sendable, Hashable {
     package var principal: String
     /// Bytes.
     package var size: Int64
-    /// The exact time of its publication, which no other has; with the size it tells whether the file is still the one that
+    /// The exact time of its publication, which no other has; with the size it shows whether the file is still the one that
     /// was published, also in a copy of the data directory.
     package var identity: String
     /// Seconds since 1970 of the last change.
@@ -26,7 +26,7 @@ package struct FileRecord: Sendable, Hashable {
         self.fields = fields
     }
 
-    /// The record of a publication that has taken place.
+    /// The record of a publication.
     init(_ intent: PublicationIntent, principal: String, attributes: PublishedFile.Attributes) {
         self.init(
             name: intent.name.path, principal: principal, size: attributes.size, identity: attributes.publicationTime,

@@ -4,7 +4,7 @@ import ResumableUpload
 /// A publication that has been decided: recovery carries it out, or answers `refused`, but never asks again.
 package struct PublicationIntent: Sendable, Hashable {
     package var name: PublishedName
-    /// The opaque tag of the file that was judged under this name; nil: there was none, and none may be replaced.
+    /// The opaque tag of the file that had this name at the decision; nil: there was none, and none may be replaced.
     package var replaced: String?
     /// Identity of the bytes, which they keep under their new name.
     package var identity: String

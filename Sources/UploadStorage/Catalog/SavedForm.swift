@@ -1,7 +1,7 @@
 import HTTPSemantics
 import ResumableUpload
 
-/// The bytes in which a value lies in the catalog: a version, then its parts.
+/// The form in which a value is stored in the catalog: a version, then its parts.
 protocol SavedForm {
     static var savedVersion: UInt8 { get }
     func encode(into encoder: inout ByteEncoder)

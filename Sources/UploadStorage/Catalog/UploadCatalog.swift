@@ -8,10 +8,10 @@ package protocol UploadCatalog: Sendable {
     func commit(_ change: CatalogChange) throws(StoreError) -> RemovedUploads
 
     func row(_ id: UploadID) throws(StoreError) -> CatalogRow?
-    /// Uploads in phase processing, in the order of their ids from behind `id` on, at most `limit`.
+    /// Uploads in phase processing, in the order of their ids, after `id`, at most `limit`.
     func processing(after id: UploadID?, limit: Int) throws(StoreError) -> [UploadID]
     func processingCount() throws(StoreError) -> Int
-    /// Uploads in phase receiving with durable bytes, in the order of their ids from behind `id` on, at most `limit`.
+    /// Uploads in phase receiving with durable bytes, in the order of their ids, after `id`, at most `limit`.
     func receiving(after id: UploadID?, limit: Int) throws(StoreError) -> [DurableBytes]
     /// Unfinished uploads whose time has passed, at most `limit`, the oldest first.
     func expired(at now: Int64, limit: Int) throws(StoreError) -> [UploadID]
@@ -21,7 +21,7 @@ package protocol UploadCatalog: Sendable {
     func needsBlob(_ name: String) throws(StoreError) -> Bool
 
     func file(_ name: String) throws(StoreError) -> FileRecord?
-    /// Records in the order of their names, from behind `name` on, at most `limit`.
+    /// Records in the order of their names, after `name`, at most `limit`.
     func files(after name: String, limit: Int) throws(StoreError) -> [FileRecord]
 
     /// What the rows added up to when the catalog was opened; nil if ``countTotals()`` has to find out.
@@ -46,7 +46,7 @@ package protocol UploadCatalog: Sendable {
     /// The last mark of the clock that was recorded; nil: none was.
     func timeMark() throws(StoreError) -> LifetimeClock.Mark?
 
-    /// What it takes of the disk, as far as it knows.
+    /// Its size on the disk in bytes, as far as it is known.
     func sizeInBytes() throws(StoreError) -> Int64
 
     var statistics: CatalogStatistics { get }
@@ -62,4 +62,61 @@ package struct DurableBytes: Sendable, Hashable {
     package var id: UploadID
     package var blob: String
     package var offset: Int64
+}
+
+extension UploadCatalog {
+    /// Commits a change of one upload. A commit that failed may have been made all the same: then the row shows it.
+    ///
+    /// - Returns: the uploads that the change removed; nil if only the row shows that it was made.
+    @discardableResult
+    func commit(
+        _ change: CatalogChange, of id: UploadID, knownBy isMade: (CatalogRow?) -> Bool
+    ) throws(StoreError) -> RemovedUploads? {
+        do throws(StoreError) {
+            return try commit(change)
+        } catch {
+            let row: CatalogRow?
+            do throws(StoreError) { row = try self.row(id) } catch { throw error }
+            guard isMade(row) else { throw error }
+            return nil
+        }
+    }
+}
+
+/// Counts since the catalog was opened: with group commit there are fewer transactions than commits.
+package struct CatalogStatistics: Sendable, Hashable {
+    package var commits = 0
+    package var transactions = 0
+
+    package init() {}
+}
+
+/// What all rows of a catalog add up to.
+package struct CatalogTotals: Sendable, Hashable {
+    /// By principal.
+    package var usage: [String: Usage] = [:]
+    /// Uploads in phase complete and in phase invalid.
+    package var complete = 0
+    package var invalid = 0
+
+    package init() {}
+}
+
+/// How many uploads a change has removed, by their phase.
+package struct RemovedUploads: Sendable, Hashable {
+    package var unfinished = 0
+    package var complete = 0
+    package var invalid = 0
+
+    package init() {}
+
+    var finished: Int { complete + invalid }
+
+    mutating func add(_ phase: UploadRecord.Phase) {
+        switch phase {
+        case .receiving, .processing: unfinished += 1
+        case .complete: complete += 1
+        case .invalid: invalid += 1
+        }
+    }
 }

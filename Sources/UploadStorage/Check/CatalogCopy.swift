@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// A copy of a catalog that nobody uses, to be read: opening the original would already change it.
+/// A copy of a catalog that no server uses, to be read: opening the original would already change it.
 final class CatalogCopy {
     /// A log, and the journal of a creation that was cut off.
     private static let suffixes = ["", "-wal", "-journal"]

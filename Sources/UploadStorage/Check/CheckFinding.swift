@@ -11,7 +11,7 @@ package struct CheckFinding: Sendable, Hashable {
         case bytesShort = "bytes-short"
         /// A publication was decided, and its bytes are neither here nor there.
         case publicationLost = "publication-lost"
-        /// A published file is still the one that was published, but not of its size.
+        /// A published file is still the same, but its size has changed.
         case fileResized = "file-resized"
         /// A published file cannot be read to its end.
         case fileUnreadable = "file-unreadable"
@@ -29,7 +29,7 @@ package struct CheckFinding: Sendable, Hashable {
         /// A published file was removed by hand; the quota forgets it soon.
         case fileRemoved = "file-removed"
 
-        /// Whether something was lost that had been promised. The rest is what crashes and people leave behind.
+        /// Whether something was lost that had been promised. Other findings are what crashes and people leave behind.
         package var isDamage: Bool {
             switch self {
             case .catalogDamaged, .rowUnreadable, .bytesMissing, .bytesShort, .publicationLost, .fileResized,
@@ -45,4 +45,15 @@ package struct CheckFinding: Sendable, Hashable {
     package var path: String
     /// For the operator.
     package var detail: String
+}
+
+/// What a check of a data directory has looked at.
+package struct CheckSummary: Sendable, Hashable {
+    package var uploads = 0
+    package var unfinished = 0
+    /// Published files of which there is a record.
+    package var files = 0
+    package var findings = 0
+    /// How many of the findings are damage.
+    package var damages = 0
 }

@@ -104,24 +104,24 @@ package final class DataDirectoryCheck {
 
     private func check(_ row: CatalogRow, size: Int64?, _ report: (CheckFinding) -> Void) {
         let path = "uploads/" + row.blob
-        let told = "\(row.offset) bytes of \(row.id) were acknowledged"
+        let acknowledged = "\(row.offset) bytes of \(row.id) were acknowledged"
         // Its bytes are given up as soon as its names are restored.
         if row.isWithdrawn { return }
         if let intent = row.intent {
             let isInPlace = (try? area.openPublished(intent.name))?.identity == intent.identity
             if size ?? 0 < row.offset && !isInPlace {
-                found(.publicationLost, path, "\(told), to become files/\(intent.name.path)", report)
+                found(.publicationLost, path, "\(acknowledged), to become files/\(intent.name.path)", report)
             }
             return
         }
         // What a target worked on that must not run twice is not needed any more.
         guard row.phase == .receiving else { return }
         guard let size else {
-            if row.offset > 0 { found(.bytesMissing, path, told, report) }
+            if row.offset > 0 { found(.bytesMissing, path, acknowledged, report) }
             return
         }
-        if size < row.offset { found(.bytesShort, path, "\(told), \(size) are there", report) }
-        if size > row.offset { found(.bytesUnacknowledged, path, "\(told), \(size) are there", report) }
+        if size < row.offset { found(.bytesShort, path, "\(acknowledged), \(size) are there", report) }
+        if size > row.offset { found(.bytesUnacknowledged, path, "\(acknowledged), \(size) are there", report) }
     }
 
     // MARK: Files

@@ -75,7 +75,7 @@ final class DataDirectory: Sendable {
             // Never opened here: to close any descriptor of the file would end the locks that SQLite has on it (fcntl(2)), and
             // another program that closes the catalog would then remove the log from under us.
             try root.setPermissions(0o600, at: Self.catalogName)
-            // That of somebody else is only usable by the system's administrator, who set it up like that.
+            // A directory of another user is usable only by the administrator, who has set it up like that.
             if try root.status().owner == ProcessControl.effectiveUser { try root.setPermissions(0o700) }
         }
     }
@@ -109,7 +109,7 @@ final class DataDirectory: Sendable {
         try FileDescriptor.open(path + "/..", [.readOnly, .directory]).synchronize()
     }
 
-    /// Refuses a directory that holds other things: nobody else would be let in any more.
+    /// Refuses a directory that has other contents: their users would lose access.
     /// - Returns: whether there is no catalog in it as yet.
     private static func requireOwn(_ root: FileDescriptor, _ path: String) throws(StoreError) -> Bool {
         let (owner, names) = try translating(path) { () throws(Errno) in
@@ -128,7 +128,7 @@ final class DataDirectory: Sendable {
         return true
     }
 
-    /// Unfinished bytes of which nobody knows what they are would be taken for refuse.
+    /// Unfinished bytes that no row knows would be removed.
     private func requireNoOrphans(_ path: String) throws(StoreError) {
         let names = try Self.translating(path) { [uploads] () throws(Errno) in try uploads.entryNames() }
         guard names.isEmpty else {
@@ -158,7 +158,7 @@ final class DataDirectory: Sendable {
             switch error {
             case .notDirectory, .tooManySymbolicLinks: throw .unusableRoot("\(path) is not a directory")
             case .accessDenied, .notPermitted: throw .unusableRoot("\(path) cannot be written: \(error)")
-            case .readOnlyFileSystem: throw .unusableRoot("\(path) lies in a read-only file system")
+            case .readOnlyFileSystem: throw .unusableRoot("\(path) is in a read-only file system")
             default: throw .unusableRoot("\(path): \(error)")
             }
         }

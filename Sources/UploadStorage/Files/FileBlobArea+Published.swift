@@ -18,7 +18,7 @@ extension FileBlobArea {
         let status: FileStatus
         let attributes: PublishedFile.Attributes
         do throws(Errno) {
-            // Not waiting for the other end where somebody put a FIFO.
+            // Does not wait for the other end of a FIFO.
             descriptor = try parent.open(at: name.lastSegment, [.readOnly, .noFollow, .nonBlocking])
             status = try descriptor.status()
             attributes = try status.publishedAttributes()

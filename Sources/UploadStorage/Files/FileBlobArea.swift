@@ -5,7 +5,7 @@ import SystemCalls
 final class FileBlobArea: BlobArea {
     private static let probeName = ".probe"
 
-    /// Files above this size, in bytes, are freed by another thread: it takes a second for some gigabytes.
+    /// Files above this size, in bytes, are freed by another thread: some gigabytes take a second.
     private static let largestFreedAtOnce: Int64 = 8 << 20
 
     let directory: DataDirectory
@@ -38,8 +38,8 @@ final class FileBlobArea: BlobArea {
         }
     }
 
-    /// Runs what takes the last name of a file away. A large one is held open meanwhile and closed by another thread, so
-    /// that nobody waits until the file system has freed its blocks.
+    /// Runs what removes the last name of a file. A large one is held open meanwhile and closed by another thread, so
+    /// that no request waits until the file system has freed its blocks.
     func withdrawing(_ name: String, from parent: FileDescriptor, _ body: () throws(Errno) -> Void) throws(Errno) {
         let held = try? parent.open(at: name, [.readOnly, .noFollow, .nonBlocking])
         try body()
@@ -80,5 +80,21 @@ final class FileBlobArea: BlobArea {
     func close() {
         freeing.close()
         directory.unlock()
+    }
+}
+
+extension UploadStore {
+    /// Opens the store of a data directory, which is made if it is missing: rows in SQLite, bytes in files.
+    ///
+    /// - Parameter root: path of the data directory. All parts lie in one file system; one store at a time has it.
+    public static func open(root: String, configuration: StoreConfiguration = StoreConfiguration()) throws(StoreError)
+        -> UploadStore
+    {
+        let directory = try DataDirectory(path: root)
+        let catalog = try SQLiteCatalog(
+            path: root + "/" + DataDirectory.catalogName, durability: configuration.durability)
+        try directory.secure()
+        let area = try startingThreads { () throws(Errno) in try FileBlobArea(directory) }
+        return try UploadStore(catalog: catalog, area: area, location: root, configuration: configuration)
     }
 }

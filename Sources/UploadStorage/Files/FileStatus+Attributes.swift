@@ -23,6 +23,6 @@ extension FileStatus {
             size: size, modifiedSeconds: modified.seconds, modifiedNanoseconds: modified.nanoseconds, entityTag: tag)
     }
 
-    /// What tells one file of a file system from all others.
+    /// What distinguishes one file of a file system from all others.
     var identity: String { String(inode, radix: 16) }
 }

@@ -25,7 +25,7 @@ package final class MemoryBlobArea: BlobArea {
         self.state = Monitor(state)
     }
 
-    /// What the next process finds after a crash: everything that was synchronized, and any part of the rest.
+    /// What the next process finds after a crash: everything that was synchronized, and any part of the other changes.
     package func durableImage(
         using generator: inout some RandomNumberGenerator, plan: FaultPlan = FaultPlan()
     ) -> MemoryBlobArea {

@@ -50,7 +50,7 @@ struct MemoryInode {
         durableChanged = changed
     }
 
-    /// As Linux does it: pages and attributes count as clean, and nobody writes them again.
+    /// As Linux does it: pages and attributes count as clean, and are not written again.
     mutating func failToSynchronize() {
         dirty = []
         attributesAreLost = true

@@ -73,7 +73,7 @@ struct MemoryNamespace {
             for (path, node) in change.added { result[path] = node }
             for node in change.renamed { renames[node, default: 0] += 1 }
         }
-        // What lies in a directory that was lost is lost with it.
+        // What is in a directory that was lost is lost with it.
         for path in result.keys.sorted() where path.contains("/") && result[Self.parent(of: path)] != .directory {
             result[path] = nil
         }

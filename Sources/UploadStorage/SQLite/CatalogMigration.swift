@@ -131,7 +131,7 @@ struct CatalogMigration {
 
     /// What the next start will do to a database, for a person; nil if it is up to date.
     ///
-    /// - Parameter free: bytes that are free where it lies.
+    /// - Parameter free: free bytes of its file system.
     func announcement(from version: Int, free: Int64) throws(SQLiteFailure) -> String? {
         let steps = CatalogSQL.migrations.dropFirst(version)
         if steps.isEmpty { return nil }

@@ -76,7 +76,7 @@ enum CatalogSQL {
         """
     static let countTables = "SELECT count(*) FROM sqlite_schema"
     static let quickCheck = "PRAGMA quick_check(1)"
-    /// Each reads from the root of a table or an index to a leaf, which takes no longer the more there is.
+    /// Each reads from the root of a table or an index to a leaf, so that the time does not depend on the number of rows.
     static let spotChecks = [
         "SELECT 1 FROM uploads LIMIT 1", "SELECT 1 FROM uploads WHERE id = x'80'",
         "SELECT 1 FROM uploads WHERE blob = '8'", "SELECT 1 FROM files LIMIT 1", "SELECT 1 FROM files WHERE name = 'n'",
@@ -148,7 +148,7 @@ enum CatalogSQL {
     static let setCreation = "UPDATE uploads SET creation = ?2 WHERE id = ?1"
     static let deleteUnreadable = "DELETE FROM uploads WHERE id = ?"
 
-    // The fence: whoever has been overtaken changes nothing.
+    // The fence: a lease that was taken over changes nothing.
     private static let fence = "WHERE id = ?1 AND epoch <= ?2 AND phase < 2"
     static let advance = """
         UPDATE uploads SET epoch = ?2, "offset" = max("offset", ?3), length = coalesce(?4, length), digests = ?5, phase = 0

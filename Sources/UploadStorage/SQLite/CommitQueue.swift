@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// Changes on their way to the catalog's thread, each with somebody who waits for it.
+/// Changes on their way to the catalog's thread, each with a thread that waits for it.
 final class CommitQueue: Sendable {
     /// One change and, later, what became of it.
     final class Pending: Sendable {

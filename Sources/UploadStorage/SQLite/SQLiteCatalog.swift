@@ -87,7 +87,7 @@ final class SQLiteCatalog: UploadCatalog {
         snapshot?.end()
         queue.close(saving: totals)
         thread.join()
-        // After the writer: who only reads leaves the log's files where they are, so that the next start needs no room for them.
+        // After the writer: a connection that only reads leaves the log's files in place, so that the next start needs no room for them.
         reader.withLock { $0 = nil }
     }
 

@@ -1,7 +1,7 @@
 import CSQLite
 import SystemCalls
 
-/// The connection that writes. After `init` it belongs to the thread that calls ``run()``, and to nobody else.
+/// The connection that writes. After `init` it belongs to the thread that calls ``run()``, and to no other one.
 final class SQLiteCatalogWriter: @unchecked Sendable {
     private static let cleanMark = "clean-stop"
     private static let totalsMark = "totals-saved"
@@ -168,7 +168,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
         }
     }
 
-    /// Gives an error where this change alone fails and has done nothing; throws where the transaction cannot go on.
+    /// Returns an error if this change alone fails and has done nothing; throws if the transaction cannot continue.
     private func apply(_ change: CatalogChange) throws(SQLiteFailure) -> CommitQueue.Outcome {
         let refusal: StoreError?
         switch change {
@@ -249,9 +249,9 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
     }
 
     private func fenced(
-        _ sql: String, _ id: UploadID, _ epoch: Int64, _ rest: [SQLiteValue] = []
+        _ sql: String, _ id: UploadID, _ epoch: Int64, _ others: [SQLiteValue] = []
     ) throws(SQLiteFailure) -> StoreError? {
-        let changed = try connection.run(sql, [.blob(id.bytes), .integer(epoch)] + rest)
+        let changed = try connection.run(sql, [.blob(id.bytes), .integer(epoch)] + others)
         return changed == 0 ? .superseded : nil
     }
 

@@ -86,3 +86,40 @@ final class SQLiteConnection {
         return statement
     }
 }
+
+extension SQLiteConnection {
+    /// Refuses a database that is not ours, or newer than we are.
+    ///
+    /// - Returns: how many steps of the schema were made.
+    func requireOwn() throws -> Int {
+        let application = try rows(CatalogSQL.readApplicationID).first?[0].integer ?? 0
+        let tables = try rows(CatalogSQL.countTables).first?[0].integer ?? 0
+        let version = try rows(CatalogSQL.readUserVersion).first?[0].integer ?? 0
+        guard application == CatalogSQL.applicationID || (application == 0 && tables == 0 && version == 0) else {
+            throw StoreError.foreignData("the catalog's file is the database of another application")
+        }
+        if version > Int64(CatalogSQL.migrations.count) { throw StoreError.newerSchema(Int(version)) }
+        return Int(max(0, version))
+    }
+}
+
+/// The error of an SQLite call: extended result code and message (sqlite.org/rescode.html).
+struct SQLiteFailure: Error, Sendable {
+    var code: Int32
+    var systemError: Errno
+    var message: String
+
+    var primaryCode: Int32 { code & 0xff }
+
+    func storeError(during operation: String) -> StoreError {
+        switch primaryCode {
+        case SQLITE_FULL: .insufficientSpace(nil)
+        // Only ever by ``UploadCatalog/close(saving:)``.
+        case SQLITE_INTERRUPT: .superseded
+        case SQLITE_CORRUPT: .damaged(message)
+        case SQLITE_NOTADB: .foreignData("the catalog's file is no database")
+        default:
+            .failure(systemError.rawValue == 0 ? .inputOutput : systemError, during: "\(operation): \(message)")
+        }
+    }
+}

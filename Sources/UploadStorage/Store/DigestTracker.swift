@@ -5,7 +5,7 @@ import SystemCalls
 
 /// Digests of the bytes of one blob from `base` on, which follow what has been received.
 ///
-/// Whoever advances them works on a copy outside the lock, one at a time.
+/// One thread at a time advances them, on a copy outside the lock.
 final class DigestTracker: Sendable {
     private struct State {
         var digests: [DigestAlgorithm: RunningDigest]
@@ -16,7 +16,7 @@ final class DigestTracker: Sendable {
 
     let base: Int64
     let isEmpty: Bool
-    /// Whether somebody has been asked to advance them. Set and cleared by that one.
+    /// Whether a thread is to advance them. That thread clears it.
     let isScheduled = Atomic(false)
     private let coveredMirror: Atomic<Int64>
     private let state: Monitor<State>
@@ -70,7 +70,7 @@ final class DigestTracker: Sendable {
         try Self.advance(&digests, over: blob, base: base, to: end, budget: budget)
     }
 
-    /// The digest of the bytes from `base` to `end`. Reads only those that were not taken in yet.
+    /// The digest of the bytes from `base` to `end`. Reads only those that were not digested yet.
     func digest(_ algorithm: DigestAlgorithm, of blob: any Blob, to end: Int64) throws(Errno) -> [UInt8] {
         try advance(over: blob, to: end)
         if let digest = state.withLock({ $0.digests[algorithm] }) { return digest.finalized() }
@@ -88,7 +88,7 @@ final class DigestTracker: Sendable {
         defer { buffer.deallocate() }
         var left = budget
         while left > 0 {
-            // Those that lag behind come first, until all stand at the same place and share what is read.
+            // The digests that cover fewer bytes come first, until all cover the same and share what is read.
             let counts = digests.values.map { Int64(clamping: $0.count) }
             let start = counts.min() ?? 0
             let stop = min(end - base, counts.filter { $0 > start }.min() ?? .max)

@@ -1,4 +1,4 @@
-/// Which of those who ask for the store's health runs a check, and what the others are answered. A value: the caller does
+/// Which request for the store's health runs a check, and what the others get. A value: the caller does
 /// the checking, and waits.
 ///
 /// One check runs at a time. Its result is used for a second. While one runs, everyone else gets the last result at once;
@@ -44,5 +44,17 @@ struct HealthProbe {
         checks += 1
         startedAt = nil
         validUntil = now + Self.validity
+    }
+}
+
+/// Whether the store can do its work now.
+public struct Health: Sendable, Hashable {
+    public var ready: Bool
+    /// Why not, one stable word each; empty when ready.
+    public var reasons: [String]
+
+    public init(ready: Bool, reasons: [String] = []) {
+        self.ready = ready
+        self.reasons = reasons
     }
 }

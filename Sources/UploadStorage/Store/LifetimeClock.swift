@@ -3,7 +3,7 @@ import SystemCalls
 /// The time by which lifetimes of uploads count. A value: readings of the system's clocks go in, seconds come out.
 ///
 /// While a store is open, time passes as `CLOCK_BOOTTIME` does: a wall clock that is set expires nothing early and keeps
-/// nothing for ever. From one life of the store to the next it continues where a durable ``Mark`` left it, plus the
+/// nothing without end. From one life of the store to the next it continues where a durable ``Mark`` left it, plus the
 /// difference that the wall clock shows, and never goes back. So it begins as seconds since 1970, and stays apart from the
 /// wall clock by as much as that was set while a store was open.
 package struct LifetimeClock: Sendable {

@@ -1,9 +1,9 @@
 import ResumableUpload
 import SystemCalls
 
-// How an upload ends. Each caller has reserved the activity of the machine: nobody else decides meanwhile.
+// How an upload ends. Each caller has reserved the activity of the machine: no other thread decides meanwhile.
 extension OpenUpload {
-    /// Makes the upload unusable for ever, durably.
+    /// Makes the upload permanently unusable, durably.
     func invalidate(because reason: String) throws(StoreError) {
         let (epoch, row) = monitor.withLock { ($0.machine.epoch, $0.row) }
         let expiresAt = context.expiryOfFinished
@@ -142,7 +142,7 @@ extension OpenUpload {
     /// Ends the upload, whose file could not be made durable: what of it is on the disk is unknown.
     ///
     /// The failure is recorded before a name changes, so that a publication of which some names are withdrawn is never
-    /// taken for one to carry out. The bytes are removed last: until the names are durable, theirs may be that of the file
+    /// mistaken for one to carry out. The bytes are removed last: until the names are durable, their name may be that of the file
     /// that they had replaced.
     func withdraw(_ intent: PublicationIntent, _ row: CatalogRow) throws(StoreError) {
         context.failedPublications.insert(id)
@@ -166,7 +166,7 @@ extension OpenUpload {
 
     // MARK: Removal
 
-    /// An upload that is being removed: its row is still there, and nobody else decides about it.
+    /// An upload that is being removed: its row still exists, and no other thread decides about it.
     struct Removal {
         var row: CatalogRow
         var epoch: Int64

@@ -162,7 +162,7 @@ final class OpenUpload: Sendable {
 
     // MARK: Loading
 
-    /// Reads the row and opens the bytes, as the caller that was told to by ``UploadMachine/claim(_:isLate:)``.
+    /// Reads the row and opens the bytes. The caller got ``UploadMachine/Claim/load``.
     ///
     /// Bytes beyond the recorded offset were never acknowledged and are dropped. Bytes missing below it make the upload
     /// invalid: its offset never decreases.
@@ -223,7 +223,7 @@ final class OpenUpload: Sendable {
     private func openBlob(of row: CatalogRow) throws(StoreError) -> (any Blob)? {
         try translating("open the bytes of an upload") { () throws(Errno) -> (any Blob)? in
             if row.offset == 0 {
-                // Nothing was acknowledged, perhaps because bytes or name could not be made durable: both are made anew.
+                // Nothing was acknowledged, perhaps because bytes or name could not be made durable: both are created again.
                 try context.area.remove(row.blob)
                 return try context.area.create(row.blob)
             }

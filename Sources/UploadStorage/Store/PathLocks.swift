@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// One lock a published name, held while the file of that name is judged and changed, and the publications that were
+/// One lock a published name, held while the file of that name is evaluated and changed, and the publications that were
 /// decided for a name and have not come to their end.
 final class PathLocks: Sendable {
     private struct State {

@@ -13,7 +13,7 @@ extension StoreContext {
         case failed(StoreError)
     }
 
-    /// The file of a name; nil where there is none. Throws `targetIsDirectory` or `targetIsSpecial` for anything else
+    /// The file of a name; nil if there is none. Throws `targetIsDirectory` or `targetIsSpecial` for anything else
     /// that has the name.
     func lookUp(_ name: PublishedName) throws(StoreError) -> PublishedBlob? {
         do throws(StoreError) {
@@ -47,7 +47,7 @@ extension StoreContext {
             try translating("set the time of a publication") { () throws(Errno) in
                 try blob.setModified(nextModification())
             }
-            // Before the bytes leave their place, or a crash could take the new one away from under them.
+            // Before the bytes leave their directory: otherwise a crash could remove the new one with them.
             try area.makeDirectories(for: intent.name, durably: writesBack)
             let epoch = try area.publish(name, as: intent.name, replacing: current != nil)
             if let error = synchronize(intent.name, blob, since: epoch) { return .failed(error) }
@@ -121,4 +121,27 @@ extension StoreContext {
             }
         }
     }
+}
+
+/// Publications that failed in this life of the store and are not withdrawn yet.
+///
+/// The row says so, too, once that could be recorded. Until then only this keeps a publication from being tried again when
+/// its upload is loaded again.
+final class FailedPublications: Sendable {
+    private let errors = Monitor<[UploadID: StoreError?]>([:])
+
+    func contains(_ id: UploadID) -> Bool { errors.withLock { $0[id] != nil } }
+
+    func insert(_ id: UploadID) {
+        errors.withLock { errors in
+            if errors[id] == nil { errors[id] = .some(nil) }
+        }
+    }
+
+    func remove(_ id: UploadID) { errors.withLock { _ = $0.removeValue(forKey: id) } }
+
+    /// Why the names could not be made durable. To synchronize them again would prove nothing in this life.
+    func synchronizationError(_ id: UploadID) -> StoreError? { errors.withLock { $0[id] ?? nil } }
+
+    func setSynchronizationError(_ id: UploadID, _ error: StoreError) { errors.withLock { $0[id] = error } }
 }

@@ -61,7 +61,7 @@ final class StoreContext: Sendable {
     /// Removes bytes that are not needed. What cannot be removed now is found by the sweep.
     func discard(_ blob: String) { _ = try? area.remove(blob) }
 
-    /// For the queue of those who want one upload.
+    /// A number for one request in the queue of an upload.
     func nextTicket() -> Int { lastTicket.wrappingAdd(1, ordering: .relaxed).newValue }
 
     /// The time now in nanoseconds since 1970, and never the same twice.

@@ -42,7 +42,7 @@ extension UploadLease {
         }
     }
 
-    /// Makes the upload unusable for ever, durably, and removes its bytes.
+    /// Makes the upload permanently unusable, durably, and removes its bytes.
     package func invalidate(reason: String) throws(StoreError) {
         try enter(.settling)
         do throws(StoreError) {

@@ -65,7 +65,7 @@ extension UploadStore {
             if !isTransient { registry.removeNewBlob(row.blob) }
             return UploadLease(use, epoch: epoch, record: row.record)
         } catch {
-            // The row may exist if it could not be told whether its commit was successful.
+            // The row may exist, as a commit that failed may have been made.
             if !isTransient {
                 _ = try? catalog.commit(.delete([CatalogChange.Removal(id: row.id, epoch: row.epoch)]))
             }

@@ -1,8 +1,8 @@
 import SystemCalls
 
 extension UploadStore {
-    /// Opens a published file. `notFound` where there is none, `targetIsDirectory` where the name is a directory,
-    /// `targetIsSpecial` where it is a link or another thing that is no file, `parentIsFile` where it is below a file.
+    /// Opens a published file. `notFound` if there is none, `targetIsDirectory` if the name is a directory,
+    /// `targetIsSpecial` if it is a link or something else that is no file, `parentIsFile` if it is below a file.
     package func publishedFile(_ name: PublishedName) throws(StoreError) -> PublishedFile {
         let found = try area.openPublished(name)
         guard let record = try catalog.file(name.path), record.describes(found), !record.fields.isEmpty else {
@@ -40,7 +40,7 @@ extension UploadStore {
         }
     }
 
-    /// Removes a published file if the condition holds for the one that has the name; else ``StoreError/preconditionFailed``.
+    /// Removes a published file if the condition holds for it; else throws ``StoreError/preconditionFailed``.
     package func remove(
         _ name: PublishedName, if condition: (PublishedFile.Attributes) -> Bool = { _ in true }
     ) throws(StoreError) {

@@ -2,7 +2,7 @@ import SystemCalls
 
 extension UploadStore {
     /// Whether something new can be begun now: whether bytes and rows can be written, by trying, and whether there is more
-    /// free space than has to be kept. Checked once a second at most, by one thread.
+    /// free space than has to be kept. One thread checks it, at most once a second.
     ///
     /// Returns within ``HealthProbe/timeout`` even if the disk never does: with the reason `store-check-stuck`.
     package func health() -> Health {

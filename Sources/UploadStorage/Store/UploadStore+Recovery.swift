@@ -20,7 +20,7 @@ extension UploadStore {
                 _ = try upload.claim(principal: nil, until: SystemClock.deadline(in: .seconds(60))) { _ in () }
             }
         } catch {
-            // One upload that cannot be brought to its end is no reason to serve nobody: the sweep goes on trying.
+            // One upload that cannot be brought to its end is no reason not to start: the sweep tries again.
             if let intent = (try? catalog.row(id))?.intent { context.pathLocks.setUnsettled(intent.name, id) }
         }
     }

@@ -1,11 +1,11 @@
 import SystemCalls
 
 extension UploadStore {
-    /// Rows that one transaction removes at least: few enough that others that share it hardly wait.
+    /// The least number of rows that one transaction removes: so few that changes in the same transaction hardly wait.
     static let removalBatch = 64
-    /// And at most, as their uploads are held together in memory.
+    /// The greatest number, as all their uploads are in memory together.
     private static let largestRemovalBatch = 4096
-    /// How many times as long as a batch takes the next one waits, and at most, in nanoseconds.
+    /// The pause after a batch, as a multiple of its duration, and the longest pause in nanoseconds.
     private static let removalPause: Int64 = 4
     private static let longestPause: Int64 = 100_000_000
     private static let processingPage = 200
@@ -17,9 +17,9 @@ extension UploadStore {
     /// How long one ``sweepPart()`` looks at what the store holds, in nanoseconds.
     private static let inspectionTime: Int64 = 200_000_000
 
-    /// Removes what has expired, ends what was interrupted, and goes on to look at what the store holds: for lost bytes,
+    /// Removes what has expired, ends what was interrupted, and continues to look for lost bytes,
     /// bytes of no upload and files that were removed by hand. Comes to its end in a bounded time, but for what has
-    /// expired; call it about once a second. Other work goes on meanwhile.
+    /// expired; call it about once a second. It runs beside other work.
     package func sweepPart() -> SweepReport {
         sweep(isComplete: false) { inspection, report in
             let end = SystemClock.monotonicNanoseconds() + Self.inspectionTime
@@ -58,7 +58,7 @@ extension UploadStore {
         }
     }
 
-    /// Publications that an error stopped after the decision, where no client has come back.
+    /// Publications that an error stopped after the decision, and whose client has not returned.
     private func settleInterrupted(_ inspection: inout StoreInspection, _ report: inout SweepReport) {
         let failures = report.failures.count
         do throws(StoreError) {
@@ -126,7 +126,7 @@ extension UploadStore {
         }
     }
 
-    /// An upload that somebody is reading goes on to be read from memory.
+    /// A request that is reading such an upload continues to read it from memory.
     private func removeFinished(expiredBy now: Int64, _ report: inout SweepReport) throws(StoreError) {
         var limit = Self.removalBatch
         while true {
@@ -147,7 +147,7 @@ extension UploadStore {
         min(max(Self.removalBatch, catalog.statistics.commits - changes), Self.largestRemovalBatch)
     }
 
-    /// Leaves most transactions to those who wait for them.
+    /// Leaves most transactions to requests that wait for them.
     /// - Returns: whether the store closes meanwhile.
     private func pauseAfterBatch(begunAt begun: Int64) -> Bool {
         let taken = SystemClock.monotonicNanoseconds() - begun
@@ -207,7 +207,7 @@ extension UploadStore {
         return true
     }
 
-    /// For an upload that has to be waited for: its target was at work, or somebody just uses it.
+    /// For an upload that has to be waited for: its target was at work, or a request uses it.
     private func removeAlone(_ id: UploadID, expiredBy now: Int64, _ report: inout SweepReport) -> Bool {
         do throws(StoreError) {
             var wasUnfinished = false
@@ -217,7 +217,7 @@ extension UploadStore {
                     return record.expiresAt.map { $0 <= now } ?? false
                 }
             }
-            // Nil where a target is at work; false where it has just got a later time.
+            // Nil if a target is at work; false if it has just got a later time.
             guard isRemoved == true else { return false }
             report.expired += 1
             report.unfinished += wasUnfinished ? 1 : 0
@@ -227,4 +227,25 @@ extension UploadStore {
             return false
         }
     }
+}
+
+/// What one sweep removed.
+package struct SweepReport: Sendable, Hashable {
+    /// Uploads that had expired, complete and invalid ones included.
+    package var expired = 0
+    /// Uploads among them that were not finished.
+    package var unfinished = 0
+    /// Pieces of bytes that no upload knows.
+    package var orphans = 0
+    /// Entries of the quota whose file has vanished.
+    package var vanishedFiles = 0
+    /// Interrupted publications that were carried to their end.
+    package var settled = 0
+    /// Seconds by which the wall clock jumped since the sweep before; negative: backward; nil: it did not. Lifetimes are
+    /// not affected.
+    package var clockJump: Int64?
+    /// What could not be removed this time.
+    package var failures: [StoreError] = []
+
+    package init() {}
 }

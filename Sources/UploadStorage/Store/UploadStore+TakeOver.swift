@@ -1,9 +1,9 @@
 import SystemCalls
 
 extension UploadStore {
-    /// Takes an upload over: whoever wrote to it has lost the right when this returns, and what had been written counts.
+    /// Takes an upload over. When this returns, the lease before has ended, and what was written with it counts.
     ///
-    /// Those who want the same upload get it in the order in which they came.
+    /// Requests for the same upload are served in the order in which they came.
     ///
     /// - Parameters:
     ///   - wait: how long to wait for a target at work, which is never disturbed.
@@ -56,4 +56,14 @@ extension UploadStore {
         }
         if removed == nil { throw .processing }
     }
+}
+
+/// The result of a take-over.
+package enum TakeOver: Sendable {
+    /// The right to write, from `received` on.
+    case lease(UploadLease)
+    /// The target resource works on it and has not ended within the wait. It was not disturbed.
+    case processing(UploadRecord)
+    /// It has its final response.
+    case complete(UploadRecord)
 }

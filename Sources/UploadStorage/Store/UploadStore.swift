@@ -3,7 +3,7 @@ import SystemCalls
 
 /// Uploads and published files: durable state, bytes, and the right to write to them. Safe to use from any thread.
 ///
-/// The promise: an offset that was acknowledged is never taken back, and a publication happens once, whole or not at all,
+/// The promise: an offset that was acknowledged is never taken back, and a publication happens once, completely or not at all,
 /// whatever ends the process.
 public final class UploadStore: Sendable {
     let context: StoreContext
@@ -95,7 +95,7 @@ public final class UploadStore: Sendable {
     /// What one principal uses now.
     package func usage(of principal: String) -> Usage { ledger.usage(of: principal) }
 
-    /// The state of an upload, without disturbing anybody who writes to it. The offset is durable.
+    /// The state of an upload. Its lease stays. The offset is durable.
     package func record(_ id: UploadID) throws(StoreError) -> UploadRecord {
         if let upload = registry.current(id), let record = upload.record {
             // Its row may have been removed already.

@@ -18,7 +18,7 @@ final class UsageLedger: Sendable {
         var isExact: Bool { isCounted && failure == nil }
     }
 
-    /// - Parameter usage: what the store holds; nil if ``addCounted(_:)`` or ``fail(_:)`` follows. Whoever needs the numbers
+    /// - Parameter usage: what the store holds; nil if ``addCounted(_:)`` or ``fail(_:)`` follows. A caller that needs the numbers
     ///   waits for that.
     init(_ usage: [String: Usage]?, configuration: StoreConfiguration) {
         maxUploads = configuration.maxUploadsPerPrincipal
@@ -88,7 +88,7 @@ final class UsageLedger: Sendable {
         }
     }
 
-    /// Admits one more upload, or, where `counts` is false, bytes alone.
+    /// Admits one more upload, or, if `counts` is false, only bytes.
     func begin(_ principal: String, reserving bytes: Int64, counts: Bool) throws(StoreError) {
         waitUntilCounted()
         try admit(principal) { (entry) throws(StoreError) in
@@ -150,5 +150,21 @@ final class UsageLedger: Sendable {
             body(&entry)
             state.usage[principal] = entry == Usage() ? nil : entry
         }
+    }
+}
+
+/// What one principal uses.
+package struct Usage: Sendable, Hashable {
+    /// Unfinished uploads.
+    package var uploads: Int
+    /// Bytes reserved by unfinished uploads: their length, or what has arrived if that is unknown.
+    package var reservedBytes: Int64
+    /// Bytes of the published files that this principal created.
+    package var publishedBytes: Int64
+
+    package init(uploads: Int = 0, reservedBytes: Int64 = 0, publishedBytes: Int64 = 0) {
+        self.uploads = uploads
+        self.reservedBytes = reservedBytes
+        self.publishedBytes = publishedBytes
     }
 }

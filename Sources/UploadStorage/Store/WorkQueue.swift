@@ -22,7 +22,7 @@ final class WorkQueue: Sendable {
                     })
             }
         } catch {
-            // Those that were started must not wait for work for ever.
+            // The threads that were started must not wait without end.
             state.withLock { $0.isClosed = true }
             state.notifyAll()
             for thread in threads { thread.join() }

@@ -13,7 +13,7 @@ package struct NewUpload: Sendable, Hashable {
     package var fields: Fields
     package var dialect: Dialect
     package var limits: UploadLimits
-    /// Bytes of the whole representation, where the creation told it.
+    /// Bytes of the complete representation, if the creation announced it.
     package var length: Int64?
     /// Digests of the representation that run while its bytes arrive.
     package var digests: Set<DigestAlgorithm>

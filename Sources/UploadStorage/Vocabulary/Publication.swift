@@ -6,7 +6,7 @@ public struct Publication: Sendable {
     public var name: PublishedName
     /// Representation metadata, such as Content-Type, to be given back with the file.
     public var fields: Fields
-    /// Runs while the name is locked, so that it must not call the store. Judges the file that has the name now, or nil where there is none, in one step with the publication. A response
+    /// Runs while the name is locked, so that it must not call the store. Evaluates the file that has the name now, or nil if there is none, in one step with the publication. A response
     /// refuses: it becomes the final one and the bytes are dropped.
     public var condition: @Sendable (PublishedFile.Attributes?) -> FinalResponse?
     /// Whether a file of this name is replaced. If not, the next name of `alternatives` is tried on a collision.

@@ -42,7 +42,7 @@ public final class PublishedFile: Sendable {
         try translating("read a published file") { () throws(Errno) in try content.read(into: buffer, at: offset) }
     }
 
-    /// A descriptor of the file for calls that move bytes inside the kernel; nil where the bytes are in no local file.
+    /// A descriptor of the file for calls that move bytes inside the kernel; nil if the bytes are in no local file.
     package func duplicateDescriptor() throws(StoreError) -> FileDescriptor? {
         try translating("duplicate a descriptor") { () throws(Errno) in try content.duplicateDescriptor() }
     }

@@ -49,7 +49,7 @@ public struct PublishedName: Hashable, Sendable {
             self.segments = segments
         }
 
-        /// The name of an entry; nil where `PublishedName` refuses it.
+        /// The name of an entry; nil if `PublishedName` refuses it.
         public func appending(_ segment: String) -> PublishedName? {
             PublishedName(segments: segments + [segment])
         }

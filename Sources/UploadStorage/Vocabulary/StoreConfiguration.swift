@@ -7,11 +7,11 @@ public struct StoreConfiguration: Sendable {
     public var durability: Durability
     /// Seconds for which a complete or invalid upload is remembered.
     public var keepCompleted: Int64
-    /// Free bytes of the file system below which nothing new is begun; nil: 1 GiB, a tenth of the disk at most.
+    /// Free bytes of the file system below which new uploads are refused; nil: 1 GiB, at most a tenth of the disk.
     public var minFree: Int64?
     /// Unfinished uploads that one principal may have; nil: any number.
     public var maxUploadsPerPrincipal: Int?
-    /// Bytes that one principal's unfinished uploads and published files may take together; nil: no such limit.
+    /// Maximum size of one principal's unfinished uploads and published files together; nil: no limit.
     public var quotaPerPrincipal: Int64?
     /// Bytes of one upload that may wait in the page cache before the sender is slowed down to the disk's pace.
     public var writeBackWindow: Int64
@@ -53,4 +53,12 @@ public struct StoreConfiguration: Sendable {
     }
 
     func effectiveMinFree(total: Int64) -> Int64 { minFree ?? min(1 << 30, total / 10) }
+}
+
+/// What an acknowledged offset survives.
+public enum Durability: String, Sendable, Hashable, CaseIterable {
+    /// The end of the process and the loss of power: data is synchronized before the offset is recorded.
+    case acknowledged
+    /// The end of the process alone.
+    case relaxed
 }

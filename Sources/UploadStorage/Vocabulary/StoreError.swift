@@ -38,7 +38,7 @@ public enum StoreError: Error, Sendable, Hashable {
     case cannotStartThread(Errno)
     /// The catalog was written by a newer version.
     case newerSchema(Int)
-    /// The file in the catalog's place belongs to somebody else.
+    /// The file in the catalog's place belongs to another program.
     case foreignData(String)
     /// The catalog is damaged.
     case damaged(String)
@@ -111,7 +111,7 @@ extension StoreError: CustomStringConvertible {
 }
 
 extension StoreError {
-    /// The error of a system call, with those that mean "full" told apart.
+    /// The error of a system call, in which "full" is an error of its own.
     static func failure(_ error: Errno, during operation: String) -> StoreError {
         error == .noSpace || error == .quotaExceeded ? .insufficientSpace(nil) : .io(error, during: operation)
     }

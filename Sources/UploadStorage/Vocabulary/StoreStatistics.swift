@@ -13,14 +13,14 @@ package struct StoreStatistics: Sendable, Hashable {
     package var lost = 0
     /// Bytes of published files; `nil` until everything is counted.
     package var publishedBytes: Int64?
-    /// Bytes that unfinished uploads will have, or have where their length is unknown; `nil` until everything is counted.
+    /// Bytes that unfinished uploads will have, or have if their length is unknown; `nil` until everything is counted.
     package var reservedBytes: Int64?
     /// Bytes of the catalog.
     package var catalogBytes: Int64 = 0
     /// Changes that were made durable since the store was opened, and the transactions that they shared.
     package var catalogChanges = 0
     package var catalogTransactions = 0
-    /// Bytes of the file system that are free for the store, and of all of it; `nil` where that cannot be told.
+    /// Bytes of the file system that are free for the store, and of the entire file system; `nil` if that is unknown.
     package var freeBytes: Int64?
     package var capacityBytes: Int64?
     /// Free bytes below which nothing new is begun; `nil` as those.

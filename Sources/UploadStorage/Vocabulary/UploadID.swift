@@ -45,7 +45,7 @@ public struct UploadID: Hashable, Sendable {
 }
 
 extension UploadID: CustomStringConvertible, CustomDebugStringConvertible {
-    /// For logs: tells uploads apart and gives no access.
+    /// For logs: distinguishes uploads and gives no access.
     public var description: String {
         var digest = RunningDigest(.sha256)
         bytes.withUnsafeBytes { digest.update($0) }
@@ -53,4 +53,12 @@ extension UploadID: CustomStringConvertible, CustomDebugStringConvertible {
     }
 
     public var debugDescription: String { description }
+}
+
+extension [UInt8] {
+    /// Two lower-case digits a byte.
+    package var hexadecimal: String {
+        let digits = Array("0123456789abcdef".utf8)
+        return String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
 }

@@ -18,7 +18,7 @@ package struct UploadRecord: Sendable, Hashable {
     package var upload: NewUpload
     /// Bytes that are in place and durable.
     package var offset: Int64
-    /// Bytes of the whole representation, once a request told it.
+    /// Bytes of the complete representation, once a request has announced it.
     package var length: Int64?
     package var phase: Phase
     /// Seconds of ``UploadStore/time``.
