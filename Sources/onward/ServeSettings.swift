@@ -9,7 +9,11 @@ import UploadStorage
 struct ServeSettings {
     var root = "./onward-data"
     var listeners: [SocketAddress] = []
-    var server = ServerConfiguration()
+    var server = {
+        var configuration = ServerConfiguration()
+        configuration.logSink = .standardError
+        return configuration
+    }()
     var store = StoreConfiguration()
     var tokenFile: String?
     var allowsPublicReading = false

@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// Logs one line an event to standard error, as text or JSON, without tokens and complete upload URLs.
+/// Logs one line for each event, as text or JSON, without tokens and complete upload URLs.
 ///
 /// Logging never waits: entries are queued, and one thread writes them. If the output accepts nothing for so long that the
 /// queue is full, further entries are dropped and counted, and a line reports their count when writing continues.
@@ -15,13 +15,13 @@ final class ServerLog: Sendable {
 
     private let format: LogFormat
     private let level: LogLevel
-    private let output: LogOutput
+    private let sink: LogSink.Kind
     private let state = Monitor(State())
 
-    init(format: LogFormat, level: LogLevel, output: LogOutput = LogOutput()) {
+    init(format: LogFormat, level: LogLevel, sink: LogSink) {
         self.format = format
         self.level = level
-        self.output = output
+        self.sink = sink.kind
     }
 
     func error(_ message: String, request: RequestID? = nil) { log(.error, message, request: request) }
@@ -50,6 +50,7 @@ final class ServerLog: Sendable {
     }
 
     private func append(_ entry: LogEntry) {
+        if case .none = sink { return }
         state.withLock { $0.queue.append(entry, size: entry.size) }
         state.notifyAll()
     }
@@ -87,9 +88,33 @@ final class ServerLog: Sendable {
     }
 
     private func write() {
+        switch sink {
+        case .none: return
+        case .lines(let receive): write(to: receive)
+        case .output(let output): write(to: output)
+        }
+    }
+
+    private func write(to receive: (String) -> Void) {
         var formatter = LogFormatter(format)
-        var writer = LogWriter(output: output) { [state] in
-            state.withLock { $0.deadline.map { $0 <= SystemClock.monotonicNanoseconds() } ?? false }
+        while let batch = next() {
+            for entry in batch.entries where !isExpired { receive(formatter.line(entry)) }
+            if batch.dropped == 0 || isExpired { continue }
+            let text = "\(batch.dropped) log lines were dropped: the receiver of lines was too slow"
+            let now = SystemClock.realtimeNanoseconds()
+            receive(formatter.line(.message(.warning, text, request: nil, time: now)))
+        }
+    }
+
+    /// Whether what is not written yet is lost.
+    private var isExpired: Bool {
+        state.withLock { $0.deadline.map { $0 <= SystemClock.monotonicNanoseconds() } ?? false }
+    }
+
+    private func write(to output: LogOutput) {
+        var formatter = LogFormatter(format)
+        var writer = LogWriter(output: output) { [self] in
+            isExpired
         }
         while let batch = next() {
             for entry in batch.entries where !writer.isExpired { writer.append(formatter.line(entry)) }

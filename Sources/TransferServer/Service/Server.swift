@@ -65,7 +65,7 @@ public final class Server: Sendable {
     ) {
         self.configuration = configuration
         self.store = store
-        log = ServerLog(format: configuration.logFormat, level: configuration.logLevel)
+        log = ServerLog(format: configuration.logFormat, level: configuration.logLevel, sink: configuration.logSink)
         credentials = configuration.credentials.map { CurrentCredentials($0) }
         registry = ConnectionRegistry(
             timeouts: ConnectionTimeouts(

@@ -46,6 +46,8 @@ public struct ServerConfiguration: Sendable {
     public var corsOrigins: [String]
     public var logFormat: LogFormat
     public var logLevel: LogLevel
+    /// Where log lines go; by default nowhere.
+    public var logSink = LogSink.none
     /// Log for each request with content why it got no interim response, or could not be resumed.
     public var explains = false
     /// How caches may use files. Responses to requests that need credentials are `private` besides.

@@ -3,7 +3,7 @@ import SystemCalls
 extension UploadStore {
     /// Opens a published file. `notFound` if there is none, `targetIsDirectory` if the name is a directory,
     /// `targetIsSpecial` if it is a link or something else that is no file, `parentIsFile` if it is below a file.
-    package func publishedFile(_ name: PublishedName) throws(StoreError) -> PublishedFile {
+    public func publishedFile(_ name: PublishedName) throws(StoreError) -> PublishedFile {
         let found = try area.openPublished(name)
         guard let record = try catalog.file(name.path), record.describes(found), !record.fields.isEmpty else {
             return found.file
@@ -41,7 +41,7 @@ extension UploadStore {
     }
 
     /// Removes a published file if the condition holds for it; else throws ``StoreError/preconditionFailed``.
-    package func remove(
+    public func remove(
         _ name: PublishedName, if condition: (PublishedFile.Attributes) -> Bool = { _ in true }
     ) throws(StoreError) {
         if registry.isClosed { throw .superseded }

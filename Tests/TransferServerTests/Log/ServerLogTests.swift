@@ -7,6 +7,23 @@ import Testing
 
 @Suite("The log of a server")
 struct ServerLogTests {
+    @Test("A function receives each line without its end, in order; without a sink nothing is queued")
+    func lines() throws {
+        let received = Monitor<[String]>([])
+        let log = ServerLog(
+            format: .text, level: .info, sink: .lines { line in received.withLock { $0.append(line) } })
+        try log.start()
+        for number in 0..<100 { log.info("line \(number)") }
+        log.stop(within: 10_000_000_000)
+        let lines = received.withLock { $0 }
+        #expect(
+            lines.map { $0.split(separator: " ").suffix(2).joined(separator: " ") } == (0..<100).map { "line \($0)" })
+        let silent = ServerLog(format: .text, level: .info, sink: .none)
+        for _ in 0..<5000 { silent.info("line") }
+        #expect(silent.droppedLines == 0)
+        silent.stop(within: 0)
+    }
+
     @Test(
         "Logging never waits for the reader; each line comes whole and in its thread's order, or is counted as dropped")
     func unreadPipe() throws {
@@ -14,7 +31,7 @@ struct ServerLogTests {
         try #require(pipe(&ends) == 0)
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         let reader = FileDescriptor(owning: ends[0])
-        let log = ServerLog(format: .text, level: .info, output: LogOutput(descriptor: ends[1]))
+        let log = ServerLog(format: .text, level: .info, sink: LogSink(kind: .output(LogOutput(descriptor: ends[1]))))
         try log.start()
         let threads = try (0..<4).map { number in
             try WorkerThread(name: "logging") {
