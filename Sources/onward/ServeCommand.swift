@@ -42,8 +42,8 @@ enum ServeCommand {
     ) -> ExitStatus {
         ProcessControl.raiseDescriptorLimit()
         let reloadSignals = ProcessControl.hold([ProcessControl.reloadSignal])
-        let files: ServedFiles
-        do { files = try ServedFiles(settings) } catch {
+        let files: CredentialFiles
+        do { files = try CredentialFiles(settings) } catch {
             Console.Bounded.error("onward serve: \(error.message)")
             return .usage
         }

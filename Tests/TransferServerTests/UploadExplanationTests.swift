@@ -59,22 +59,22 @@ struct UploadExplanationTests {
             ),
         ]
         for (explanation, word, sentence) in cases {
-            #expect(explanation.skip?.word == word)
+            #expect(explanation.omission?.word == word)
             #expect(explanation.sentence == sentence)
         }
     }
 
     @Test("Each reason has a word of its own that may be a label, and a sentence that may stand in a field")
     func words() {
-        let withheld = InterimObstacle.allCases.map { InterimSkip.withheld($0) }
-        let plain = Creation.PlainReason.allCases.map { InterimSkip.plain($0) }
+        let withheld = InterimObstacle.allCases.map { InterimOmission.withheld($0) }
+        let plain = Creation.PlainReason.allCases.map { InterimOmission.plain($0) }
         let all =
             withheld + plain
             + [
                 .refused("\"\u{7F}\r\nü"), .noProgressInVersion(3), .contentDigest, .notWritable, .notDue, .undecided,
             ]
         #expect(Set(all.map(\.word)).count == all.count)
-        #expect(Set(all.map(\.word)) == Set(InterimSkip.words))
+        #expect(Set(all.map(\.word)) == Set(InterimOmission.words))
         #expect(Set(all.map(\.sentence)).count == all.count)
         for skip in all {
             #expect(skip.word.allSatisfy { $0.isASCII && ($0.isLowercase || $0 == "-") }, "\(skip)")

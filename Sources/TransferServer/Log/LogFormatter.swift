@@ -44,11 +44,11 @@ struct LogFormatter {
             method: summary.method.printable(32),
             target: LoggedTarget(summary.target).text, status: summary.status?.rawValue, code: summary.code,
             received: summary.received, sent: summary.sent, milliseconds: Double(summary.nanoseconds / 1000) / 1000,
-            end: summary.interruption == nil ? "answered" : "interrupted", by: summary.interruption,
+            end: summary.interruption == nil ? "answered" : "interrupted", reason: summary.interruption,
             peer: summary.origin.client, proxy: summary.origin.proxy, scheme: summary.origin.scheme,
             host: summary.origin.host?.serialized.printable(300), principal: summary.principal, upload: summary.upload,
             offset: summary.offset, interim: summary.explanation.map { $0.announcements + $0.offsets },
-            no104: summary.explanation?.skip?.word)
+            interimOmitted: summary.explanation?.omission?.word)
         switch format {
         case .json: return json(line)
         case .text:
@@ -58,13 +58,13 @@ struct LogFormatter {
                 + " out=\(line.sent) ms=\(line.milliseconds)\(Self.uploadText(line))\(line.peer.map { " peer=" + $0 } ?? "")"
                 + (line.proxy.map { " proxy=" + $0 } ?? "")
                 + (line.principal.map { $0 == Identity.anonymous.principal ? "" : " principal=" + $0 } ?? "")
-                + (line.by.map { " by=\($0) interrupted" } ?? "")
+                + (line.reason.map { " reason=\($0) interrupted" } ?? "")
         }
     }
 
     private static func uploadText(_ line: RequestLine) -> String {
         (line.upload.map { " " + $0 } ?? "") + (line.offset.map { " offset=\($0)" } ?? "")
-            + (line.no104.map { " no104=" + $0 } ?? line.interim.map { " 104=\($0)" } ?? "")
+            + (line.interimOmitted.map { " interim_omitted=" + $0 } ?? line.interim.map { " 104=\($0)" } ?? "")
     }
 
     private mutating func message(
@@ -102,13 +102,19 @@ private struct RequestLine: Encodable {
     let received, sent: Int64
     let milliseconds: Double
     let end: String
-    let by, peer, proxy, scheme, host, principal: String?
+    let reason, peer, proxy, scheme, host, principal: String?
     /// A hash of the upload's name, and what of it is durable.
     let upload: String?
     let offset: Int64?
     /// Interim responses of the upload protocol that were sent, and the reason where there were none.
     let interim: Int?
-    let no104: String?
+    let interimOmitted: String?
+
+    enum CodingKeys: String, CodingKey {
+        case time, level, request, method, target, status, code, received, sent, milliseconds, end, reason, peer, proxy
+        case scheme, host, principal, upload, offset, interim
+        case interimOmitted = "interim_omitted"
+    }
 }
 
 private struct MessageLine: Encodable {

@@ -33,7 +33,7 @@ struct MetricsReport: Sendable {
         exposition.add(
             "onward_http_requests_interrupted_total", .counter,
             "Requests that did not come to their end, by who ended them.",
-            counts.interruptions.sorted.map { .init([("by", $0.key)], $0.count) })
+            counts.interruptions.sorted.map { .init([("reason", $0.key)], $0.count) })
         exposition.add(
             "onward_errors_total", .counter, "Responses with a problem document, by its code.",
             counts.errors.sorted.map { .init([("code", $0.key)], $0.count) })
@@ -76,12 +76,12 @@ struct MetricsReport: Sendable {
             "onward_interim_responses_sent_total", .counter,
             "Interim responses (104) sent: with the URL of the upload, or with an offset.",
             [
-                .init([("tells", "location")], counts.announcements), .init([("tells", "offset")], counts.offsets),
+                .init([("kind", "location")], counts.announcements), .init([("kind", "offset")], counts.offsets),
             ])
         exposition.add(
-            "onward_interim_responses_skipped_total", .counter,
+            "onward_interim_responses_omitted_total", .counter,
             "Requests with content for an upload or a target that got no interim response, by the reason.",
-            counts.skips.sorted.map { .init([("reason", $0.key)], $0.count) })
+            counts.omissions.sorted.map { .init([("reason", $0.key)], $0.count) })
     }
 
     private func addStorage(to exposition: inout Exposition) {
@@ -97,10 +97,10 @@ struct MetricsReport: Sendable {
         exposition.add(
             histogram: "onward_fsync_duration_seconds",
             "Time to move the content of an upload (fdatasync) or a publication (fsync) to stable storage.",
-            synchronized.map { ([("of", $0.rawValue)], steps($0).seconds) })
+            synchronized.map { ([("kind", $0.rawValue)], steps($0).seconds) })
         exposition.add(
             "onward_fsync_failures_total", .counter, "Synchronizations that failed.",
-            synchronized.map { .init([("of", $0.rawValue)], steps($0).failures) })
+            synchronized.map { .init([("kind", $0.rawValue)], steps($0).failures) })
         guard let store else { return }
         exposition.add(
             "onward_catalog_changes_total", .counter, "Changes of the catalog.", store.catalogChanges)
@@ -112,7 +112,7 @@ struct MetricsReport: Sendable {
             "Bytes in the data directory: published files, what unfinished uploads will have (have, where their length is unknown), and the catalog.",
             [
                 ("files", store.publishedBytes), ("uploads", store.reservedBytes), ("catalog", store.catalogBytes),
-            ].compactMap { part, bytes in bytes.map { .init([("part", part)], $0) } })
+            ].compactMap { kind, bytes in bytes.map { .init([("kind", kind)], $0) } })
         guard let free = store.freeBytes, let capacity = store.capacityBytes, let minFree = store.minFreeBytes else {
             return
         }

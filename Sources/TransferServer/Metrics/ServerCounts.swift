@@ -29,7 +29,7 @@ struct ServerCounts: Sendable {
     private(set) var interruptions = BoundedCounts<String>(
         capacity: 20, others: "other",
         known: ["client"] + ConnectionEntry.Ending.allCases.map(\.rawValue))
-    private(set) var skips = BoundedCounts<String>(capacity: 50, others: "other", known: InterimSkip.words)
+    private(set) var omissions = BoundedCounts<String>(capacity: 50, others: "other", known: InterimOmission.words)
     private(set) var announcements = 0
     private(set) var offsets = 0
     private(set) var created = 0
@@ -63,7 +63,7 @@ struct ServerCounts: Sendable {
         guard let explanation = request.explanation else { return }
         announcements += explanation.announcements
         offsets += explanation.offsets
-        if let skip = explanation.skip { skips.add(to: skip.word) }
+        if let omission = explanation.omission { omissions.add(to: omission.word) }
     }
 
     /// Content that arrived, while its request goes on.

@@ -33,7 +33,7 @@ struct UploadExplanation: Sendable, Hashable {
     var refusal: String?
 
     /// Why there was no interim response; `nil`: there was one.
-    var skip: InterimSkip? {
+    var omission: InterimOmission? {
         guard announcements + offsets == 0 else { return nil }
         switch course {
         case .undecided: return refusal.map { .refused($0) } ?? .undecided
@@ -51,18 +51,18 @@ struct UploadExplanation: Sendable, Hashable {
         }
     }
 
-    private var withheld: InterimSkip? {
+    private var withheld: InterimOmission? {
         if case .withheld(let obstacle) = permission { .withheld(obstacle) } else { nil }
     }
 
     /// All of it in one line of printable ASCII.
     var sentence: String {
-        guard let skip else {
+        guard let omission else {
             let told = offsets == 1 ? "an offset" : "\(offsets) offsets"
             let parts = [announcements > 0 ? "the upload's URL" : nil, offsets > 0 ? told : nil]
             return "104 sent: " + parts.compactMap { $0 }.joined(separator: " and ")
         }
-        return "no 104: \(skip.sentence)\(resumability)"
+        return "no 104: \(omission.sentence)\(resumability)"
     }
 
     private var resumability: String {

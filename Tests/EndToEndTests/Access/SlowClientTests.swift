@@ -167,9 +167,9 @@ struct SlowClientTests {
             let visitor = try RawConnection(port: server.port, source: 2)
             #expect(try visitor.exchange(.get("/healthz")).status == 200)
             _ = try server.process.awaitErrorOutput {
-                $0.contains("/files/slow - ") && $0.contains("by=too-many-connections interrupted") ? true : nil
+                $0.contains("/files/slow - ") && $0.contains("reason=too-many-connections interrupted") ? true : nil
             }
-            let counted = "onward_http_requests_interrupted_total{by=\"too-many-connections\"}"
+            let counted = "onward_http_requests_interrupted_total{reason=\"too-many-connections\"}"
             let metrics = MetricSamples(try visitor.exchange(.get("/metrics")).text)
             #expect(metrics[counted] == 1 && metrics["onward_connections_refused_total"] == 1)
             let offset = try #require(try visitor.exchange(.retrieval(.v8, slow.location)).offset)

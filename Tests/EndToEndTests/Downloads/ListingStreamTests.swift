@@ -145,7 +145,7 @@ struct ListingStreamTests {
             #expect(page.status == 500 && page.problem?.code == "storage-error")
             #expect(try fault.end() >= 3)
             let log = try server.process.awaitErrorOutput { text in
-                text.split(separator: "\n").count { $0.contains("by=content-failed interrupted") } >= 2 ? text : nil
+                text.split(separator: "\n").count { $0.contains("reason=content-failed interrupted") } >= 2 ? text : nil
             }
             #expect(log.contains("cannot list a directory: "))
             #expect(try server.exchange(html("/files/d/")).text.hasSuffix("</html>\n"))

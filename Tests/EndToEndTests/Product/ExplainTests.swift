@@ -78,7 +78,7 @@ struct ExplainTests {
             let line = try server.process.awaitErrorOutput { log in
                 log.split(separator: "\n").first { $0.contains(" PUT /files/f 201 ") }.map(String.init)
             }
-            #expect(line.contains(" no104=no-completeness "))
+            #expect(line.contains(" interim_omitted=no-completeness "))
             #expect(!server.log.contains("explain PUT"))
         }
     }

@@ -62,19 +62,19 @@ struct MetricsTests {
             #expect(metrics["onward_uploads_completed_total"] == 1)
             #expect(metrics["onward_uploads_expired_total"] == 0)
             #expect(metrics.nonzero("onward_uploads") == [#"state="complete""#: 1])
-            #expect(metrics[#"onward_interim_responses_sent_total{tells="location"}"#] == 1)
-            let skipped = metrics.nonzero("onward_interim_responses_skipped_total")
+            #expect(metrics[#"onward_interim_responses_sent_total{kind="location"}"#] == 1)
+            let skipped = metrics.nonzero("onward_interim_responses_omitted_total")
             #expect(skipped[#"reason="declined""#] == 1)
             #expect(skipped[#"reason="no-completeness""#] == 1)
             #expect(skipped[#"reason="refused""#] == 1)
-            #expect(metrics[#"onward_store_size_bytes{part="files"}"#] == 6000 + 3 + 1)
-            #expect(metrics[#"onward_store_size_bytes{part="uploads"}"#] == 0)
-            #expect(metrics[#"onward_store_size_bytes{part="catalog"}"#] > 0)
+            #expect(metrics[#"onward_store_size_bytes{kind="files"}"#] == 6000 + 3 + 1)
+            #expect(metrics[#"onward_store_size_bytes{kind="uploads"}"#] == 0)
+            #expect(metrics[#"onward_store_size_bytes{kind="catalog"}"#] > 0)
             #expect(metrics["onward_store_free_bytes"] > 0)
             #expect(metrics["onward_store_capacity_bytes"] > metrics["onward_store_free_bytes"])
             #expect(metrics["onward_offset_commit_duration_seconds_count"] >= 3)
-            #expect(metrics[#"onward_fsync_duration_seconds_count{of="content"}"#] >= 5)
-            #expect(metrics[#"onward_fsync_duration_seconds_count{of="publication"}"#] == 3)
+            #expect(metrics[#"onward_fsync_duration_seconds_count{kind="content"}"#] >= 5)
+            #expect(metrics[#"onward_fsync_duration_seconds_count{kind="publication"}"#] == 3)
             #expect(metrics["onward_offset_commit_failures_total"] == 0)
             #expect(metrics.nonzero("onward_fsync_failures_total").isEmpty)
             #expect(metrics["onward_connections_limit"] == 1000)
@@ -94,7 +94,7 @@ struct MetricsTests {
             try reader.send(.get("/files/big"))
             while reader.received.count < 1_000_000 { _ = try reader.receiveMore(until: Deadline(.seconds(10))) }
             reader.reset()
-            let metrics = try server.metrics { $0["onward_http_requests_interrupted_total{by=\"client\"}"] == 1 }
+            let metrics = try server.metrics { $0["onward_http_requests_interrupted_total{reason=\"client\"}"] == 1 }
             // The answers about the metrics count, too.
             #expect(metrics["onward_http_sent_bytes_total"] >= 500_000)
             #expect(metrics["onward_http_sent_bytes_total"] < Double(size))
@@ -108,7 +108,7 @@ struct MetricsTests {
             let metrics = try server.metrics { $0["onward_uploads_expired_total"] > 0 }
             #expect(metrics["onward_uploads_expired_total"] == 1)
             #expect(metrics.nonzero("onward_uploads").isEmpty)
-            #expect(metrics[#"onward_store_size_bytes{part="uploads"}"#] == 0)
+            #expect(metrics[#"onward_store_size_bytes{kind="uploads"}"#] == 0)
         }
     }
 
@@ -121,7 +121,7 @@ struct MetricsTests {
             let metrics = try server.metrics { $0["onward_http_received_bytes_total"] >= Double(8 << 20) }
             #expect(metrics["onward_http_received_bytes_total"] <= Double(20 << 20))
             #expect(metrics.nonzero("onward_uploads") == [#"state="receiving""#: 1])
-            #expect(metrics["onward_store_size_bytes{part=\"uploads\"}"] == Double(40 << 20))
+            #expect(metrics["onward_store_size_bytes{kind=\"uploads\"}"] == Double(40 << 20))
             _ = try server.metrics { $0["onward_connections"] == 2 }
             connection.endSending()
             let last = try server.metrics { $0.requests == 1 }

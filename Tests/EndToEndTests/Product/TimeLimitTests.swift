@@ -177,7 +177,7 @@ struct TimeLimitTests {
                 Deadline.pause(.milliseconds(100))
             }
             #expect(clock.now - begun >= .seconds(9))
-            _ = try server.process.awaitErrorOutput { $0.contains("by=too-slow interrupted") ? true : nil }
+            _ = try server.process.awaitErrorOutput { $0.contains("reason=too-slow interrupted") ? true : nil }
             let offset = try #require(try server.retrieve(location).offset)
             #expect(offset > 0 && offset <= Int64(slowly))
             try fast.send(content[quickly...])
@@ -195,7 +195,7 @@ struct TimeLimitTests {
             let slow = try RawConnection(port: server.port, authority: server.authority, receiveBuffer: 16 << 10)
             try slow.send(.get("/files/f.bin"))
             _ = try server.process.awaitErrorOutput(within: .seconds(60)) {
-                $0.contains("by=too-slow interrupted") ? true : nil
+                $0.contains("reason=too-slow interrupted") ? true : nil
             }
             withExtendedLifetime(slow) {}
         }

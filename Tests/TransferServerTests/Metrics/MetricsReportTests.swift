@@ -52,7 +52,7 @@ struct MetricsReportTests {
         store.catalogBytes = 7
         let text = report(store: store).text
         #expect(text.contains("\nonward_uploads{state=\"processing\"} 2\n"))
-        #expect(text.contains("\nonward_store_size_bytes{part=\"catalog\"} 7\n"))
+        #expect(text.contains("\nonward_store_size_bytes{kind=\"catalog\"} 7\n"))
         for label in ["receiving", "complete", "invalid", "files", "uploads"] {
             #expect(!text.contains("=\"\(label)\"}"), "\(label)")
         }

@@ -76,8 +76,8 @@ struct ServerCountsTests {
                 "PUT",
                 explanation: UploadExplanation(
                     course: .creation(isPart: false), permission: .allowed, announcements: 1, offsets: 3)))
-        #expect(counts.skips["no-completeness"] == 1)
-        #expect(counts.skips.counts.values.reduce(0, +) == 1)
+        #expect(counts.omissions["no-completeness"] == 1)
+        #expect(counts.omissions.counts.values.reduce(0, +) == 1)
         #expect(counts.announcements == 1)
         #expect(counts.offsets == 3)
     }

@@ -1,7 +1,7 @@
 import ResumableUpload
 
 /// Why a request with content got no interim response.
-enum InterimSkip: Sendable, Hashable {
+enum InterimOmission: Sendable, Hashable {
     case withheld(InterimObstacle)
     case plain(Creation.PlainReason)
     /// The final response came first: an error of this code.
@@ -33,7 +33,7 @@ enum InterimSkip: Sendable, Hashable {
     static let words: [String] =
         InterimObstacle.allCases.map(\.rawValue) + Creation.PlainReason.allCases.map(\.rawValue)
         + [.refused(""), .noProgressInVersion(0), .contentDigest, .notWritable, .notDue, .undecided].map(
-            \InterimSkip.word)
+            \InterimOmission.word)
 
     /// For the person who asks; printable ASCII.
     var sentence: String {

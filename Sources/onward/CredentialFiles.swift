@@ -5,7 +5,7 @@ import TransferServer
 
 /// What the files say that were named: who may use the server, and its certificate. They are read again when the operator
 /// asks for it.
-struct ServedFiles {
+struct CredentialFiles {
     private let settings: ServeSettings
     private let authorizer: TokenAuthorizer?
     private let credentials: ServerCredentials?
