@@ -15,13 +15,13 @@ package struct OptionParser<Settings> {
             let values = option.manual.isRepeatable ? value.split(separator: " ").map(String.init) : [value]
             for value in values { try set(option, CommandArgument(value), as: option.variable, in: &settings) }
         }
-        var rest = arguments[...]
+        var remaining = arguments[...]
         var seen: Set<String> = []
-        while let argument = rest.popFirst() {
+        while let argument = remaining.popFirst() {
             guard argument.hasPrefix("--"), argument.bytes.count > 2 else {
                 throw OptionError("unexpected '\(argument)'")
             }
-            try take(argument, &rest, &seen, into: &settings)
+            try take(argument, &remaining, &seen, into: &settings)
         }
     }
 
@@ -30,12 +30,12 @@ package struct OptionParser<Settings> {
         of arguments: [CommandArgument], into settings: inout Settings
     ) throws(OptionError) -> [CommandArgument] {
         var operands: [CommandArgument] = []
-        var rest = arguments[...]
+        var remaining = arguments[...]
         var seen: Set<String> = []
-        while let argument = rest.popFirst() {
-            if argument == "--" { return operands + rest }
+        while let argument = remaining.popFirst() {
+            if argument == "--" { return operands + remaining }
             if argument.hasPrefix("-"), argument.bytes.count > 1 {
-                try take(argument, &rest, &seen, into: &settings)
+                try take(argument, &remaining, &seen, into: &settings)
             } else {
                 operands.append(argument)
             }
@@ -59,9 +59,9 @@ package struct OptionParser<Settings> {
         )
     }
 
-    /// Takes one option, and its value from `rest` where it does not stand behind a "=".
+    /// Takes one option, and its value from `remaining` where it does not stand behind a "=".
     private func take(
-        _ argument: CommandArgument, _ rest: inout ArraySlice<CommandArgument>, _ seen: inout Set<String>,
+        _ argument: CommandArgument, _ remaining: inout ArraySlice<CommandArgument>, _ seen: inout Set<String>,
         into settings: inout Settings
     ) throws(OptionError) {
         let isLong = argument.hasPrefix("--")
@@ -80,7 +80,7 @@ package struct OptionParser<Settings> {
         } else if let given {
             try set(option, given, as: "--" + option.name, in: &settings)
         } else {
-            guard let value = rest.popFirst() else { throw OptionError("--\(option.name) needs a value") }
+            guard let value = remaining.popFirst() else { throw OptionError("--\(option.name) needs a value") }
             try set(option, value, as: "--" + option.name, in: &settings)
         }
     }

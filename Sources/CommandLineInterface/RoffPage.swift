@@ -104,8 +104,8 @@ package struct RoffPage {
     private mutating func synopsis(_ forms: [String]) {
         for (index, form) in forms.enumerated() {
             let bold = form.split(separator: " ").prefix(2).joined(separator: " ")
-            let rest = Self.placeholders(String(form.dropFirst(bold.count)))
-            text += (index > 0 ? ".br\n" : "") + "\\fB\(Self.escaped(bold))\\fR\(rest)\n"
+            let remaining = Self.placeholders(String(form.dropFirst(bold.count)))
+            text += (index > 0 ? ".br\n" : "") + "\\fB\(Self.escaped(bold))\\fR\(remaining)\n"
         }
     }
 

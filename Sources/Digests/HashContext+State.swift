@@ -19,8 +19,8 @@ extension HashContext {
         }
         let count = UInt64(bigEndianBytes: encoded.dropFirst(wordsSize).prefix(8))
         let partialBlock = encoded.dropFirst(wordsSize + 8)
-        let (blockCount, rest) = count.quotientAndRemainder(dividingBy: UInt64(Self.blockSize))
-        guard count <= Self.maximumByteCount, partialBlock.count == Int(rest) else { return nil }
+        let (blockCount, remainder) = count.quotientAndRemainder(dividingBy: UInt64(Self.blockSize))
+        guard count <= Self.maximumByteCount, partialBlock.count == Int(remainder) else { return nil }
         var context = Self.initial()
         // The words change with the first whole block only.
         guard blockCount > 0 || words == context.words else { return nil }

@@ -2,7 +2,7 @@ extension ByteRangeSet {
     /// What to answer to a Range field, given the size of the selected representation.
     package enum Resolution: Sendable, Hashable {
         /// Ignore the field: 200 with everything.
-        case whole
+        case complete
         /// 206 with these half-open ranges, at least one, none of them empty, all within the representation. One range
         /// is never answered as multipart (RFC 9110 §15.3.7.2).
         case satisfiable([Range<Int64>])
@@ -22,13 +22,13 @@ extension ByteRangeSet {
             let selectsSuffix = specifications.contains { specification in
                 if case .suffix(let length) = specification { length > 0 } else { false }
             }
-            return selectsSuffix ? .whole : .unsatisfiable
+            return selectsSuffix ? .complete : .unsatisfiable
         }
         let ranges = specifications.compactMap { $0.range(inSize: size) }
         guard !ranges.isEmpty else { return .unsatisfiable }
         let clusters = ByteRangeSet.coalesce(ranges)
         guard clusters.count <= maximumRanges, clusters.allSatisfy({ $0.memberCount <= maximumRanges }) else {
-            return .whole
+            return .complete
         }
         return .satisfiable(clusters.map(\.range))
     }

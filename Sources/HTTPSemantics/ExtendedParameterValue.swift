@@ -6,10 +6,11 @@ enum ExtendedParameterValue {
         let parts = value.utf8.split(separator: 0x27, maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, parts[1].allSatisfy({ $0.isLetter || $0.isDigit || $0 == 0x2D }) else { return nil }
         var bytes: [UInt8] = []
-        var rest = parts[2]
-        while let byte = rest.popFirst() {
+        var remaining = parts[2]
+        while let byte = remaining.popFirst() {
             if byte == 0x25 {
-                guard let high = rest.popFirst()?.hexDigitValue, let low = rest.popFirst()?.hexDigitValue else {
+                guard let high = remaining.popFirst()?.hexDigitValue, let low = remaining.popFirst()?.hexDigitValue
+                else {
                     return nil
                 }
                 bytes.append(high << 4 | low)

@@ -49,8 +49,8 @@ public struct Fields: Sendable, Hashable {
             return append(name, value)
         }
         lines[first] = Field(name: name, value: value)
-        let rest = lines[(first + 1)...].filter { !$0.name.equalsIgnoringASCIICase(name) }
-        lines.replaceSubrange((first + 1)..., with: rest)
+        let remaining = lines[(first + 1)...].filter { !$0.name.equalsIgnoringASCIICase(name) }
+        lines.replaceSubrange((first + 1)..., with: remaining)
     }
 
     /// Removes all lines of this name.

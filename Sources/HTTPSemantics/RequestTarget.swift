@@ -29,27 +29,27 @@ public struct RequestTarget: Sendable, Hashable {
         let bytes = Array(target.utf8)
         guard !bytes.isEmpty, bytes.allSatisfy({ (0x21...0x7E).contains($0) && $0 != 0x23 }) else { return nil }
         if bytes == [0x2A] {
-            self.init(form: .asterisk, scheme: nil, authority: nil, rest: bytes[...])
+            self.init(form: .asterisk, scheme: nil, authority: nil, remaining: bytes[...])
         } else if bytes[0] == 0x2F {
-            self.init(form: .origin, scheme: nil, authority: nil, rest: bytes[...])
+            self.init(form: .origin, scheme: nil, authority: nil, remaining: bytes[...])
         } else {
             let text = target.asciiLowercased
             guard let scheme = ["http", "https"].first(where: { text.hasPrefix($0 + "://") }) else { return nil }
-            let rest = bytes[(scheme.utf8.count + 3)...]
-            let end = rest.firstIndex { $0 == 0x2F || $0 == 0x3F } ?? rest.endIndex
-            let authority = String(decoding: rest[..<end], as: UTF8.self)
+            let remaining = bytes[(scheme.utf8.count + 3)...]
+            let end = remaining.firstIndex { $0 == 0x2F || $0 == 0x3F } ?? remaining.endIndex
+            let authority = String(decoding: remaining[..<end], as: UTF8.self)
             guard Authority(parsing: authority) != nil else { return nil }
-            self.init(form: .absolute, scheme: scheme, authority: authority, rest: rest[end...])
+            self.init(form: .absolute, scheme: scheme, authority: authority, remaining: remaining[end...])
         }
     }
 
-    private init(form: Form, scheme: String?, authority: String?, rest: ArraySlice<UInt8>) {
-        let mark = rest.firstIndex(of: 0x3F)
-        let path = rest[..<(mark ?? rest.endIndex)]
+    private init(form: Form, scheme: String?, authority: String?, remaining: ArraySlice<UInt8>) {
+        let mark = remaining.firstIndex(of: 0x3F)
+        let path = remaining[..<(mark ?? remaining.endIndex)]
         self.form = form
         self.scheme = scheme
         self.authority = authority
         self.path = path.isEmpty ? "/" : String(decoding: path, as: UTF8.self)
-        query = mark.map { String(decoding: rest[($0 + 1)...], as: UTF8.self) }
+        query = mark.map { String(decoding: remaining[($0 + 1)...], as: UTF8.self) }
     }
 }

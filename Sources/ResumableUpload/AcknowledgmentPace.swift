@@ -10,25 +10,25 @@ package struct AcknowledgmentPace: Sendable {
     package var spacing: Int64
 
     /// How often the client is still told, in growing distances; `nil`: as often as `spacing` lets.
-    package private(set) var rest: Int?
+    package private(set) var remainingReports: Int?
 
     private var requestedOffset: Int64
     private var requestedAt: Int64
-    private var toldOffset: Int64
-    private var toldAt: Int64
+    private var reportedOffset: Int64
+    private var reportedAt: Int64
 
     package init(
         start: Int64, now: Int64, step: Int64 = 8 << 20, interval: Int64 = 1_000_000_000,
-        spacing: Int64 = 250_000_000, most: Int? = nil
+        spacing: Int64 = 250_000_000, maxReports: Int? = nil
     ) {
-        rest = most
+        remainingReports = maxReports
         self.step = step
         self.interval = interval
         self.spacing = spacing
         requestedOffset = start
         requestedAt = now
-        toldOffset = start
-        toldAt = now - spacing
+        reportedOffset = start
+        reportedAt = now - spacing
     }
 
     /// Whether to begin to make what was received durable.
@@ -43,12 +43,12 @@ package struct AcknowledgmentPace: Sendable {
     private static let growth: Int64 = 8
 
     /// Whether to tell the client the durable offset.
-    package mutating func shouldTell(durable: Int64, now: Int64) -> Bool {
-        guard durable > toldOffset, now - toldAt >= spacing, rest != 0 else { return false }
-        toldOffset = durable
-        toldAt = now
-        if let rest {
-            self.rest = rest - 1
+    package mutating func shouldReport(durable: Int64, now: Int64) -> Bool {
+        guard durable > reportedOffset, now - reportedAt >= spacing, remainingReports != 0 else { return false }
+        reportedOffset = durable
+        reportedAt = now
+        if let remainingReports {
+            self.remainingReports = remainingReports - 1
             spacing *= Self.growth
         }
         return true

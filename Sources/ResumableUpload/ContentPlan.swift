@@ -81,7 +81,7 @@ package struct ContentCounter: Sendable {
         /// A part is in; the upload goes on.
         case part
         /// The representation of `length` bytes is whole.
-        case whole(length: Int64)
+        case complete(length: Int64)
         /// The request claimed to complete the representation but ended before its known length.
         case short(length: Int64, received: Int64)
     }
@@ -91,10 +91,10 @@ package struct ContentCounter: Sendable {
         let total = plan.start + received
         switch plan.completion {
         case .never: return .part
-        case .atLength: return plan.length == total ? .whole(length: total) : .part
+        case .atLength: return plan.length == total ? .complete(length: total) : .part
         case .atEnd:
             if let length = plan.length, length != total { return .short(length: length, received: total) }
-            return .whole(length: total)
+            return .complete(length: total)
         }
     }
 }

@@ -137,7 +137,7 @@ extension Dialect {
 
 extension Dialect {
     /// Whether a client tells `Upload-Length` with an append, too; until version 6 it belongs to the creation.
-    package var tellsLengthOnAppend: Bool { self >= .interop7 }
+    package var sendsLengthOnAppend: Bool { self >= .interop7 }
 
     /// Whether a repeat of the completing append gets the stored final response.
     package var replaysFinalResponse: Bool { self >= .interop8 }

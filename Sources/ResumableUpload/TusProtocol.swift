@@ -18,7 +18,7 @@ package enum TusProtocol {
 
     /// Whether a request speaks tus 1.0. One that has a field of the draft alone speaks the draft: `Tus-Resumable`
     /// means nothing there.
-    package static func isSpoken(by fields: Fields) -> Bool {
+    package static func isUsed(by fields: Fields) -> Bool {
         fields.contains(versionField) && !draftFields.contains(where: fields.contains)
     }
 }

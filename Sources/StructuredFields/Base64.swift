@@ -28,10 +28,10 @@ enum Base64 {
 
     /// Encodes with padding.
     static func encode(_ bytes: [UInt8], into output: inout [UInt8]) {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let group = rest.prefix(3)
-            rest = rest.dropFirst(3)
+        var remaining = bytes[...]
+        while !remaining.isEmpty {
+            let group = remaining.prefix(3)
+            remaining = remaining.dropFirst(3)
             let bits = group.reduce(UInt32(0)) { $0 << 8 | UInt32($1) } << UInt32(8 * (3 - group.count))
             for index in 0..<4 {
                 let value = Int(bits >> UInt32(18 - 6 * index) & 0x3F)

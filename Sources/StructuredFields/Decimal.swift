@@ -22,8 +22,8 @@ package struct Decimal: Hashable, Sendable {
         guard scaled.magnitude <= Double(Self.maximumThousandths) + 1 else { return nil }
         // Not `rounded(_:)`: it calls the C mathematics library, which nothing here links.
         let whole = Int(scaled)
-        let rest = (scaled - Double(whole)).magnitude
-        let roundsAway = rest > 0.5 || (rest == 0.5 && !whole.isMultiple(of: 2))
+        let remainder = (scaled - Double(whole)).magnitude
+        let roundsAway = remainder > 0.5 || (remainder == 0.5 && !whole.isMultiple(of: 2))
         self.init(thousandths: whole + (roundsAway ? (scaled < 0 ? -1 : 1) : 0))
     }
 }
@@ -35,8 +35,8 @@ extension Decimal: Comparable {
 extension Decimal: CustomStringConvertible {
     /// The canonical form: no leading or trailing zeros, save one on either side of the point (`0.5`, `-3.0`).
     package var description: String {
-        let (whole, rest) = thousandths.magnitude.quotientAndRemainder(dividingBy: 1000)
-        var fraction = rest
+        let (whole, remainder) = thousandths.magnitude.quotientAndRemainder(dividingBy: 1000)
+        var fraction = remainder
         var width = 3
         while width > 1, fraction.isMultiple(of: 10) {
             fraction /= 10

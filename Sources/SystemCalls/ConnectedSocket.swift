@@ -93,11 +93,11 @@ package final class ConnectedSocket: Sendable {
     /// What can be done without waiting.
     package struct Readiness: Sendable {
         package let hasInput: Bool
-        package let takesOutput: Bool
+        package let isWritable: Bool
 
-        package init(hasInput: Bool, takesOutput: Bool) {
+        package init(hasInput: Bool, isWritable: Bool) {
             self.hasInput = hasInput
-            self.takesOutput = takesOutput
+            self.isWritable = isWritable
         }
     }
 
@@ -105,7 +105,7 @@ package final class ConnectedSocket: Sendable {
     package func awaitReadiness(until deadline: Int64) throws(Errno) -> Readiness {
         let events = try wait(for: POLLIN | POLLOUT, until: deadline)
         return Readiness(
-            hasInput: events & (POLLIN | POLLHUP | POLLERR) != 0, takesOutput: events & POLLOUT != 0)
+            hasInput: events & (POLLIN | POLLHUP | POLLERR) != 0, isWritable: events & POLLOUT != 0)
     }
 
     /// Waits until something arrives, the end included.
@@ -201,9 +201,9 @@ package final class ConnectedSocket: Sendable {
     ) throws(Errno) -> Int32 {
         var entry = pollfd(fd: descriptor.rawValue, events: Int16(events), revents: 0)
         while true {
-            let rest = deadline - SystemClock.monotonicNanoseconds()
-            guard rest > 0 else { throw .timedOut }
-            let count = poll(&entry, 1, Int32(clamping: (rest + 999_999) / 1_000_000))
+            let remaining = deadline - SystemClock.monotonicNanoseconds()
+            guard remaining > 0 else { throw .timedOut }
+            let count = poll(&entry, 1, Int32(clamping: (remaining + 999_999) / 1_000_000))
             if count > 0 { return Int32(entry.revents) }
             if count < 0 && errno != EINTR { throw .current }
         }

@@ -141,23 +141,23 @@ extension FilePath: CustomStringConvertible {
     /// character.
     public func escaped(controls: Bool = false, _ escape: (UInt8) -> String) -> String {
         var result = ""
-        var rest = bytes[...]
-        while !rest.isEmpty {
+        var remaining = bytes[...]
+        while !remaining.isEmpty {
             var decoder = UTF8()
-            var iterator = rest.makeIterator()
+            var iterator = remaining.makeIterator()
             switch decoder.decode(&iterator) {
             case .scalarValue(let scalar):
                 let width = UTF8.width(scalar)
                 let isControl = scalar.properties.generalCategory == .control
                 if controls && isControl {
-                    result += rest.prefix(width).map(escape).joined()
+                    result += remaining.prefix(width).map(escape).joined()
                 } else {
                     result.unicodeScalars.append(scalar)
                 }
-                rest = rest.dropFirst(width)
+                remaining = remaining.dropFirst(width)
             case .error, .emptyInput:
-                result += escape(rest[rest.startIndex])
-                rest = rest.dropFirst()
+                result += escape(remaining[remaining.startIndex])
+                remaining = remaining.dropFirst()
             }
         }
         return result

@@ -18,12 +18,12 @@ package struct LogOutput: Sendable {
     package func deliver(_ text: String) throws(Errno) {
         var text = text
         let failure = text.withUTF8 { bytes -> Errno? in
-            var rest = UnsafeRawBufferPointer(bytes)
-            while let start = rest.baseAddress, !rest.isEmpty {
-                let count = Glibc.write(descriptor, start, rest.count)
+            var remaining = UnsafeRawBufferPointer(bytes)
+            while let start = remaining.baseAddress, !remaining.isEmpty {
+                let count = Glibc.write(descriptor, start, remaining.count)
                 if count < 0 && errno == EINTR { continue }
                 guard count > 0 else { return .current }
-                rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+                remaining = UnsafeRawBufferPointer(rebasing: remaining[count...])
             }
             return nil
         }
@@ -52,9 +52,9 @@ package struct LogOutput: Sendable {
     package func write(_ line: String, waiting milliseconds: Int) {
         var line = line
         line.withUTF8 { bytes in
-            var rest = UnsafeRawBufferPointer(bytes)
-            while !rest.isEmpty, let count = try? writeSome(rest, waiting: milliseconds), count > 0 {
-                rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+            var remaining = UnsafeRawBufferPointer(bytes)
+            while !remaining.isEmpty, let count = try? writeSome(remaining, waiting: milliseconds), count > 0 {
+                remaining = UnsafeRawBufferPointer(rebasing: remaining[count...])
             }
         }
     }

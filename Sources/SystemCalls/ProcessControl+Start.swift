@@ -8,8 +8,8 @@ extension ProcessControl {
         else { return nil }
         // The second field is the program's name in parentheses, whatever it holds; the start is the 22nd, in ticks
         // since the system's.
-        let rest = String(decoding: bytes, as: UTF8.self).split(separator: ")").last ?? ""
-        let fields = rest.split(separator: " ")
+        let remaining = String(decoding: bytes, as: UTF8.self).split(separator: ")").last ?? ""
+        let fields = remaining.split(separator: " ")
         guard fields.count > 19, let ticks = Double(fields[19]) else { return nil }
         var sinceBoot = timespec()
         guard clock_gettime(CLOCK_BOOTTIME, &sinceBoot) == 0 else { return nil }

@@ -16,9 +16,9 @@ package struct SocketOutput: Sendable {
         case broken
     }
 
-    /// Sends all of `bytes`, waiting at most `patience` milliseconds for the first byte to fit and as long again for the rest.
-    package func send(_ bytes: [UInt8], patience: Int32) -> Outcome {
-        guard isWritable(within: patience) else { return .notWritable }
+    /// Sends all of `bytes`, waiting at most `timeout` milliseconds for the first byte to fit and as long again for the rest.
+    package func send(_ bytes: [UInt8], timeout: Int32) -> Outcome {
+        guard isWritable(within: timeout) else { return .notWritable }
         var sent = 0
         while sent < bytes.count {
             let count = bytes.withUnsafeBytes { buffer in
@@ -32,7 +32,7 @@ package struct SocketOutput: Sendable {
                 continue
             } else if count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) {
                 if sent == 0 { return .notWritable }
-                guard isWritable(within: max(patience, 1000)) else { return .broken }
+                guard isWritable(within: max(timeout, 1000)) else { return .broken }
             } else {
                 return .broken
             }
@@ -90,14 +90,14 @@ package struct SocketOutput: Sendable {
 
     /// Reads and throws away what arrives, until the peer or ``endConnection()`` ends it, or so many bytes have arrived.
     package func discardInput(atMost limit: Int64) {
-        var rest = limit
+        var remaining = limit
         withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 16) { buffer in
-            while rest > 0 {
+            while remaining > 0 {
                 var entry = pollfd(descriptor: descriptor, events: POLLIN)
                 if poll(&entry, 1, -1) < 0 && errno != EINTR { return }
                 let count = recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
                 if count == 0 || (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) { return }
-                rest -= Int64(max(0, count))
+                remaining -= Int64(max(0, count))
             }
         }
     }
@@ -109,7 +109,7 @@ package struct SocketOutput: Sendable {
     }
 
     /// Bytes that the peer has not taken; `nil` where that cannot be told.
-    package func untakenBytes() -> Int32? { SocketState(descriptor: descriptor).unacknowledgedOutput }
+    package func unacknowledgedBytes() -> Int32? { SocketState(descriptor: descriptor).unacknowledgedOutput }
 
     /// Milliseconds since data last went out on a TCP connection; `nil` where that cannot be told.
     package func millisecondsSinceLastSend() -> UInt32? {

@@ -31,11 +31,11 @@ package struct SocketState: Sendable {
     }
 
     /// Takes the bytes that have arrived, without waiting. There may be some after a reset, too.
-    package func availableInput(atMost most: Int) -> [UInt8] {
-        [UInt8](unsafeUninitializedCapacity: most) { buffer, filled in
-            while filled < most {
+    package func availableInput(atMost limit: Int) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: limit) { buffer, filled in
+            while filled < limit {
                 let count = recv(
-                    descriptor, buffer.baseAddress?.advanced(by: filled), most - filled, Int32(MSG_DONTWAIT))
+                    descriptor, buffer.baseAddress?.advanced(by: filled), limit - filled, Int32(MSG_DONTWAIT))
                 if count > 0 { filled += count } else if count == 0 || errno != EINTR { return }
             }
         }

@@ -3,7 +3,7 @@ import Glibc
 /// The terminal behind a descriptor.
 package enum Terminal {
     /// Whether the descriptor is one (isatty(3)).
-    package static func isBehind(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
+    package static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
 
     /// Columns of the window, as of now; `nil` where the terminal does not know, or there is none.
     package static func columns(of descriptor: Int32) -> Int? {

@@ -8,7 +8,7 @@ package final class TLSClientConnection {
     private let session: gnutls_session_t
     private let credentials: gnutls_certificate_credentials_t
     /// Whether an encrypted record waits in GnuTLS for room in the socket, and how many bytes of content it carries.
-    private var heldBack = 0
+    private var pendingRecordSize = 0
 
     /// Why there is no connection.
     package enum Failure: Error, Sendable, Hashable, CustomStringConvertible {
@@ -53,8 +53,8 @@ package final class TLSClientConnection {
             try Self.check(gnutls_server_name_set(session, GNUTLS_NAME_DNS, host, host.utf8.count))
         }
         gnutls_transport_set_int2(session, socket.rawValue, socket.rawValue)
-        try shakeHands(until: deadline)
-        if trust != .anybody { try verify(host) }
+        try performHandshake(until: deadline)
+        if trust != .anyCertificate { try verify(host) }
     }
 
     deinit {
@@ -71,17 +71,17 @@ package final class TLSClientConnection {
             let count = gnutls_certificate_set_x509_trust_file(credentials, path, GNUTLS_X509_FMT_PEM)
             try Self.check(count)
             if count == 0 { throw .untrusted("there is no certificate in \(path)") }
-        case .anybody: break
+        case .anyCertificate: break
         }
     }
 
-    private func shakeHands(until deadline: Int64) throws(Failure) {
+    private func performHandshake(until deadline: Int64) throws(Failure) {
         while true {
             let status = gnutls_handshake(session)
             if status == GNUTLS_E_SUCCESS { return }
             guard gnutls_error_is_fatal(status) == 0 else { throw .session(TLSError(status)) }
             if status == GNUTLS_E_AGAIN {
-                do throws(Errno) { try awaitTurn(until: deadline) } catch { throw .socket(error) }
+                do throws(Errno) { try awaitSocket(until: deadline) } catch { throw .socket(error) }
             }
         }
     }
@@ -104,18 +104,18 @@ package final class TLSClientConnection {
         while true {
             // A record that did not fit is kept by GnuTLS and has to go out before anything else.
             let count =
-                heldBack > 0
+                pendingRecordSize > 0
                 ? gnutls_record_send(session, nil, 0)
                 : bytes.withUnsafeBytes { gnutls_record_send(session, $0.baseAddress, min($0.count, 16 << 10)) }
             if count > 0 {
-                heldBack = 0
+                pendingRecordSize = 0
                 return count
             }
             switch Int32(count) {
-            case GNUTLS_E_INTERRUPTED: heldBack = min(bytes.count, 16 << 10)
+            case GNUTLS_E_INTERRUPTED: pendingRecordSize = min(bytes.count, 16 << 10)
             case GNUTLS_E_AGAIN:
-                heldBack = min(bytes.count, 16 << 10)
-                try awaitTurn(until: deadline)
+                pendingRecordSize = min(bytes.count, 16 << 10)
+                try awaitSocket(until: deadline)
             default: throw .brokenPipe
             }
         }
@@ -128,7 +128,7 @@ package final class TLSClientConnection {
             if count >= 0 { return count }
             switch Int32(count) {
             case GNUTLS_E_INTERRUPTED, GNUTLS_E_REHANDSHAKE: continue
-            case GNUTLS_E_AGAIN: try awaitTurn(until: deadline)
+            case GNUTLS_E_AGAIN: try awaitSocket(until: deadline)
             // The connection ended without a word of TLS.
             case GNUTLS_E_PREMATURE_TERMINATION: return 0
             default: throw .connectionReset
@@ -140,7 +140,7 @@ package final class TLSClientConnection {
     package func awaitReadiness(until deadline: Int64) throws(Errno) -> ConnectedSocket.Readiness {
         let ready = try socket.awaitReadiness(until: deadline)
         let hasInput = ready.hasInput || gnutls_record_check_pending(session) > 0
-        return ConnectedSocket.Readiness(hasInput: hasInput, takesOutput: ready.takesOutput)
+        return ConnectedSocket.Readiness(hasInput: hasInput, isWritable: ready.isWritable)
     }
 
     /// Tells the peer that nothing more will come (RFC 8446 section 6.1), and the same below TLS.
@@ -155,7 +155,7 @@ package final class TLSClientConnection {
     // MARK: - Waiting
 
     /// Waits until the socket is ready in the direction in which GnuTLS was held up.
-    private func awaitTurn(until deadline: Int64) throws(Errno) {
+    private func awaitSocket(until deadline: Int64) throws(Errno) {
         if gnutls_record_get_direction(session) == 0 {
             try socket.awaitInput(until: deadline)
         } else {

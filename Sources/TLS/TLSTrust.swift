@@ -6,5 +6,5 @@ public enum TLSTrust: Sendable, Hashable {
     case authorities(path: String)
     /// Everybody: for a server of this machine to which no secret is told, and for tests of one that shows a certificate
     /// which nobody has signed.
-    case anybody
+    case anyCertificate
 }

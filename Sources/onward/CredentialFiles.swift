@@ -40,7 +40,7 @@ struct CredentialFiles {
     }
 
     /// Logs how many tokens there are, and what is doubtful about the files.
-    func tell(_ server: Server) {
+    func logState(to server: Server) {
         if let path = settings.tokenFile, let tokens { server.note(.info, "\(path) was read: \(tokens) tokens") }
         for warning in warnings { server.note(.warning, warning) }
     }

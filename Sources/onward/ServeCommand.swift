@@ -89,7 +89,7 @@ enum ServeCommand {
         opening?.end()
         manager.isReady(server.addresses)
         if !manager.isPresent { print(explanation(of: server, settings)) }
-        files.tell(server)
+        files.logState(to: server)
         if let shortage = store.spaceShortage { server.note(.warning, "not ready, new uploads get 507: \(shortage)") }
         if let downtime = store.doubtfulDowntime {
             server.note(

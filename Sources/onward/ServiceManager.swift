@@ -51,7 +51,7 @@ final class ServiceManager: Sendable {
     /// time for it is extended until what this returns is released.
     func isOpening(_ root: String, sign interval: Int64 = 10_000_000_000) throws(Errno) -> OpeningSign? {
         guard let notifications else { return nil }
-        tell("STATUS=Opening \(Self.line(root))")
+        send("STATUS=Opening \(Self.line(root))")
         return try OpeningSign(every: interval) {
             try? notifications.send("EXTEND_TIMEOUT_USEC=\(6 * interval / 1000)")
         }
@@ -61,28 +61,28 @@ final class ServiceManager: Sendable {
     func isReady(_ addresses: [SocketAddress]) {
         let text = "Serving " + addresses.map { Self.line("\($0)") }.joined(separator: ", ")
         status.withLock { $0 = text }
-        tell("READY=1\nSTATUS=\(text)")
+        send("READY=1\nSTATUS=\(text)")
     }
 
     func isReloading() {
         let now = SystemClock.monotonicNanoseconds() / 1000
-        tell("RELOADING=1\nMONOTONIC_USEC=\(now)\nSTATUS=Reading its files again")
+        send("RELOADING=1\nMONOTONIC_USEC=\(now)\nSTATUS=Reading its files again")
     }
 
     /// It ends, within so many seconds.
     func isStopping(within seconds: Int) {
         let limit = Int64(seconds) * 1_000_000
-        tell("STOPPING=1\nSTATUS=Ending answers under way\nEXTEND_TIMEOUT_USEC=\(limit)")
+        send("STOPPING=1\nSTATUS=Ending answers under way\nEXTEND_TIMEOUT_USEC=\(limit)")
     }
 
     /// It is at work. - Parameter troubles: why nothing can be stored; none: it can.
     func isAlive(_ troubles: [String]) {
         let text = status.withLock { $0 }
         let trouble = troubles.isEmpty ? "" : "; nothing can be stored: " + troubles.joined(separator: ", ")
-        tell("WATCHDOG=1\nSTATUS=\(text)\(Self.line(trouble))")
+        send("WATCHDOG=1\nSTATUS=\(text)\(Self.line(trouble))")
     }
 
-    private func tell(_ message: String) {
+    private func send(_ message: String) {
         // A manager that is gone has no use for it.
         try? notifications?.send(message)
     }

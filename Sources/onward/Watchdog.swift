@@ -21,13 +21,13 @@ final class Watchdog: Sendable {
             var next = SystemClock.monotonicNanoseconds()
             repeat {
                 let finding = look(SystemClock.monotonicNanoseconds() + period)
-                let goesOn = isOver.withLock { isOver in
+                let shouldContinue = isOver.withLock { isOver in
                     // Whoever has said that it ends says no more.
                     if isOver { return false }
                     if let finding { sign(finding) } else if !isAlarmed { alarm() }
                     return true
                 }
-                guard goesOn else { return }
+                guard shouldContinue else { return }
                 isAlarmed = finding == nil
                 let now = SystemClock.monotonicNanoseconds()
                 next = finding == nil ? now + period / 8 : max(next + period, now + period / 2)

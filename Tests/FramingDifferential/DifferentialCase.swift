@@ -71,12 +71,12 @@
 
         // MARK: - RequestService
 
-        func begin(_ request: IncomingRequest) -> RequestStanding {
+        func begin(_ request: IncomingRequest) -> DispatchedRequest {
             let recorded = RecordedExchange(request.head) { request, calls in
                 self.received.withLock { $0.append(request) }
                 self.contentCalls.withLock { $0 += calls }
             }
-            return RequestStanding(Served(recorded), fields: [:])
+            return DispatchedRequest(StartedExchange(recorded), fields: [:])
         }
 
         private final class RecordedExchange: Exchange {

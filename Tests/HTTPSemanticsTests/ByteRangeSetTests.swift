@@ -77,13 +77,13 @@ import Testing
     @Test("RNG-11: many or overlapping ranges are served whole")
     func abuse() {
         let overlapping = "bytes=" + Array(repeating: "0-", count: 200).joined(separator: ",")
-        #expect(resolve(overlapping) == .whole)
+        #expect(resolve(overlapping) == .complete)
         let small = "bytes=" + (0..<17).map { "\($0 * 2)-\($0 * 2)" }.joined(separator: ",")
-        #expect(resolve(small, size: 1_000) == .whole)
+        #expect(resolve(small, size: 1_000) == .complete)
         let sixteen = (0..<16).map { (index: Int64) in (index * 2)..<(index * 2 + 1) }
         #expect(resolve(small, size: 32) == .satisfiable(sixteen))
         let set = ByteRangeSet(fieldLines: ["bytes=0-0,2-2"])
-        #expect(set?.resolve(size: 10, maximumRanges: 1) == .whole)
+        #expect(set?.resolve(size: 10, maximumRanges: 1) == .complete)
         #expect(set?.resolve(size: 10, maximumRanges: 2) == .satisfiable([0..<1, 2..<3]))
     }
 
@@ -101,8 +101,8 @@ import Testing
     @Test("RNG-22: empty representation")
     func empty() {
         #expect(resolve("bytes=0-", size: 0) == .unsatisfiable)
-        #expect(resolve("bytes=-5", size: 0) == .whole)
-        #expect(resolve("bytes=0-,-5", size: 0) == .whole)
+        #expect(resolve("bytes=-5", size: 0) == .complete)
+        #expect(resolve("bytes=0-,-5", size: 0) == .complete)
         #expect(resolve("bytes=-0", size: 0) == .unsatisfiable)
         #expect(resolve("bytes=0-0", size: -1) == .unsatisfiable)
         #expect(ContentRange(unsatisfiedSize: 0).serialized == "bytes */0")
@@ -133,7 +133,7 @@ import Testing
             }
             let value = "bytes=" + members.joined(separator: ",")
             guard case .satisfiable(let ranges)? = resolve(value, size: size) else {
-                #expect(selected.isEmpty || resolve(value, size: size) == .whole, "\(value) of \(size)")
+                #expect(selected.isEmpty || resolve(value, size: size) == .complete, "\(value) of \(size)")
                 continue
             }
             #expect(!ranges.isEmpty && ranges.allSatisfy { !$0.isEmpty && $0.lowerBound >= 0 && $0.upperBound <= size })

@@ -16,7 +16,7 @@ import Testing
         for _ in 0..<5000 {
             now += Int64.random(in: 0...3_000_000, using: &random)
             durable += Int64.random(in: 0...1_000_000, using: &random)
-            if pace.shouldTell(durable: durable, now: now) { told.append((durable, now)) }
+            if pace.shouldReport(durable: durable, now: now) { told.append((durable, now)) }
         }
         for (earlier, later) in zip(told, told.dropFirst()) {
             #expect(later.at - earlier.at >= pace.spacing, "seed \(seed)")
@@ -30,7 +30,7 @@ import Testing
     func onlyNews() {
         var pace = AcknowledgmentPace(start: 100, now: 0)
         let told = [(100, 1), (101, 1), (101, 9), (50, 10)].map { offset, seconds in
-            pace.shouldTell(durable: offset, now: seconds * Self.second)
+            pace.shouldReport(durable: offset, now: seconds * Self.second)
         }
         #expect(told == [false, true, false, false])
     }
@@ -38,14 +38,14 @@ import Testing
     @Test("CRE-21 APP-12: the first news is told at once")
     func first() {
         var pace = AcknowledgmentPace(start: 0, now: 5)
-        let told = [(1, 5), (2, 6), (2, 5 + pace.spacing)].map { pace.shouldTell(durable: $0, now: $1) }
+        let told = [(1, 5), (2, 6), (2, 5 + pace.spacing)].map { pace.shouldReport(durable: $0, now: $1) }
         #expect(told == [true, false, true])
     }
 
     @Test("INT-07: where few interim responses are taken they come in growing distances, and then no more")
     func few() {
-        var pace = AcknowledgmentPace(start: 0, now: 0, spacing: 10, most: 3)
-        let told = (1...2000 as ClosedRange<Int64>).filter { pace.shouldTell(durable: $0, now: $0) }
+        var pace = AcknowledgmentPace(start: 0, now: 0, spacing: 10, maxReports: 3)
+        let told = (1...2000 as ClosedRange<Int64>).filter { pace.shouldReport(durable: $0, now: $0) }
         #expect(told == [1, 81, 721])
     }
 

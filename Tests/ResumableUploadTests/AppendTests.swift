@@ -32,7 +32,7 @@ import Testing
                 let state = UploadState(offset: 40, length: length)
                 let plan = try #require(
                     dialect.decide(dialect.append(complete: true, offset: 40), framing, on: state).plan)
-                #expect(ContentCounter(plan).end() == .whole(length: 40))
+                #expect(ContentCounter(plan).end() == .complete(length: 40))
             }
         }
     }
@@ -136,7 +136,7 @@ import Testing
             dialect.decide(dialect.append(complete: true, offset: offset), .length(7), on: state).plan)
         var counter = ContentCounter(plan)
         #expect(counter.receive(7) == .accept)
-        #expect(counter.end() == .whole(length: offset + 7))
+        #expect(counter.end() == .complete(length: offset + 7))
         for content in [.max, .max - offset + 1, 999_999_999_999_999] as [Int64] {
             for complete in [true, false] {
                 let refusal = dialect.decide(
@@ -156,6 +156,6 @@ import Testing
             dialect.decide(dialect.append(complete: true, offset: 10), .length(5), on: state).plan)
         var counter = ContentCounter(plan)
         #expect(counter.receive(5) == .accept)
-        #expect(counter.end() == .whole(length: 15))
+        #expect(counter.end() == .complete(length: 15))
     }
 }

@@ -55,7 +55,7 @@ import Testing
         guard verdict == .accept else { return }
         let isWhole = length == nil || length == end
         #expect(
-            counter.end() == (isWhole ? .whole(length: end) : .short(length: length ?? 0, received: end)),
+            counter.end() == (isWhole ? .complete(length: end) : .short(length: length ?? 0, received: end)),
             "seed \(seed)")
     }
 }

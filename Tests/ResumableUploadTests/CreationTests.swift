@@ -46,7 +46,7 @@ import Testing
                 let decision = dialect.creation(complete: true, framing: framing, length: length)
                     .decide(limits: UploadLimits(minAppendSize: 10))
                 let plan = try #require(decision.createdPlan)
-                #expect(ContentCounter(plan).end() == .whole(length: 0))
+                #expect(ContentCounter(plan).end() == .complete(length: 0))
             }
         }
     }
@@ -104,7 +104,7 @@ import Testing
             dialect.creation(complete: true, framing: .chunked).decide(limits: unlimited).createdPlan)
         var counter = ContentCounter(plan)
         for _ in 0..<3 { #expect(counter.receive(5) == .accept) }
-        #expect(counter.end() == .whole(length: 15))
+        #expect(counter.end() == .complete(length: 15))
     }
 
     @Test("LEN-01: Content-Length of the whole and Upload-Length have to agree", arguments: Dialect.allCases)

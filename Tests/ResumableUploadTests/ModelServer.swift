@@ -110,7 +110,7 @@ struct ModelServer {
             return isCreation ? responses.created(location: "/u/1", state: state) : responses.appended(state: state)
         case .short:
             return responses.refused(.inconsistentLength(detail: "It differs."), offset: state.offset, limits: limits)
-        case .whole(let whole):
+        case .complete(let whole):
             length = whole
             isProcessing = true
             return nil

@@ -27,7 +27,7 @@ import Testing
                     let creation = dialect.creation(complete: false, framing: framing, length: Int64(length))
                     let plan = try #require(creation.decide(limits: UploadLimits()).createdPlan)
                     let completes = dialect.lengthCompletes && count == length
-                    #expect(end(plan, after: count) == (completes ? .whole(length: Int64(length)) : .part))
+                    #expect(end(plan, after: count) == (completes ? .complete(length: Int64(length)) : .part))
                 }
             }
         }
@@ -46,7 +46,7 @@ import Testing
                         let state = UploadState(offset: Int64(offset), length: known)
                         let plan = try #require(dialect.decide(fields, framing, on: state).plan)
                         let completes = dialect.lengthCompletes && offset + count == 8 && (known ?? declared) != nil
-                        #expect(end(plan, after: count) == (completes ? .whole(length: 8) : .part))
+                        #expect(end(plan, after: count) == (completes ? .complete(length: 8) : .part))
                     }
                 }
             }
@@ -58,7 +58,7 @@ import Testing
         for dialect in [Dialect.interop4, .interop5, .interop6] {
             let state = UploadState(offset: 40, length: 50)
             let plan = try #require(dialect.decide(dialect.append(offset: 40), .length(10), on: state).plan)
-            #expect(end(plan, after: 10) == (dialect.lengthCompletes ? .whole(length: 50) : .part))
+            #expect(end(plan, after: 10) == (dialect.lengthCompletes ? .complete(length: 50) : .part))
         }
     }
 
@@ -68,7 +68,7 @@ import Testing
         for dialect in Dialect.allCases {
             let plan = try #require(
                 dialect.decide(dialect.append(complete: false, offset: 40), .length(10), on: state).plan)
-            #expect((end(plan, after: 10) == .whole(length: 50)) == dialect.lengthCompletes)
+            #expect((end(plan, after: 10) == .complete(length: 50)) == dialect.lengthCompletes)
         }
     }
 
@@ -78,9 +78,9 @@ import Testing
         #expect(!full.isComplete)
         #expect(dialect.responses.retrieved(state: full).fields.completeness(in: dialect) == false)
         let finish = try #require(dialect.decide(dialect.append(complete: true, offset: 100), .none, on: full).plan)
-        #expect(end(finish, after: 0) == .whole(length: 100))
+        #expect(end(finish, after: 0) == .complete(length: 100))
         let part = try #require(dialect.decide(dialect.append(complete: false, offset: 100), .none, on: full).plan)
-        #expect((end(part, after: 0) == .whole(length: 100)) == dialect.lengthCompletes)
+        #expect((end(part, after: 0) == .complete(length: 100)) == dialect.lengthCompletes)
     }
 
     @Test("LEN-03 LEN-05: content past the length stays an error, announced or counted", arguments: Dialect.allCases)

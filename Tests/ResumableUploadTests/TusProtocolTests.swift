@@ -5,16 +5,16 @@ import Testing
 @Suite struct TusProtocolTests {
     @Test("A request with Tus-Resumable and no field of the draft alone speaks tus 1.0")
     func spoken() {
-        #expect(TusProtocol.isSpoken(by: ["Tus-Resumable": "1.0.0"]))
-        #expect(TusProtocol.isSpoken(by: ["tus-resumable": "0.2.2", "Upload-Length": "5", "Upload-Metadata": "a"]))
-        #expect(TusProtocol.isSpoken(by: ["Tus-Resumable": "1.0.0", "Upload-Offset": "0", "Upload-Concat": "partial"]))
-        #expect(!TusProtocol.isSpoken(by: [:]))
-        #expect(!TusProtocol.isSpoken(by: ["Upload-Length": "5", "Upload-Offset": "0"]))
+        #expect(TusProtocol.isUsed(by: ["Tus-Resumable": "1.0.0"]))
+        #expect(TusProtocol.isUsed(by: ["tus-resumable": "0.2.2", "Upload-Length": "5", "Upload-Metadata": "a"]))
+        #expect(TusProtocol.isUsed(by: ["Tus-Resumable": "1.0.0", "Upload-Offset": "0", "Upload-Concat": "partial"]))
+        #expect(!TusProtocol.isUsed(by: [:]))
+        #expect(!TusProtocol.isUsed(by: ["Upload-Length": "5", "Upload-Offset": "0"]))
         for (name, value) in [
             ("Upload-Draft-Interop-Version", "6"), ("Upload-Complete", "?0"), ("Upload-Incomplete", "?1"),
             ("upload-complete", "void"),
         ] {
-            #expect(!TusProtocol.isSpoken(by: Fields([("Tus-Resumable", "1.0.0"), (name, value)])))
+            #expect(!TusProtocol.isUsed(by: Fields([("Tus-Resumable", "1.0.0"), (name, value)])))
         }
     }
 

@@ -33,7 +33,7 @@ struct ConnectedSocketTests {
         #expect(read(peer.rawValue, &received, 10) == 5)
         #expect(write(peer.rawValue, "abc", 3) == 3)
         #expect(try Self.receive(socket, until: Self.soon()) == 3)
-        #expect(try socket.awaitReadiness(until: Self.soon()).takesOutput)
+        #expect(try socket.awaitReadiness(until: Self.soon()).isWritable)
         shutdown(peer.rawValue, Int32(SHUT_WR))
         #expect(try Self.receive(socket, until: Self.soon()) == 0)
         socket.endOutput()

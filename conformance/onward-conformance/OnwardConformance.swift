@@ -74,7 +74,7 @@ enum OnwardConformance {
     /// What fits standard output.
     static func terminal() -> TerminalReport {
         TerminalReport(
-            colors: Terminal.isBehind(1) && ProcessInfo.processInfo.environment["NO_COLOR"] == nil,
+            colors: Terminal.isTerminal(1) && ProcessInfo.processInfo.environment["NO_COLOR"] == nil,
             width: Terminal.columns(of: 1) ?? 120)
     }
 

@@ -30,7 +30,7 @@ struct ServerOptions: Sendable {
                 "cacert", "FILE", group: "Server", "certificates to believe where URL is https (those of the system)"
             ) { options, value throws(OptionError) in options.settings.trust = .authorities(path: value) },
             CommandOption(flag: "insecure", group: "Server", "believe every certificate") {
-                $0.settings.trust = .anybody
+                $0.settings.trust = .anyCertificate
             },
             CommandOption(
                 "disk", "SIZE", group: "Server",

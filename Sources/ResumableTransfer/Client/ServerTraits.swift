@@ -24,7 +24,7 @@ final class ServerTraits: Sendable {
     /// Whether content of this length waits for 104. If it does not, a crash loses what was sent, so that only small
     /// content is sent at once.
     func awaitsInterim(_ target: RequestURI, length: Int64?) -> Bool {
-        guard let length, length <= CreationStyle.largestUnasked else { return true }
+        guard let length, length <= CreationStyle.maxSizeWithoutDiscovery else { return true }
         return traits(of: target.origin)?.isSilent != true
     }
 

@@ -65,7 +65,7 @@ extension UploadDriver {
                 plan.source.acknowledged(upTo: machine.acknowledged)
                 await keepCheckpoint()
                 switch reaction {
-                case .goOn: break
+                case .proceed: break
                 case .openGate: exchange.openGate()
                 case .abort:
                     isAborted = true
@@ -168,7 +168,7 @@ extension UploadDriver {
             case .empty: TransportContent(source: plan.source, start: 0, count: 0, atMost: nil)
             case .range(let start, let count):
                 TransportContent(source: plan.source, start: start, count: count, atMost: nil)
-            case .rest(let start, let most):
+            case .remaining(let start, let most):
                 TransportContent(source: plan.source, start: start, count: nil, atMost: most)
             }
         return TransportRequest(
@@ -222,7 +222,7 @@ extension ClientRequest.Content {
     var start: Int64 {
         switch self {
         case .none, .empty: 0
-        case .range(let start, _), .rest(let start, _): start
+        case .range(let start, _), .remaining(let start, _): start
         }
     }
 
@@ -230,7 +230,7 @@ extension ClientRequest.Content {
     var bearsBytes: Bool {
         switch self {
         case .none, .empty: false
-        case .range, .rest: true
+        case .range, .remaining: true
         }
     }
 }

@@ -118,7 +118,7 @@ final class UploadDriver {
     /// How the upload is begun; a target that has answered is not asked again for its limits.
     private static func style(for plan: UploadPlan, _ core: ClientCore) -> CreationStyle {
         let style = core.configuration.creation
-        guard style == .automatic, let length = plan.length, length > CreationStyle.largestUnasked,
+        guard style == .automatic, let length = plan.length, length > CreationStyle.maxSizeWithoutDiscovery,
             let target = RequestURI(plan.request.uri), let isSupported = core.servers.supportsResumption(target)
         else { return style }
         return isSupported ? .careful : .optimistic

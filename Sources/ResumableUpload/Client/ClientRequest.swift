@@ -31,7 +31,7 @@ package struct ClientRequest: Sendable, Hashable {
         /// `count` bytes of the representation, at least one.
         case range(from: Int64, count: Int64)
         /// All bytes that come until the source ends or `atMost` have come. Their number is not known before.
-        case rest(from: Int64, atMost: Int64?)
+        case remaining(from: Int64, atMost: Int64?)
     }
 
     package var kind: Kind
@@ -64,7 +64,7 @@ extension ClientRequest.Content {
     var start: Int64? {
         switch self {
         case .none, .empty: nil
-        case .range(let start, _), .rest(let start, _): start
+        case .range(let start, _), .remaining(let start, _): start
         }
     }
 
@@ -73,7 +73,7 @@ extension ClientRequest.Content {
         switch self {
         case .none, .empty: nil
         case .range(let start, let count): start + count
-        case .rest(let start, _): start + sent
+        case .remaining(let start, _): start + sent
         }
     }
 
@@ -82,7 +82,7 @@ extension ClientRequest.Content {
         switch self {
         case .none, .empty: false
         case .range(_, let own): own > count
-        case .rest(_, let most): most.map { $0 > count } ?? true
+        case .remaining(_, let limit): limit.map { $0 > count } ?? true
         }
     }
 }

@@ -7,23 +7,23 @@ extension ClientUpload {
     package mutating func interim(_ head: UploadResponseHead, now: Int64) -> InterimReaction {
         guard case .sending(let request) = phase, head.status == .uploadResumptionSupported, abort == nil,
             intent.style != .plain, intent.dialect.understands(head.fields)
-        else { return .goOn }
-        var reaction = InterimReaction.goOn
+        else { return .proceed }
+        var reaction = InterimReaction.proceed
         if request.kind == .create, let location = head.location {
-            if let known = resumption, known.uri != location.uri { return end(.giveUp(.locationChanged)) }
+            if let known = resumption, known.uri != location.uri { return end(.abort(.locationChanged)) }
             // One that cannot be used is as good as none: the upload can still end well, without interruption.
             if isUsable(location) { adopt(location, now: now) }
             reaction = .openGate
         }
-        note(limitsOf: head.fields, now: now)
+        record(limitsOf: head.fields, now: now)
         guard resumption != nil else { return reaction }
-        if let exceededSize { return end(.giveUp(.tooLarge(limit: exceededSize))) }
-        if let most = limits.maxAppendSize, request.content.exceeds(most) { return end(.goOnInParts) }
+        if let exceededSize { return end(.abort(.tooLarge(limit: exceededSize))) }
+        if let limit = limits.maxAppendSize, request.content.exceeds(limit) { return end(.sendInParts) }
         if request.kind == .create || request.kind == .append,
             let offset = head.fields.uploadInteger(UploadFieldName.offset)
         {
-            if let problem = problem(with: offset) { return end(.giveUp(problem)) }
-            note(offset: offset)
+            if let problem = problem(with: offset) { return end(.abort(problem)) }
+            record(offset: offset)
         }
         return reaction
     }

@@ -7,15 +7,15 @@ extension ClientUpload {
     ///   - sourceEnded: whether the source ended with them.
     package mutating func interrupted(_ reason: UploadInterruption, sent: Int64, sourceEnded: Bool) {
         guard case .sending(let request) = phase else { return }
-        if sourceEnded, intent.length == nil, case .rest(let start, _) = request.content {
+        if sourceEnded, intent.length == nil, case .remaining(let start, _) = request.content {
             intent.length = start + sent
             resumption?.length = intent.length
         }
         if let plan = abort {
             abort = nil
             switch plan {
-            case .giveUp(let failure): return giveUp(failure)
-            case .goOnInParts:
+            case .abort(let failure): return abort(failure)
+            case .sendInParts:
                 // Where nothing was sent, the server cannot have taken anything.
                 phase = sent == 0 && request.kind == .create ? .append : .retrieve
                 return

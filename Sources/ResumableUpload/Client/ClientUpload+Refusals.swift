@@ -3,14 +3,14 @@ import HTTPSemantics
 extension ClientUpload {
     // MARK: Refusals of a creation or an append
 
-    mutating func takeRefusal(_ answer: Answer, to request: ClientRequest) {
+    mutating func handleRefusal(_ answer: Answer, to request: ClientRequest) {
         let status = answer.status
         if status.isUnauthorized { return stop(.unauthorized(status)) }
-        if answer.problem?.isDigestMismatch == true { return giveUp(.digestMismatch) }
-        if status == .contentTooLarge { return takeTooLarge(answer, request) }
+        if answer.problem?.isDigestMismatch == true { return abort(.digestMismatch) }
+        if status == .contentTooLarge { return handleTooLarge(answer, request) }
         if request.kind == .append {
             if status.isGone { return fail(.gone(status)) }
-            if status == .conflict { return takeConflict(answer, request) }
+            if status == .conflict { return handleConflict(answer, request) }
         }
         guard status.isTransient else {
             // Of an upload that was under way another run may still make something.
@@ -28,24 +28,24 @@ extension ClientUpload {
             phase, after: retry.retryAfter(answer.head.fields, now: answer.now), because: .status(answer.status))
     }
 
-    private mutating func takeConflict(_ answer: Answer, _ request: ClientRequest) {
-        guard let told = answer.offset ?? answer.problem?.expectedOffset, told != request.offset else {
+    private mutating func handleConflict(_ answer: Answer, _ request: ClientRequest) {
+        guard let reported = answer.offset ?? answer.problem?.expectedOffset, reported != request.offset else {
             return tryAgain(.retrieve, because: .offsetConflict)
         }
-        if let problem = problem(with: told) { return giveUp(problem) }
+        if let problem = problem(with: reported) { return abort(problem) }
         let before = acknowledged
-        note(offset: told)
+        record(offset: reported)
         // An offset that moves is progress; one that does not may be told for ever.
         if acknowledged == before { tryAgain(.retrieve, because: .offsetConflict) } else { phase = .append }
     }
 
     /// 413: what was too large is never sent again (draft section 4.1.4).
-    private mutating func takeTooLarge(_ answer: Answer, _ request: ClientRequest) {
-        if let exceededSize { return giveUp(.tooLarge(limit: exceededSize)) }
+    private mutating func handleTooLarge(_ answer: Answer, _ request: ClientRequest) {
+        if let exceededSize { return abort(.tooLarge(limit: exceededSize)) }
         guard intent.style != .plain, let size = request.content.size(sent: answer.sent),
             let smaller = bound.below(size)
-        else { return giveUp(.tooLarge(limit: limits.maxSize)) }
-        learnedBound = min(learnedBound ?? .max, smaller)
+        else { return abort(.tooLarge(limit: limits.maxSize)) }
+        learnedMax = min(learnedMax ?? .max, smaller)
         let areLimitsKnown = limits != UploadLimits(maxAge: limits.maxAge)
         if !areLimitsKnown, !hasDiscovered {
             hasDiscovered = true
@@ -57,13 +57,13 @@ extension ClientUpload {
 
     // MARK: Redirections
 
-    private static let mostRedirections = 5
+    private static let maxRedirections = 5
 
     /// 307 and 308 repeat the request elsewhere, with its method and content (RFC 9110 sections 15.4.8 and 15.4.9).
     mutating func follow(_ head: UploadResponseHead, of request: ClientRequest) {
         redirections += 1
         guard let location = head.location else { return stop(.refused(head.status)) }
-        guard redirections <= Self.mostRedirections else { return stop(.redirectLoop) }
+        guard redirections <= Self.maxRedirections else { return stop(.redirectLoop) }
         guard location.relation != .insecure else { return stop(.locationUnusable(.insecure)) }
         let isForeign = location.relation == .otherOrigin
         switch request.kind {
@@ -94,7 +94,7 @@ extension ClientRequest.Content {
         switch self {
         case .none, .empty: nil
         case .range(_, let count): count
-        case .rest(_, let most): most ?? max(sent, Self.unknownSize)
+        case .remaining(_, let limit): limit ?? max(sent, Self.unknownSize)
         }
     }
 

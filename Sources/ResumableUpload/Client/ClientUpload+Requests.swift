@@ -1,21 +1,21 @@
 import HTTPSemantics
 
 extension ClientUpload {
-    var bound: ContentBound { ContentBound(own: intent.maximumContent, learned: learnedBound, limits: limits) }
+    var bound: ContentBound { ContentBound(own: intent.maximumContent, learned: learnedMax, limits: limits) }
 
     // MARK: Requests
 
     func creation() -> ClientRequest {
         var fields = intent.fields
-        guard intent.style != .plain else { return creation(fields, wholeContent, awaitsInterim: false) }
+        guard intent.style != .plain else { return creation(fields, completeContent, awaitsInterim: false) }
         for field in versionFields { fields.append(field.name, field.value) }
-        let isTooMuch = bound.most.map { wholeContent.exceeds($0) } ?? false
-        let isWhole = intent.length == 0 || (intent.style == .optimistic && !isTooMuch)
-        append(completeness: isWhole, to: &fields)
+        let isTooMuch = bound.maxCount.map { completeContent.exceeds($0) } ?? false
+        let isComplete = intent.length == 0 || (intent.style == .optimistic && !isTooMuch)
+        append(completeness: isComplete, to: &fields)
         if let length = intent.length, intent.dialect.readsUploadLength {
             fields.append(UploadFieldName.length, "\(length)")
         }
-        return creation(fields, isWhole ? wholeContent : .empty, awaitsInterim: isWhole && intent.length != 0)
+        return creation(fields, isComplete ? completeContent : .empty, awaitsInterim: isComplete && intent.length != 0)
     }
 
     private func creation(
@@ -29,8 +29,8 @@ extension ClientUpload {
     /// At `acknowledged`: everything that is left, if that is not too much.
     func append() -> ClientRequest {
         guard let length = intent.length else {
-            let most = bound.most
-            return append(.rest(from: acknowledged, atMost: most), isLast: most == nil)
+            let limit = bound.maxCount
+            return append(.remaining(from: acknowledged, atMost: limit), isLast: limit == nil)
         }
         let count = bound.share(of: length - acknowledged)
         return append(
@@ -45,7 +45,7 @@ extension ClientUpload {
         if intent.dialect.requiresPartialUploadMediaType { fields.append("Content-Type", partialUploadMediaType) }
         fields.append(UploadFieldName.offset, "\(acknowledged)")
         append(completeness: isLast, to: &fields)
-        if let length = intent.length, intent.dialect.tellsLengthOnAppend {
+        if let length = intent.length, intent.dialect.sendsLengthOnAppend {
             fields.append(UploadFieldName.length, "\(length)")
         }
         return uploadRequest(.append, .patch, fields, content)
@@ -75,11 +75,11 @@ extension ClientUpload {
 
     // MARK: Their parts
 
-    private var wholeContent: ClientRequest.Content {
+    private var completeContent: ClientRequest.Content {
         switch intent.length {
         case 0: .empty
         case let length?: .range(from: 0, count: length)
-        case nil: .rest(from: 0, atMost: nil)
+        case nil: .remaining(from: 0, atMost: nil)
         }
     }
 

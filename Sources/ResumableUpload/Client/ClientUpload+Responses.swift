@@ -12,7 +12,7 @@ extension ClientUpload {
     ) {
         guard case .sending(let request) = phase else { return }
         guard abort == nil else { return interrupted(.connection, sent: sent, sourceEnded: sourceEnded) }
-        if intent.style != .plain { note(limitsOf: head.fields, now: now) }
+        if intent.style != .plain { record(limitsOf: head.fields, now: now) }
         if head.status == .temporaryRedirect || head.status == .permanentRedirect, request.kind != .cancel {
             return follow(head, of: request)
         }
@@ -23,16 +23,16 @@ extension ClientUpload {
         case .discover:
             supportsResumption = isSupport(head)
             endDiscovery(isSupported: isSupport(head))
-        case .retrieve: takeRetrieval(answer)
+        case .retrieve: handleRetrieval(answer)
         case .create, .append:
             if let completed {
                 endReplay(of: completed, answer)
             } else if isFinal(answer, to: request) {
                 finish(head)
             } else if head.status.isSuccessful {
-                takeProgress(answer, to: request)
+                handleProgress(answer, to: request)
             } else {
-                takeRefusal(answer, to: request)
+                handleRefusal(answer, to: request)
             }
         }
     }
@@ -56,38 +56,39 @@ extension ClientUpload {
     private func isFinal(_ answer: Answer, to request: ClientRequest) -> Bool {
         if intent.style == .plain { return answer.status.isSuccessful }
         // Some servers copy the flag that they store into a refusal of the offset.
-        if answer.status == .conflict, request.kind == .append, let told = answer.offset, told != request.offset {
+        if answer.status == .conflict, request.kind == .append, let reported = answer.offset, reported != request.offset
+        {
             return false
         }
-        if let told = intent.dialect.completeness(of: answer.head.fields) { return told }
+        if let reported = intent.dialect.completeness(of: answer.head.fields) { return reported }
         // Servers that leave the field away, or send another version's, do so when they are done; an offset before the
         // end tells that they are not.
         guard answer.status.isSuccessful, intent.dialect.completeness(of: request.fields) == true else { return false }
-        guard request.kind == .append, let told = answer.offset, let length = intent.length else { return true }
-        return told >= length
+        guard request.kind == .append, let reported = answer.offset, let length = intent.length else { return true }
+        return reported >= length
     }
 
     // MARK: Progress
 
-    private mutating func takeProgress(_ answer: Answer, to request: ClientRequest) {
-        if let exceededSize { return giveUp(.tooLarge(limit: exceededSize)) }
-        if request.kind == .create, !takeLocation(answer) { return }
+    private mutating func handleProgress(_ answer: Answer, to request: ClientRequest) {
+        if let exceededSize { return abort(.tooLarge(limit: exceededSize)) }
+        if request.kind == .create, !handleLocation(answer) { return }
         guard intent.dialect.completeness(of: request.fields) == false else {
             // It ended before the end of the representation. Where it stands is not known.
-            if let told = answer.offset, told > acknowledged {
-                if accepts(offset: told) { phase = .append }
+            if let reported = answer.offset, reported > acknowledged {
+                if accepts(offset: reported) { phase = .append }
                 return
             }
             return tryAgain(.retrieve, because: .offsetConflict)
         }
         let end = request.content.end(sent: answer.sent) ?? acknowledged
-        if answer.sourceEnded, intent.length == nil, case .rest = request.content {
+        if answer.sourceEnded, intent.length == nil, case .remaining = request.content {
             intent.length = end
             resumption?.length = end
         }
-        let told = request.kind == .append ? answer.offset ?? end : answer.offset ?? 0
+        let reported = request.kind == .append ? answer.offset ?? end : answer.offset ?? 0
         let before = acknowledged
-        guard accepts(offset: told) else { return }
+        guard accepts(offset: reported) else { return }
         if acknowledged == before, request.content.start != nil, end > before {
             return tryAgain(.append, because: .offsetConflict)
         }
@@ -95,13 +96,13 @@ extension ClientUpload {
     }
 
     /// Takes the upload resource of a final response; false: there is none to go on with.
-    private mutating func takeLocation(_ answer: Answer) -> Bool {
+    private mutating func handleLocation(_ answer: Answer) -> Bool {
         guard let location = answer.head.location else {
             if resumption == nil { fail(.resumptionUnsupported(answer.status)) }
             return resumption != nil
         }
         if let known = resumption {
-            if known.uri != location.uri { giveUp(.locationChanged) }
+            if known.uri != location.uri { abort(.locationChanged) }
             return known.uri == location.uri
         }
         guard isUsable(location) else {
@@ -109,32 +110,32 @@ extension ClientUpload {
             return false
         }
         adopt(location, now: answer.now)
-        note(limitsOf: answer.head.fields, now: answer.now)
+        record(limitsOf: answer.head.fields, now: answer.now)
         return true
     }
 
     // MARK: Retrieval
 
-    private mutating func takeRetrieval(_ answer: Answer) {
+    private mutating func handleRetrieval(_ answer: Answer) {
         let status = answer.status
         guard status.isSuccessful else {
             if status.isGone { return fail(isExpired(answer.now) ? .expired : .gone(status)) }
             if status.isUnauthorized { return stop(.unauthorized(status)) }
             return status.isTransient ? tryLater(.retrieve, answer) : stop(.refused(status))
         }
-        guard let told = answer.offset else { return stop(.offsetUnknown(status)) }
-        let toldLength = answer.head.fields.uploadInteger(UploadFieldName.length)
-        if let toldLength, let length = intent.length, toldLength != length { return stop(.sourceChanged) }
-        guard accepts(offset: told) else { return }
-        isKnownAlive = true
+        guard let reported = answer.offset else { return stop(.offsetUnknown(status)) }
+        let reportedLength = answer.head.fields.uploadInteger(UploadFieldName.length)
+        if let reportedLength, let length = intent.length, reportedLength != length { return stop(.sourceChanged) }
+        guard accepts(offset: reported) else { return }
+        isKnownToExist = true
         // The server has sent no other lifetime: by its clock this one has not passed.
         if isExpired(answer.now) { resumption?.expires = nil }
-        if intent.dialect.completeness(of: answer.head.fields) == true { return takeCompletion(answer) }
-        if let exceededSize { return giveUp(.tooLarge(limit: exceededSize)) }
+        if intent.dialect.completeness(of: answer.head.fields) == true { return handleCompletion(answer) }
+        if let exceededSize { return abort(.tooLarge(limit: exceededSize)) }
         phase = .append
     }
 
-    private mutating func takeCompletion(_ answer: Answer) {
+    private mutating func handleCompletion(_ answer: Answer) {
         if intent.dialect.replaysFinalResponse {
             phase = .replay(answer.head)
         } else {
@@ -167,7 +168,7 @@ extension ClientUpload {
 
     mutating func endDiscovery(isSupported: Bool) {
         if intent.style == .automatic { intent.style = isSupported ? .careful : .optimistic }
-        if let exceededSize { return giveUp(.tooLarge(limit: exceededSize)) }
+        if let exceededSize { return abort(.tooLarge(limit: exceededSize)) }
         phase = resumption == nil ? .create : .retrieve
     }
 

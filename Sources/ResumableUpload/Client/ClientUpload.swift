@@ -29,9 +29,9 @@ package struct ClientUpload: Sendable {
 
     /// What follows once the request that is being ended has ended.
     enum AbortPlan: Sendable {
-        case giveUp(UploadFailure)
+        case abort(UploadFailure)
         /// The content was more than the server takes at once.
-        case goOnInParts
+        case sendInParts
     }
 
     var intent: UploadIntent
@@ -50,7 +50,7 @@ package struct ClientUpload: Sendable {
 
     var limits = UploadLimits()
     /// Bytes at once that the server has been seen not to refuse, or half of what it refused.
-    var learnedBound: Int64?
+    var learnedMax: Int64?
     /// Whether the target was asked for its limits.
     var hasDiscovered = false
     /// What it answered of resumable uploads; `nil` if it was not asked, or gave no answer.
@@ -65,7 +65,7 @@ package struct ClientUpload: Sendable {
     /// Whether the upload resource was made, or told, in this run.
     var isOwnCreation = true
     /// Whether a retrieval has just shown that the server knows the upload.
-    var isKnownAlive = false
+    var isKnownToExist = false
 
     /// A new upload.
     /// - Parameter random: in 0..<1, for the waits between tries.
@@ -75,7 +75,7 @@ package struct ClientUpload: Sendable {
         self.random = random
         phase = .create
         guard intent.style == .automatic else { return }
-        guard let length = intent.length, length > CreationStyle.largestUnasked else {
+        guard let length = intent.length, length > CreationStyle.maxSizeWithoutDiscovery else {
             self.intent.style = .optimistic
             return
         }
@@ -105,8 +105,8 @@ package struct ClientUpload: Sendable {
             pendingWait = nil
             return .wait(wait.duration, wait.reason)
         }
-        noticeExpiry(now: now)
-        isKnownAlive = false
+        checkExpiry(now: now)
+        isKnownToExist = false
         switch phase {
         case .finished(let outcome): return .finished(outcome)
         case .failed(let failure): return .failed(failure)
@@ -136,18 +136,18 @@ package struct ClientUpload: Sendable {
     /// The source cannot give the bytes at `offset`: the upload is deleted, for it can never be completed (draft
     /// section 4.3.1).
     package mutating func sourceFailed(at offset: Int64) {
-        giveUp(.sourceUnavailable(at: offset))
+        abort(.sourceUnavailable(at: offset))
     }
 
     /// The upload shall be deleted.
     package mutating func cancel() {
-        giveUp(.cancelled)
+        abort(.cancelled)
     }
 
     // MARK: Transitions
 
     /// Deletes what the server may have, and then fails.
-    mutating func giveUp(_ failure: UploadFailure) {
+    mutating func abort(_ failure: UploadFailure) {
         pendingWait = nil
         abort = nil
         switch phase {
@@ -168,7 +168,7 @@ package struct ClientUpload: Sendable {
     }
 
     mutating func finish(_ head: UploadResponseHead, isResponseLost: Bool = false) {
-        if head.status.isSuccessful, let length = intent.length { note(offset: length) }
+        if head.status.isSuccessful, let length = intent.length { record(offset: length) }
         phase = .finished(UploadOutcome(response: head, isResponseLost: isResponseLost))
     }
 
@@ -183,7 +183,7 @@ package struct ClientUpload: Sendable {
     }
 
     /// Takes an offset that the server told; it never is smaller than one before.
-    mutating func note(offset: Int64) {
+    mutating func record(offset: Int64) {
         guard offset > acknowledged else { return }
         acknowledged = offset
         resumption?.acknowledged = offset
@@ -193,31 +193,31 @@ package struct ClientUpload: Sendable {
     /// Whether an offset that the server told can be gone on from; otherwise the upload is given up.
     mutating func accepts(offset: Int64) -> Bool {
         if let problem = problem(with: offset) {
-            giveUp(problem)
+            abort(problem)
             return false
         }
-        note(offset: offset)
+        record(offset: offset)
         return true
     }
 
     func problem(with offset: Int64) -> UploadFailure? {
-        if offset < acknowledged { return .offsetLost(acknowledged: acknowledged, told: offset) }
+        if offset < acknowledged { return .offsetLost(acknowledged: acknowledged, reported: offset) }
         if let length = intent.length, offset > length { return .offsetImpossible(offset) }
         return nil
     }
 
     /// Takes the limits that a response tells.
-    mutating func note(limitsOf fields: Fields, now: Int64) {
-        guard let told = UploadLimits(parsing: fields, dialect: intent.dialect) else { return }
-        limits = told
-        resumption?.limits = told
-        resumption?.expires = told.maxAge.map { now.addingReportingOverflow($0).partialValue }
+    mutating func record(limitsOf fields: Fields, now: Int64) {
+        guard let reported = UploadLimits(parsing: fields, dialect: intent.dialect) else { return }
+        limits = reported
+        resumption?.limits = reported
+        resumption?.expires = reported.maxAge.map { now.addingReportingOverflow($0).partialValue }
     }
 
     /// The largest size of a representation, where that is less than this one.
     var exceededSize: Int64? {
-        guard let most = limits.maxSize, let length = intent.length, length > most else { return nil }
-        return most
+        guard let limit = limits.maxSize, let length = intent.length, length > limit else { return nil }
+        return limit
     }
 
     /// Whether the lifetime that the server sent has passed by the local clock, which may be wrong.
@@ -226,14 +226,14 @@ package struct ClientUpload: Sendable {
     /// A lifetime that has passed ends all access to the upload resource (draft section 4.1.4). Of one that was sent in
     /// an earlier run it is not known whether the local clock was right then and now: the server is asked before anything
     /// is forgotten.
-    private mutating func noticeExpiry(now: Int64) {
+    private mutating func checkExpiry(now: Int64) {
         guard isExpired(now) else { return }
         switch phase {
         case .append, .retrieve, .replay: break
         case .create, .discover, .cancel, .sending, .finished, .failed: return
         }
         guard isOwnCreation else {
-            if !isKnownAlive { phase = .retrieve }
+            if !isKnownToExist { phase = .retrieve }
             return
         }
         attempts += 1
@@ -246,7 +246,7 @@ package struct ClientUpload: Sendable {
         acknowledged = 0
         temporaryURI = nil
         isUploadForeign = false
-        isKnownAlive = false
+        isKnownToExist = false
         limits.maxAge = nil
     }
 }

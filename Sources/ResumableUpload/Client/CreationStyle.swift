@@ -5,7 +5,7 @@ public enum CreationStyle: Sendable, Hashable, CaseIterable {
     case optimistic
     /// An empty request creates the upload; the content follows in appends.
     case careful
-    /// Optimistic up to ``largestUnasked`` bytes and for content of unknown length. For more the target is asked for its
+    /// Optimistic up to ``maxSizeWithoutDiscovery`` bytes and for content of unknown length. For more the target is asked for its
     /// limits first (draft section 4.1.4): careful where it tells that it takes resumable uploads of this version,
     /// optimistic otherwise. That costs two round trips, and makes a cut cheap also behind proxies that keep 104 to
     /// themselves.
@@ -14,5 +14,5 @@ public enum CreationStyle: Sendable, Hashable, CaseIterable {
     case plain
 
     /// In bytes.
-    package static let largestUnasked: Int64 = 4 << 20
+    package static let maxSizeWithoutDiscovery: Int64 = 4 << 20
 }

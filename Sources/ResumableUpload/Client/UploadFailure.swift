@@ -13,7 +13,7 @@ package enum UploadFailure: Error, Sendable, Hashable {
     /// More bytes than the server takes; `limit` is the largest size of a representation, where it told that.
     case tooLarge(limit: Int64?)
     /// The server told a smaller offset than before, against its promise (draft section 4.1.1).
-    case offsetLost(acknowledged: Int64, told: Int64)
+    case offsetLost(acknowledged: Int64, reported: Int64)
     /// An offset beyond the length of the representation.
     case offsetImpossible(Int64)
     /// A successful retrieval without a usable offset.

@@ -12,7 +12,7 @@ package enum UploadStep: Sendable, Hashable {
 
 /// What follows from an interim response.
 package enum InterimReaction: Sendable, Hashable {
-    case goOn
+    case proceed
     /// Content that is held back may go.
     case openGate
     /// End the request now and report it as interrupted.

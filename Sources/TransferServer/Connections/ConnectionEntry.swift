@@ -23,7 +23,7 @@ final class ConnectionEntry: Sendable {
     }
 
     /// Who ended the connection, if it was not the client.
-    enum Ending: String, Sendable, CaseIterable {
+    enum CloseReason: String, Sendable, CaseIterable {
         /// Another request has the upload now, or took it away.
         case takenOver = "taken-over"
         /// Its client let it wait for too long.
@@ -38,14 +38,14 @@ final class ConnectionEntry: Sendable {
         case tooMany = "too-many-connections"
     }
 
-    struct Standing: Sendable {
+    struct State: Sendable {
         var phase: Phase = .head(first: true)
         /// Monotonic nanoseconds of the last sign of life.
         var since: Int64
         var isOpen = true
-        var ending: Ending?
+        var closeReason: CloseReason?
         /// Of the response, where the kernel tells no time of the last sending.
-        var untaken: Int32 = 0
+        var unacknowledged: Int32 = 0
         /// Bytes of content received, and nanoseconds in which the client could have sent them.
         var received: Int64 = 0
         var waited: Int64 = 0
@@ -59,7 +59,7 @@ final class ConnectionEntry: Sendable {
     let peerClient: ConnectionClient
     /// What it was opened with lives as long as it does, whatever new connections get; `nil` without TLS.
     let credentials: ServerCredentials?
-    private let standing: Monitor<Standing>
+    private let state: Monitor<State>
 
     init(
         output: SocketOutput, peer: String?, client: ConnectionClient, credentials: ServerCredentials?, now: Int64
@@ -68,12 +68,12 @@ final class ConnectionEntry: Sendable {
         self.peer = peer
         peerClient = client
         self.credentials = credentials
-        standing = Monitor(Standing(since: now))
+        state = Monitor(State(since: now))
     }
 
     /// - Parameter received: bytes of content with which the phase before it ended.
     func enter(_ phase: Phase, received: Int = 0, at now: Int64) {
-        standing.withLock {
+        state.withLock {
             if case .content = $0.phase { $0.waited += max(0, now - $0.since) }
             switch phase {
             case .head, .response, .discarding: $0.rate = RateWindow()
@@ -86,12 +86,12 @@ final class ConnectionEntry: Sendable {
     }
 
     /// Ends the connection from any thread. Its own thread notices, and ends the request as interrupted.
-    func abandon(_ ending: Ending) {
-        standing.withLock {
+    func close(reason: CloseReason) {
+        state.withLock {
             guard $0.isOpen else { return }
-            $0.ending = $0.ending ?? ending
+            $0.closeReason = $0.closeReason ?? reason
             // What a slow reader has not read would stay in the kernel for as long as it goes on reading slowly.
-            if case (.tooMany, .response) = (ending, $0.phase) { output.resetOnClose() }
+            if case (.tooMany, .response) = (reason, $0.phase) { output.resetOnClose() }
             output.endConnection()
         }
     }
@@ -100,52 +100,52 @@ final class ConnectionEntry: Sendable {
     /// - Parameter resets: the end of the connection would be the end of the content, so that nothing but a reset shows that
     ///   the content is incomplete.
     func failContent(resets: Bool) {
-        standing.withLock {
+        state.withLock {
             guard $0.isOpen else { return }
-            $0.ending = $0.ending ?? .contentFailed
+            $0.closeReason = $0.closeReason ?? .contentFailed
             if resets { output.resetConnection() }
         }
     }
 
     /// Bytes that moved in either direction so far; 0 if that is not known, as on a Unix socket.
     func transferredBytes() -> Int64 {
-        standing.withLock {
+        state.withLock {
             guard $0.isOpen, let bytes = output.transferredBytes() else { return 0 }
             return bytes.acknowledged + bytes.received
         }
     }
 
     /// Ends the connection unless its client waits for an answer that is being made or sent.
-    func abandonUnlessAnswering() {
-        standing.withLock {
+    func closeUnlessAnswering() {
+        state.withLock {
             switch $0.phase {
             case .server, .response: return
             case .head, .content, .storing, .discarding: break
             }
-            guard $0.isOpen, $0.ending == nil else { return }
-            $0.ending = .stopping
+            guard $0.isOpen, $0.closeReason == nil else { return }
+            $0.closeReason = .stopping
             output.endConnection()
         }
     }
 
     /// Who ended the connection; `nil`: it is open, or its client did.
-    var ending: Ending? { standing.withLock { $0.ending } }
+    var closeReason: CloseReason? { state.withLock { $0.closeReason } }
 
     /// Whether its client still waits for an answer.
-    var isAwaited: Bool { standing.withLock { $0.isOpen && $0.ending == nil && !output.isEndedByPeer } }
+    var isAwaited: Bool { state.withLock { $0.isOpen && $0.closeReason == nil && !output.isEndedByPeer } }
 
     /// The descriptor is about to be closed.
-    func close() { standing.withLock { $0.isOpen = false } }
+    func close() { state.withLock { $0.isOpen = false } }
 
     /// Ends the connection when it waits longer than `timeouts` allow.
-    func abandon(ifOverdue timeouts: ConnectionTimeouts, now: Int64) {
-        standing.withLock {
-            guard $0.isOpen, $0.ending == nil, let limit = timeouts.limit(for: $0.phase) else { return }
+    func close(ifOverdue timeouts: ConnectionTimeouts, now: Int64) {
+        state.withLock {
+            guard $0.isOpen, $0.closeReason == nil, let limit = timeouts.limit(for: $0.phase) else { return }
             if let minimum = timeouts.minimumRate, let (bytes, nanoseconds) = moved($0, now: now),
                 $0.rate.isTooSlow(
                     bytes: bytes, nanoseconds: nanoseconds, minimum: minimum, length: timeouts.rateWindow)
             {
-                $0.ending = .tooSlow
+                $0.closeReason = .tooSlow
                 output.endConnection()
                 return
             }
@@ -154,23 +154,25 @@ final class ConnectionEntry: Sendable {
                 // Content goes out without our help; what counts is when something last did.
                 if let milliseconds = output.millisecondsSinceLastSend() {
                     idle = min(idle, Int64(milliseconds) * 1_000_000)
-                } else if let untaken = output.untakenBytes(), untaken != $0.untaken || untaken == 0 {
-                    $0.untaken = untaken
+                } else if let unacknowledged = output.unacknowledgedBytes(),
+                    unacknowledged != $0.unacknowledged || unacknowledged == 0
+                {
+                    $0.unacknowledged = unacknowledged
                     $0.since = now
                     return
                 }
             }
             guard idle > limit else { return }
-            $0.ending = .timeout
+            $0.closeReason = .timeout
             output.endConnection()
         }
     }
 
     /// Bytes that the client has sent or taken in this request, and nanoseconds in which it could; `nil` where that is
     /// not to be asked, or cannot be told.
-    private func moved(_ standing: Standing, now: Int64) -> (bytes: Int64, nanoseconds: Int64)? {
-        switch standing.phase {
-        case .content: (standing.received, standing.waited + max(0, now - standing.since))
+    private func moved(_ state: State, now: Int64) -> (bytes: Int64, nanoseconds: Int64)? {
+        switch state.phase {
+        case .content: (state.received, state.waited + max(0, now - state.since))
         case .response: output.acknowledgedBytes().map { ($0, now) }
         case .head, .storing, .server, .discarding: nil
         }

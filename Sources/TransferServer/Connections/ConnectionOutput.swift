@@ -12,9 +12,9 @@ struct ConnectionOutput: Sendable {
         self.session = session
     }
 
-    /// Sends all of `bytes`, waiting at most `patience` milliseconds for the first byte to fit.
-    func send(_ bytes: [UInt8], patience: Int32) -> SocketOutput.Outcome {
-        let outcome = session?.send(bytes, on: socket, patience: patience) ?? socket.send(bytes, patience: patience)
+    /// Sends all of `bytes`, waiting at most `timeout` milliseconds for the first byte to fit.
+    func send(_ bytes: [UInt8], timeout: Int32) -> SocketOutput.Outcome {
+        let outcome = session?.send(bytes, on: socket, timeout: timeout) ?? socket.send(bytes, timeout: timeout)
         // After a response from a file libmicrohttpd leaves the socket corked.
         if outcome == .sent { socket.push() }
         return outcome
@@ -26,7 +26,7 @@ struct ConnectionOutput: Sendable {
         socket.endOutput()
     }
 
-    /// Reads and throws away what arrives, until the peer or ``ConnectionEntry/abandon(_:)`` ends the connection, or so many
+    /// Reads and throws away what arrives, until the peer or ``ConnectionEntry/close(reason:)`` ends the connection, or so many
     /// bytes have arrived.
     func discardInput(atMost limit: Int64) { socket.discardInput(atMost: limit) }
 }

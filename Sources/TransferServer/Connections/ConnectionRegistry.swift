@@ -11,7 +11,7 @@ final class ConnectionRegistry: Sendable {
         var isDraining = false
         var isStopped = false
         /// Nobody waits for answers any more.
-        var isHurried = false
+        var shouldDrainNow = false
     }
 
     private let timeouts: ConnectionTimeouts
@@ -55,7 +55,7 @@ final class ConnectionRegistry: Sendable {
             }
             return .limited(closed: closed.count, isRefused: isRefused, largest: largest)
         }
-        for entry in closed { entry.abandon(.tooMany) }
+        for entry in closed { entry.close(reason: .tooMany) }
         return admission
     }
 
@@ -90,14 +90,14 @@ final class ConnectionRegistry: Sendable {
     func drain(until deadline: Int64) {
         entries.withLock { $0.isDraining = true }
         repeat {
-            for entry in snapshot() { entry.abandonUnlessAnswering() }
+            for entry in snapshot() { entry.closeUnlessAnswering() }
         } while !isEmpty(by: min(deadline, SystemClock.monotonicNanoseconds() + 50_000_000))
-            && SystemClock.monotonicNanoseconds() < deadline && !entries.withLock { $0.isHurried }
-        for entry in snapshot() { entry.abandon(.stopping) }
+            && SystemClock.monotonicNanoseconds() < deadline && !entries.withLock { $0.shouldDrainNow }
+        for entry in snapshot() { entry.close(reason: .stopping) }
     }
 
     /// Makes ``drain(until:)`` end at once.
-    func hurry() { entries.withLock { $0.isHurried = true } }
+    func drainNow() { entries.withLock { $0.shouldDrainNow = true } }
 
     /// Connections that are open.
     var count: Int { entries.withLock { $0.open.count } }
@@ -109,7 +109,7 @@ final class ConnectionRegistry: Sendable {
     func reap() {
         while waitUnlessStopped(nanoseconds: 250_000_000) {
             let now = SystemClock.monotonicNanoseconds()
-            for entry in snapshot() { entry.abandon(ifOverdue: timeouts, now: now) }
+            for entry in snapshot() { entry.close(ifOverdue: timeouts, now: now) }
         }
     }
 

@@ -15,7 +15,7 @@ protocol RequestService: Sendable {
     /// Fields of every response to a request with these fields, which may be incomplete.
     func responseFields(for fields: Fields, isSecure: Bool) -> Fields
     /// A request's head is complete.
-    func begin(_ request: IncomingRequest) -> RequestStanding
+    func begin(_ request: IncomingRequest) -> DispatchedRequest
     /// A request ended, however it did.
     func record(_ summary: RequestSummary)
     /// Content of the response to a request could not be read or produced.
@@ -146,10 +146,10 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             size.pointee = 0
             // While we work the client waits for us. From the last byte on nobody ends the connection for its sake.
             entry.enter(
-                state.isReceivedWhole ? .server : .storing, received: bytes.count,
+                state.isCompletelyReceived ? .server : .storing, received: bytes.count,
                 at: SystemClock.monotonicNanoseconds())
             let step = exchange.receive(bytes)
-            if !state.isReceivedWhole { entry.enter(.content, at: SystemClock.monotonicNanoseconds()) }
+            if !state.isCompletelyReceived { entry.enter(.content, at: SystemClock.monotonicNanoseconds()) }
             switch step {
             case .proceed: return .YES
             case .reply(let reply): return replyEarly(reply, state, on: connection)
@@ -198,18 +198,18 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         let request = IncomingRequest(
             id: state.id, head: head, framing: framing, target: target, origin: origin, connection: connection.entry,
             interim: connection.interimChannel(version: head.version, base: origin.base), account: state.account)
-        let standing = service.begin(request)
-        let served = standing.served
-        state.responseFields = standing.fields
-        state.principal = standing.principal
-        state.stage = .receiving(served.exchange)
-        state.exchange = served.exchange
-        switch served.step {
+        let dispatched = service.begin(request)
+        let started = dispatched.started
+        state.responseFields = dispatched.fields
+        state.principal = dispatched.principal
+        state.stage = .receiving(started.exchange)
+        state.exchange = started.exchange
+        switch started.step {
         case .proceed:
-            if !state.isReceivedWhole { connection.entry.enter(.content, at: SystemClock.monotonicNanoseconds()) }
+            if !state.isCompletelyReceived { connection.entry.enter(.content, at: SystemClock.monotonicNanoseconds()) }
             // libmicrohttpd sees no expectation.
             if Expectation(fields: head.fields, version: head.version) == .continue100 {
-                guard connection.output.send(Self.continueHead, patience: 2000) == .sent else { return .NO }
+                guard connection.output.send(Self.continueHead, timeout: 2000) == .sent else { return .NO }
             }
             return .YES
         case .drop: return .NO
@@ -217,7 +217,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             guard request.expectsContent else {
                 if reply.status == .lengthRequired {
                     // Content without a length may follow all the same.
-                    state.lingers = true
+                    state.shouldLinger = true
                     return queue(reply, state, on: connection)
                 }
                 // Queued at the request's end, the response leaves the connection open.
@@ -227,7 +227,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             // The client that waits for 100 gets the final status in its place.
             if Expectation(fields: head.fields, version: head.version) == .continue100 {
                 // Its patience may have ended, and content be on its way: libmicrohttpd closes at once.
-                state.lingers = true
+                state.shouldLinger = true
                 return queue(reply, state, on: connection)
             }
             return replyEarly(reply, state, on: connection)
@@ -253,7 +253,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         fields.set("Connection", "close")
         let head = ResponseHead(status: reply.status, fields: fields)
         let isHead = state.head.method == .head
-        let outcome = connection.output.send(head.serialized() + (isHead ? [] : content), patience: 2000)
+        let outcome = connection.output.send(head.serialized() + (isHead ? [] : content), timeout: 2000)
         guard outcome == .sent else { return .NO }
         state.isAnswered = true
         connection.output.endOutput()
@@ -279,7 +279,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
                     entry.failContent(resets: isEndedByClosing)
                 }))
         guard let response else { return .NO }
-        state.takenBefore = connection.entry.output.acknowledgedBytes()
+        state.acknowledgedBefore = connection.entry.output.acknowledgedBytes()
         guard connection.queue(response, status: reply.status) else { return .NO }
         connection.entry.enter(.response, at: SystemClock.monotonicNanoseconds())
         state.isAnswered = true
@@ -287,14 +287,14 @@ final class MicroHTTPDaemon: @unchecked Sendable {
     }
 
     fileprivate func complete(_ state: RequestState, on connection: RequestConnection, code: UInt32) {
-        let isWhole = code == MHD_RequestTerminationCode.REQUEST_TERMINATED_COMPLETED_OK.rawValue
+        let isComplete = code == MHD_RequestTerminationCode.REQUEST_TERMINATED_COMPLETED_OK.rawValue
         let end: RequestEnd
-        if case .discarding = state.stage { end = .answered } else { end = isWhole ? .answered : .interrupted }
+        if case .discarding = state.stage { end = .answered } else { end = isComplete ? .answered : .interrupted }
         state.exchange?.end(end)
         state.exchange = nil
         service.record(state.summary(end, of: connection.entry))
         if state.isForwarded { registry.count(connection.entry, for: connection.entry.peerClient) }
-        if state.lingers {
+        if state.shouldLinger {
             // Unread content would make the kernel destroy the answer with a reset.
             connection.output.endOutput()
             connection.entry.enter(.discarding, at: SystemClock.monotonicNanoseconds())
@@ -318,7 +318,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         }
         let accepted = AcceptedConnection(entry, descriptor: descriptor)
         registry.add(entry)
-        if !accepted.beginFiltering() { entry.abandon(.tooMany) }
+        if !accepted.beginFiltering() { entry.close(reason: .tooMany) }
         return accepted
     }
 

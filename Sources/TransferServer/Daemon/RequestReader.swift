@@ -165,10 +165,10 @@ struct RequestReader {
         of length: Int64, into output: UnsafeMutableRawBufferPointer, from first: Int,
         _ input: inout Input<some ByteSource>
     ) -> Arrival {
-        var (written, rest) = (first, length)
-        while rest > 0, written < output.count {
+        var (written, remaining) = (first, length)
+        while remaining > 0, written < output.count {
             let room = UnsafeMutableRawBufferPointer(
-                rebasing: output[written...].prefix(Int(min(rest, Int64(output.count - written)))))
+                rebasing: output[written...].prefix(Int(min(remaining, Int64(output.count - written)))))
             let count: Int
             if pendingStart < pending.count {
                 count = min(room.count, pending.count - pendingStart)
@@ -178,9 +178,9 @@ struct RequestReader {
                 guard case .bytes(let received) = input.next(into: room) else { break }
                 count = received
             }
-            (written, rest) = (written + count, rest - Int64(count))
+            (written, remaining) = (written + count, remaining - Int64(count))
         }
-        place = rest == 0 ? .head : .content(rest)
+        place = remaining == 0 ? .head : .content(remaining)
         return written > 0 ? .bytes(written) : input.last
     }
 

@@ -34,7 +34,7 @@ final class RequestState {
     var framing = MessageFraming.chunked
     var isAnswered = false
     /// Whether the connection ends after the answer, with content perhaps still on its way.
-    var lingers = false
+    var shouldLinger = false
     /// Bytes of content.
     var contentReceived: Int64 = 0
     /// Those of them that arrived after the answer.
@@ -45,14 +45,14 @@ final class RequestState {
     private var sent: Int64 = 0
     /// Bytes that the client's system had taken on this connection when the response began; `nil` where that cannot be
     /// told.
-    var takenBefore: Int64?
+    var acknowledgedBefore: Int64?
 
     init(_ received: ReceivedRequest) { self.received = received }
 
     var head: RequestHead { received.head }
 
     /// Whether all content has arrived, as far as its length tells before its end is seen.
-    var isReceivedWhole: Bool {
+    var isCompletelyReceived: Bool {
         switch framing {
         case .none: true
         case .length(let length): contentReceived >= length
@@ -95,7 +95,7 @@ final class RequestState {
             id: id, method: head.method.rawValue, target: head.target, status: isAnswered ? status : nil,
             code: code, received: contentReceived, sent: sent(end, on: connection),
             nanoseconds: SystemClock.monotonicNanoseconds() - startedAt,
-            interruption: end == .interrupted ? connection.ending?.rawValue ?? "client" : nil,
+            interruption: end == .interrupted ? connection.closeReason?.rawValue ?? "client" : nil,
             origin: origin ?? RequestOrigin(client: connection.peer), principal: principal, route: account.route,
             upload: account.upload?.description, offset: account.offset, progress: account.progress,
             explanation: account.explanation, countedReceived: account.countedReceived)
@@ -105,8 +105,8 @@ final class RequestState {
     private func sent(_ end: RequestEnd, on connection: ConnectionEntry) -> Int64 {
         guard isAnswered else { return 0 }
         guard end == .interrupted, sent > 0 else { return sent }
-        guard let takenBefore, let taken = connection.output.acknowledgedBytes() else { return 0 }
-        return min(sent, max(0, taken - takenBefore))
+        guard let acknowledgedBefore, let acknowledged = connection.output.acknowledgedBytes() else { return 0 }
+        return min(sent, max(0, acknowledged - acknowledgedBefore))
     }
 }
 

@@ -39,15 +39,15 @@ struct FileReply {
             common.append("Repr-Digest", DigestField(values: [(algorithm, value)]).serialized)
         }
         let size = attributes.size
-        let whole = Reply(status: 200, fields: common, content: .file(file, 0..<size))
+        let complete = Reply(status: 200, fields: common, content: .file(file, 0..<size))
         guard request.method == .get, request.fields.contains("Range"), preconditions.rangeApplies(current: validators),
             let ranges = ByteRangeSet(fieldLines: request.fields.values("Range"))
-        else { return whole }
+        else { return complete }
         switch ranges.resolve(size: size) {
-        case .whole: return whole
+        case .complete: return complete
         case .unsatisfiable: return unsatisfiable(attributes)
         case .satisfiable(let ranges):
-            return partial(file, ranges, common) ?? whole
+            return partial(file, ranges, common) ?? complete
         }
     }
 

@@ -84,13 +84,13 @@ struct LogFormatter {
 
     /// - Parameter time: nanoseconds since 1970.
     private mutating func timestamp(_ time: Int64) -> String {
-        let (number, rest) = time.quotientAndRemainder(dividingBy: 1_000_000_000)
+        let (number, remainder) = time.quotientAndRemainder(dividingBy: 1_000_000_000)
         if number != second.number {
             let text = Date(timeIntervalSince1970: Double(number)).formatted(
                 .iso8601.year().month().day().time(includingFractionalSeconds: false).timeZone(separator: .omitted))
             second = (number, String(text.prefix { $0 != "Z" }))
         }
-        let milliseconds = String(rest / 1_000_000)
+        let milliseconds = String(remainder / 1_000_000)
         return second.text + "." + String(repeating: "0", count: 3 - milliseconds.count) + milliseconds + "Z"
     }
 }

@@ -76,8 +76,8 @@ struct LogWriter {
             var start = 0
             while start < bytes.count {
                 do throws(Errno) {
-                    let rest = UnsafeRawBufferPointer(rebasing: bytes[start...])
-                    let count = try output.writeSome(rest, waiting: isExpired ? 0 : 100)
+                    let remaining = UnsafeRawBufferPointer(rebasing: bytes[start...])
+                    let count = try output.writeSome(remaining, waiting: isExpired ? 0 : 100)
                     start += count
                     if count > 0 { continue }
                     if isExpired { return start }

@@ -10,15 +10,15 @@ struct MetricsEndpoint {
 
     private static let processStart = ProcessControl.startSeconds()
 
-    func serve() -> Served {
+    func serve() -> StartedExchange {
         if let refusal = service.refusal(of: identity, .readMetrics, at: PathSegments.metrics) {
-            return Served(refusal)
+            return StartedExchange(refusal)
         }
         guard request.method == .get || request.method == .head else {
-            return Served(Reply(ProblemDetails.methodNotAllowed, fields: ["Allow": "GET, HEAD"]))
+            return StartedExchange(Reply(ProblemDetails.methodNotAllowed, fields: ["Allow": "GET, HEAD"]))
         }
         let fields: Fields = ["Content-Type": Exposition.mediaType, "Cache-Control": "no-store"]
-        return Served(Reply(status: 200, fields: fields, content: .bytes(Array(report.text.utf8))))
+        return StartedExchange(Reply(status: 200, fields: fields, content: .bytes(Array(report.text.utf8))))
     }
 
     private var report: MetricsReport {

@@ -28,7 +28,7 @@ struct ServerCounts: Sendable {
     private(set) var errors = BoundedCounts<String>(capacity: 200, others: "other")
     private(set) var interruptions = BoundedCounts<String>(
         capacity: 20, others: "other",
-        known: ["client"] + ConnectionEntry.Ending.allCases.map(\.rawValue))
+        known: ["client"] + ConnectionEntry.CloseReason.allCases.map(\.rawValue))
     private(set) var omissions = BoundedCounts<String>(capacity: 50, others: "other", known: InterimOmission.words)
     private(set) var announcements = 0
     private(set) var offsets = 0
@@ -54,7 +54,7 @@ struct ServerCounts: Sendable {
                 status: request.status.map { "\($0)" } ?? "none"))
         if let code = request.code, request.status != nil { errors.add(to: Self.isWord(code) ? code : "other") }
         if let interruption = request.interruption { interruptions.add(to: interruption) }
-        if request.interruption == ConnectionEntry.Ending.takenOver.rawValue { takenOver += 1 }
+        if request.interruption == ConnectionEntry.CloseReason.takenOver.rawValue { takenOver += 1 }
         created += request.progress.hasCreated ? 1 : 0
         resumed += request.progress.hasResumed ? 1 : 0
         completed += request.progress.hasCompleted ? 1 : 0

@@ -3,7 +3,7 @@ import HTTPSemantics
 /// How many interim responses a request may get.
 enum InterimAllowance {
     /// What Go's HTTP client, and proxies made with it (Caddy, Traefik), take: with the sixth they end the request.
-    private static let most = 5
+    private static let maxResponses = 5
 
     /// Interim responses that tell offsets, beside the one that names the upload and a possible 100; `nil`: any number.
     ///
@@ -13,6 +13,6 @@ enum InterimAllowance {
             fields.contains($0)
         }
         let isGo = fields["User-Agent"]?.hasPrefix("Go-http-client/") == true
-        return isForwarded || isGo ? most - 2 : nil
+        return isForwarded || isGo ? maxResponses - 2 : nil
     }
 }

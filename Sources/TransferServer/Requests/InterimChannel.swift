@@ -12,13 +12,13 @@ struct InterimChannel: Sendable {
     /// Whether interim responses can be sent at all.
     var isOpen: Bool { output != nil }
 
-    /// Sends the head of an interim response, waiting at most `patience` milliseconds for a client that does not read.
+    /// Sends the head of an interim response, waiting at most `timeout` milliseconds for a client that does not read.
     ///
     /// An interim response is advice: a client that does not read it misses it (RFC 9110 section 15.2).
-    func send(_ head: ResponseHead, patience: Int32) -> SocketOutput.Outcome {
+    func send(_ head: ResponseHead, timeout: Int32) -> SocketOutput.Outcome {
         guard let output else { return .notWritable }
-        let told = ResponseHead(status: head.status, fields: base.rebased(head.fields))
-        return output.send(told.serialized(), patience: patience)
+        let rebased = ResponseHead(status: head.status, fields: base.rebased(head.fields))
+        return output.send(rebased.serialized(), timeout: timeout)
     }
 }
 

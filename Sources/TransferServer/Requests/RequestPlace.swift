@@ -39,7 +39,7 @@ enum RequestPlace: Sendable {
     }
 
     /// Whether it takes content: a target, an upload, or what might be meant for one.
-    var takesContent: Bool {
+    var canReceiveContent: Bool {
         switch self {
         case .health, .metrics, .asterisk: false
         case .upload, .target, .unreadable, .nowhere: true

@@ -18,7 +18,7 @@ package final class LivenessCheck: Sendable {
     ///   - deadline: monotonic nanoseconds; what does not react by then counts as unreachable.
     package init(addresses: [SocketAddress], store: UploadStore, until deadline: Int64) {
         self.store = store
-        let reachable = addresses.filter { Self.letsIn($0, until: deadline) }
+        let reachable = addresses.filter { Self.canConnect($0, until: deadline) }
         self.addresses = reachable
         unreachable = addresses.filter { !reachable.contains($0) }
     }
@@ -26,7 +26,7 @@ package final class LivenessCheck: Sendable {
     /// What the store says of itself, where connections are taken at every address and the store does what it is asked, by
     /// the deadline (monotonic nanoseconds); nil: the server is stuck, as it is when a check of the disk does not return.
     package func health(until deadline: Int64) -> Health? {
-        guard addresses.allSatisfy({ Self.letsIn($0, until: deadline) }), store.isAtWork(until: deadline) else {
+        guard addresses.allSatisfy({ Self.canConnect($0, until: deadline) }), store.isAtWork(until: deadline) else {
             return nil
         }
         return store.health(until: deadline)
@@ -34,7 +34,7 @@ package final class LivenessCheck: Sendable {
 
     /// Whether a connection that says nothing and ends gets a thread, which closes it. No request is made, and none logged;
     /// with TLS it ends in the same way.
-    private static func letsIn(_ address: SocketAddress, until deadline: Int64) -> Bool {
+    private static func canConnect(_ address: SocketAddress, until deadline: Int64) -> Bool {
         do throws(Errno) {
             let connection = try ConnectedSocket(address, until: deadline)
             connection.endOutput()

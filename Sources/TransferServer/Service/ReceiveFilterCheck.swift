@@ -55,7 +55,8 @@ enum ReceiveFilterCheck {
         var bytes = Array(requests.utf8)[...]
         var buffer = [UInt8](repeating: 0, count: 4096)
         if isSecure {
-            let session = try TLSClientConnection(over: client, to: "localhost", trusting: .anybody, until: deadline)
+            let session = try TLSClientConnection(
+                over: client, to: "localhost", trusting: .anyCertificate, until: deadline)
             while !bytes.isEmpty { bytes = try bytes.dropFirst(session.send(bytes, until: deadline)) }
             while try buffer.withUnsafeMutableBytes({ try session.receive(into: $0, until: deadline) }) > 0 {}
         } else {
@@ -69,9 +70,10 @@ enum ReceiveFilterCheck {
 
         var received: [String] { requests.withLock { $0 } }
 
-        func begin(_ request: IncomingRequest) -> RequestStanding {
-            RequestStanding(
-                Served(RecordedExchange(path: request.path) { text in self.requests.withLock { $0.append(text) } }),
+        func begin(_ request: IncomingRequest) -> DispatchedRequest {
+            DispatchedRequest(
+                StartedExchange(
+                    RecordedExchange(path: request.path) { text in self.requests.withLock { $0.append(text) } }),
                 fields: [:])
         }
     }

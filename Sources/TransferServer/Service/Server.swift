@@ -179,7 +179,7 @@ public final class Server: Sendable {
     }
 
     /// Ends the answers that ``stop()`` waits for.
-    public func stopNow() { registry.hurry() }
+    public func stopNow() { registry.drainNow() }
 
     private func startThreads(_ state: inout Running) throws(StartError) {
         registry.resume()
@@ -199,7 +199,7 @@ public final class Server: Sendable {
     /// Removes what has expired and looks at what the store holds, part by part, once a second while the server runs.
     private func sweep() {
         var seconds = 0
-        var told: [String: Int] = [:]
+        var reported: [String: Int] = [:]
         while registry.waitUnlessStopped(nanoseconds: 1_000_000_000) {
             seconds += 1
             let report = store.sweepPart()
@@ -210,11 +210,12 @@ public final class Server: Sendable {
                         + " not affected")
             }
             // What lasts is told once in a quarter of an hour.
-            for failure in Set(report.failures.map { "\($0)" }).sorted() where told[failure, default: 0] <= seconds {
+            for failure in Set(report.failures.map { "\($0)" }).sorted() where reported[failure, default: 0] <= seconds
+            {
                 log.warning("sweeping: \(failure)")
-                told[failure] = seconds + 900
+                reported[failure] = seconds + 900
             }
-            if told.count > 100 { told = [:] }
+            if reported.count > 100 { reported = [:] }
             if report.expired + report.orphans > 0 {
                 log.info("removed \(report.expired) expired uploads and \(report.orphans) orphans")
             }

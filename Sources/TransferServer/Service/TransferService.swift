@@ -96,37 +96,38 @@ final class TransferService: RequestService {
         return result
     }
 
-    func begin(_ request: IncomingRequest) -> RequestStanding {
+    func begin(_ request: IncomingRequest) -> DispatchedRequest {
         let fields = responseFields(for: request.fields, isSecure: request.isSecure)
         let place = RequestPlace(request, routes: routes)
         request.account.route = place.label
-        if !place.takesContent { request.account.explanation = nil }
+        if !place.canReceiveContent { request.account.explanation = nil }
         if Expectation(fields: request.fields, version: request.head.version) == .unsupported {
-            return RequestStanding(Served(ProblemDetails.unsupportedExpectation), fields: fields)
+            return DispatchedRequest(StartedExchange(ProblemDetails.unsupportedExpectation), fields: fields)
         }
         // Whoever watches the server need not know a token.
-        if case .health = place { return RequestStanding(serveHealth(request), fields: fields) }
+        if case .health = place { return DispatchedRequest(serveHealth(request), fields: fields) }
         let identity: Identity
         do throws(AuthorizationRefusal) {
             identity = try authorizer.identify(request.head, target: request.target)
         } catch {
-            return RequestStanding(serveStranger(request, refusal: error), fields: fields)
+            return DispatchedRequest(serveUnauthenticated(request, refusal: error), fields: fields)
         }
         // The shared fields would be read as the draft's, and a file that is not there reported as uploaded.
-        if TusProtocol.isSpoken(by: request.fields), place.takesContent {
-            return RequestStanding(Served(ProblemDetails.tusProtocol), fields: fields, principal: identity.principal)
+        if TusProtocol.isUsed(by: request.fields), place.canReceiveContent {
+            return DispatchedRequest(
+                StartedExchange(ProblemDetails.tusProtocol), fields: fields, principal: identity.principal)
         }
-        return RequestStanding(serve(request, at: place, identity), fields: fields, principal: identity.principal)
+        return DispatchedRequest(serve(request, at: place, identity), fields: fields, principal: identity.principal)
     }
 
     /// Browsers ask without credentials whether a page may send a request with some. They learn that, and nothing of what
     /// is here.
-    private func serveStranger(_ request: IncomingRequest, refusal: AuthorizationRefusal) -> Served {
+    private func serveUnauthenticated(_ request: IncomingRequest, refusal: AuthorizationRefusal) -> StartedExchange {
         guard refusal.isForLackOfCredentials, request.method == .options, !request.fields.contains("Authorization"),
             CrossOrigin.isPreflight(request.fields)
-        else { return Served(refusal) }
+        else { return StartedExchange(refusal) }
         let fields = crossOrigin.optionsFields(for: request.fields, methods: Self.methods)
-        return Served(Reply(status: 204, fields: fields, content: .bytes([])))
+        return StartedExchange(Reply(status: 204, fields: fields, content: .bytes([])))
     }
 
     /// Why this identity may not do something with a target; without one, with the server.
@@ -138,7 +139,7 @@ final class TransferService: RequestService {
         authorizer.refusal(of: identity, operation, at: path)
     }
 
-    private func serve(_ request: IncomingRequest, at place: RequestPlace, _ identity: Identity) -> Served {
+    private func serve(_ request: IncomingRequest, at place: RequestPlace, _ identity: Identity) -> StartedExchange {
         switch place {
         case .health: serveHealth(request)
         case .metrics: MetricsEndpoint(service: self, request: request, identity: identity).serve()
@@ -149,26 +150,26 @@ final class TransferService: RequestService {
                 .serve()
         case .unreadable(let refusal):
             // No spelling of an upload's URL tells more than that there is no such upload.
-            Served(
+            StartedExchange(
                 request.path.hasPrefix("/uploads/")
                     ? UploadError.notFound.problem(in: .rfc) : ProblemDetails(refusal))
-        case .nowhere: Served(ProblemDetails.notFound)
+        case .nowhere: StartedExchange(ProblemDetails.notFound)
         }
     }
 
-    private func serveHealth(_ request: IncomingRequest) -> Served {
+    private func serveHealth(_ request: IncomingRequest) -> StartedExchange {
         guard request.method == .get || request.method == .head else {
-            return Served(Reply(ProblemDetails.methodNotAllowed, fields: ["Allow": "GET, HEAD"]))
+            return StartedExchange(Reply(ProblemDetails.methodNotAllowed, fields: ["Allow": "GET, HEAD"]))
         }
         let fields: Fields = ["Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"]
         let reasons = request.path == "/healthz" ? [] : unreadiness
         guard reasons.isEmpty else {
-            return Served(
+            return StartedExchange(
                 Reply(
                     ProblemDetails.notReady(reasons), fields: ["Cache-Control": "no-store", "Retry-After": "5"]))
         }
         let text = request.path == "/healthz" ? "ok\n" : "ready\n"
-        return Served(Reply(status: 200, fields: fields, content: .bytes(Array(text.utf8))))
+        return StartedExchange(Reply(status: 200, fields: fields, content: .bytes(Array(text.utf8))))
     }
 
     /// Why nothing new should be sent to this server now, in stable words; empty: it is ready.
@@ -177,10 +178,10 @@ final class TransferService: RequestService {
     }
 
     /// `OPTIONS *`: the limits that all resources share.
-    private func serveAsterisk(_ request: IncomingRequest, _ identity: Identity) -> Served {
-        guard request.method == .options else { return Served(ProblemDetails.malformedTarget) }
-        if let refusal = refusal(of: identity, .discover, on: nil) { return Served(refusal) }
-        return Served(discovery(request, methods: Self.methods))
+    private func serveAsterisk(_ request: IncomingRequest, _ identity: Identity) -> StartedExchange {
+        guard request.method == .options else { return StartedExchange(ProblemDetails.malformedTarget) }
+        if let refusal = refusal(of: identity, .discover, on: nil) { return StartedExchange(refusal) }
+        return StartedExchange(discovery(request, methods: Self.methods))
     }
 
     private static let methods: [Method] = [.get, .head, .put, .post, .patch, .delete, .options]

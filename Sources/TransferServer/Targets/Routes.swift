@@ -22,9 +22,10 @@ struct Routes: Sendable {
     /// The handler of a path, and the resource below its prefix.
     func match(_ path: PathSegments, query: String?) -> (handler: any TargetHandler, target: Target)? {
         for (prefix, handler) in entries where path.segments.starts(with: prefix) {
-            let rest = Array(path.segments.dropFirst(prefix.count))
+            let remaining = Array(path.segments.dropFirst(prefix.count))
             let target = Target(
-                path: path.percentEncoded, segments: rest, isCollection: rest.isEmpty || path.hasTrailingSlash,
+                path: path.percentEncoded, segments: remaining,
+                isCollection: remaining.isEmpty || path.hasTrailingSlash,
                 query: query, location: path)
             return (handler, target)
         }

@@ -13,19 +13,19 @@ struct TargetEndpoint {
 
     private var principal: String { identity.principal }
 
-    func serve() -> Served {
+    func serve() -> StartedExchange {
         let responses = service.responses(for: request, stored: nil)
         let kind = RequestKind(
             method: request.method, addressesUpload: false, fields: request.fields, dialect: responses.dialect)
         switch kind {
         case .discovery:
-            if let refusal = refusal(.discover) { return Served(refusal) }
-            return Served(service.discovery(request, methods: handler.methods(of: target)))
+            if let refusal = refusal(.discover) { return StartedExchange(refusal) }
+            return StartedExchange(service.discovery(request, methods: handler.methods(of: target)))
         case .creation(let isComplete):
             return serveContent(isComplete: isComplete, responses: responses)
         default:
-            let takesContent = request.method == .put || request.method == .post || request.method == .patch
-            return takesContent ? serveContent(isComplete: nil, responses: responses) : serveWithoutContent()
+            let canReceiveContent = request.method == .put || request.method == .post || request.method == .patch
+            return canReceiveContent ? serveContent(isComplete: nil, responses: responses) : serveWithoutContent()
         }
     }
 
@@ -35,9 +35,9 @@ struct TargetEndpoint {
 
     // MARK: Without a representation
 
-    private func serveWithoutContent() -> Served {
-        if let refusal = refusal(Operation(request.method)) { return Served(refusal) }
-        guard handler.methods(of: target).contains(request.method) else { return Served(methodNotAllowed) }
+    private func serveWithoutContent() -> StartedExchange {
+        if let refusal = refusal(Operation(request.method)) { return StartedExchange(refusal) }
+        guard handler.methods(of: target).contains(request.method) else { return StartedExchange(methodNotAllowed) }
         let wanted = TargetRequest(
             target: target, method: request.method, principal: principal, fields: request.fields,
             base: request.origin.base)
@@ -63,7 +63,7 @@ struct TargetEndpoint {
             return reply
         }
         // Content that nobody asked for is read and ignored, so that the connection can go on.
-        return request.expectsContent ? Served(DeferredExchange(nil, answer)) : Served(answer())
+        return request.expectsContent ? StartedExchange(DeferredExchange(nil, answer)) : StartedExchange(answer())
     }
 
     /// Whether whoever shows no credentials would not have been served.
@@ -79,16 +79,17 @@ struct TargetEndpoint {
 
     // MARK: With a representation
 
-    private func serveContent(isComplete: Bool?, responses: UploadResponses) -> Served {
-        if let refusal = refusal(.create) { return Served(refusal) }
-        guard handler.methods(of: target).contains(request.method) else { return Served(methodNotAllowed) }
+    private func serveContent(isComplete: Bool?, responses: UploadResponses) -> StartedExchange {
+        if let refusal = refusal(.create) { return StartedExchange(refusal) }
+        guard handler.methods(of: target).contains(request.method) else { return StartedExchange(methodNotAllowed) }
         // A part in the place of the whole would destroy it (RFC 9110 section 9.3.4).
         if request.method == .put, request.fields.contains("Content-Range") {
             let problem = ProblemDetails.partialContent
-            return Served(Reply(isComplete == nil ? FinalResponse(problem) : responses.failed(problem, offset: nil)))
+            return StartedExchange(
+                Reply(isComplete == nil ? FinalResponse(problem) : responses.failed(problem, offset: nil)))
         }
         // Uploads of the draft may begin without content.
-        if isComplete != false, request.lacksLength { return Served(ProblemDetails.missingLength) }
+        if isComplete != false, request.lacksLength { return StartedExchange(ProblemDetails.missingLength) }
         let limits = service.configuration.limits
         if request.account.explanation == nil { request.account.explanation = UploadExplanation() }
         request.account.explanation?.permission = responses.interim
@@ -96,7 +97,7 @@ struct TargetEndpoint {
             dialect: responses.dialect, isComplete: isComplete, framing: request.framing, fields: request.fields)
         switch creation.decide(limits: limits, announces: responses.allowsInterimResponses) {
         case .refuse(let error):
-            return Served(Reply(responses.refused(error, limits: limits), code: error.code))
+            return StartedExchange(Reply(responses.refused(error, limits: limits), code: error.code))
         case .plain(let plan, let reason):
             request.account.explanation?.course = .plain(reason)
             return begin(plan, isComplete: isComplete, responses: responses, isUpload: false)
@@ -107,10 +108,10 @@ struct TargetEndpoint {
 
     private func begin(
         _ plan: ContentPlan, isComplete: Bool?, responses: UploadResponses, isUpload: Bool
-    ) -> Served {
+    ) -> StartedExchange {
         if service.configuration.requiresLength && plan.isOpenEnded(request.framing) {
             let error = UploadError.lengthRequired
-            return Served(
+            return StartedExchange(
                 isComplete == nil
                     ? Reply(error.problem(in: responses.dialect))
                     : Reply(responses.refused(error, limits: service.configuration.limits), code: error.code))
@@ -118,7 +119,8 @@ struct TargetEndpoint {
         let stored = StoredRequest(fields: request.fields, target: target, handler: handler)
         if stored.size > StoredRequest.maximumSize {
             let problem = ProblemDetails.storedFieldsTooLarge
-            return Served(Reply(isComplete == nil ? FinalResponse(problem) : responses.failed(problem, offset: nil)))
+            return StartedExchange(
+                Reply(isComplete == nil ? FinalResponse(problem) : responses.failed(problem, offset: nil)))
         }
         let proposal = UploadProposal(
             target: target, method: request.method, principal: principal, fields: request.fields, length: plan.length,
@@ -127,7 +129,7 @@ struct TargetEndpoint {
             let state = UploadState(offset: 0, limits: service.configuration.limits)
             // A server that fails has not answered for good: the client may try again.
             let isAnswer = isComplete != nil && !response.status.isServerError
-            return Served(
+            return StartedExchange(
                 Reply(isAnswer ? responses.finished(response, state: state, uploadLocation: nil) : response))
         }
         let limits = service.configuration.limits
@@ -149,10 +151,10 @@ struct TargetEndpoint {
                 request.account.explanation?.course = .creation(isPart: plan.completion != .atEnd)
             }
             let connection = request.connection
-            lease.onRevocation { connection.abandon(.takenOver) }
+            lease.onRevocation { connection.close(reason: .takenOver) }
             if let location, responses.allowsInterimResponses {
                 let head = responses.announcement(location: location, limits: limits)
-                switch request.interim.send(head, patience: 1000) {
+                switch request.interim.send(head, timeout: 1000) {
                 case .sent: request.account.explanation?.announcements += 1
                 case .notWritable: request.account.explanation?.unwritable += 1
                 case .broken:
@@ -172,7 +174,7 @@ struct TargetEndpoint {
             return .dropped
         } catch {
             service.report(error, request: request.id)
-            return Served(Reply(responses.failed(ProblemDetails(error), offset: nil), code: error.code))
+            return StartedExchange(Reply(responses.failed(ProblemDetails(error), offset: nil), code: error.code))
         }
     }
 }

@@ -18,25 +18,25 @@ struct UploadEndpoint {
     /// The path of an upload resource, the value of `Location`.
     static func path(of id: UploadID) -> String { "/uploads/\(id.text)" }
 
-    func serve(_ path: PathSegments) -> Served {
+    func serve(_ path: PathSegments) -> StartedExchange {
         let unknown = service.responses(for: request, stored: nil)
         // Before anything is looked up: who may upload nothing learns nothing.
-        if let refusal = service.refusal(of: identity, operation, on: nil) { return Served(refusal) }
+        if let refusal = service.refusal(of: identity, operation, on: nil) { return StartedExchange(refusal) }
         guard path.segments.count == 2, !path.hasTrailingSlash, let id = UploadID(parsing: path.segments[1]) else {
-            return Served(refused(.notFound, unknown))
+            return StartedExchange(refused(.notFound, unknown))
         }
         do {
             let record = try store.record(id)
-            guard record.upload.principal == principal else { return Served(refused(.notFound, unknown)) }
+            guard record.upload.principal == principal else { return StartedExchange(refused(.notFound, unknown)) }
             request.account.upload = id
             let responses = service.responses(for: request, stored: record.upload.dialect)
-            if let refusal = refusal(of: record) { return Served(refusal) }
+            if let refusal = refusal(of: record) { return StartedExchange(refusal) }
             if case .invalid(let reason) = record.phase, request.method != .options {
-                return Served(refused(.deactivated(reason: reason), responses))
+                return StartedExchange(refused(.deactivated(reason: reason), responses))
             }
             return try serve(record, responses)
         } catch {
-            return Served(failed(error, unknown))
+            return StartedExchange(failed(error, unknown))
         }
     }
 
@@ -46,29 +46,29 @@ struct UploadEndpoint {
         return service.refusal(of: identity, operation, on: target)
     }
 
-    private func serve(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> Served {
+    private func serve(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> StartedExchange {
         let kind = RequestKind(
             method: request.method, addressesUpload: true, fields: request.fields, dialect: responses.dialect)
         switch kind {
         case .discovery:
-            return Served(
+            return StartedExchange(
                 service.discovery(
                     request, methods: [.head, .get, .patch, .delete, .options], limits: remainingLimits(record)))
         case .retrieval:
             if let error = responses.dialect.retrievalRefusal(fields: request.fields) {
-                return Served(refused(error, responses))
+                return StartedExchange(refused(error, responses))
             }
-            return Served(try retrieve(record, responses))
+            return StartedExchange(try retrieve(record, responses))
         case .cancellation:
             if let error = responses.dialect.retrievalRefusal(fields: request.fields) {
-                return Served(refused(error, responses))
+                return StartedExchange(refused(error, responses))
             }
             try store.cancel(record.id, principal: principal)
-            return Served(Reply(responses.cancelled()))
+            return StartedExchange(Reply(responses.cancelled()))
         case .append:
             return try append(record, responses)
         case .creation, .plain, .notAllowed:
-            return Served(refused(.methodNotAllowed, responses))
+            return StartedExchange(refused(.methodNotAllowed, responses))
         }
     }
 
@@ -106,18 +106,18 @@ struct UploadEndpoint {
 
     // MARK: Append
 
-    private func append(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> Served {
+    private func append(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> StartedExchange {
         request.account.explanation?.course = .append
         request.account.explanation?.permission = responses.interim
         let append: Append
         do {
             append = try Append(dialect: responses.dialect, fields: request.fields, framing: request.framing)
         } catch {
-            return Served(refused(error, responses, record))
+            return StartedExchange(refused(error, responses, record))
         }
         // With a known length an append without content is checked against it.
         if append.isComplete, record.length == nil, request.lacksLength {
-            return Served(ProblemDetails.missingLength)
+            return StartedExchange(ProblemDetails.missingLength)
         }
         switch try store.takeOver(record.id, principal: principal, waitForProcessing: .zero, exclusive: true) {
         case .lease(let lease):
@@ -130,7 +130,7 @@ struct UploadEndpoint {
     }
 
     /// An append to an upload that takes no more content.
-    private func answer(_ append: Append, _ record: UploadRecord, _ responses: UploadResponses) -> Served {
+    private func answer(_ append: Append, _ record: UploadRecord, _ responses: UploadResponses) -> StartedExchange {
         request.account.offset = record.offset
         let state = state(of: record, offset: record.offset)
         guard append.contentLength != nil else {
@@ -139,15 +139,15 @@ struct UploadEndpoint {
             empty.contentLength = 0
             let served = answer(empty, record, responses)
             guard case .reply(let reply) = served.step else { return served }
-            return Served(DeferredExchange(refused(.completed, responses, record)) { reply })
+            return StartedExchange(DeferredExchange(refused(.completed, responses, record)) { reply })
         }
         switch append.decide(state: state) {
         case .refuse(let error):
-            return Served(refused(error, responses, record))
+            return StartedExchange(refused(error, responses, record))
         case .replay(let response):
-            return Served(Reply(responses.finished(response, state: state, uploadLocation: nil)))
+            return StartedExchange(Reply(responses.finished(response, state: state, uploadLocation: nil)))
         case .join, .accept:
-            return Served(DeferredExchange(refused(.completed, responses, record)) { join(record, responses) })
+            return StartedExchange(DeferredExchange(refused(.completed, responses, record)) { join(record, responses) })
         }
     }
 
@@ -176,7 +176,7 @@ struct UploadEndpoint {
     }
 
     private func begin(_ append: Append, _ lease: UploadLease, _ responses: UploadResponses) throws(StoreError)
-        -> Served
+        -> StartedExchange
     {
         var isHandedOn = false
         defer { if !isHandedOn { lease.release() } }
@@ -186,19 +186,19 @@ struct UploadEndpoint {
         let state = state(of: record, offset: offset)
         switch append.decide(state: state) {
         case .refuse(let error):
-            return Served(refused(error, responses, record, offset: offset))
+            return StartedExchange(refused(error, responses, record, offset: offset))
         case .replay, .join:
-            return Served(refused(.completed, responses, record, offset: offset))
+            return StartedExchange(refused(.completed, responses, record, offset: offset))
         case .accept(let plan) where service.configuration.requiresLength && plan.isOpenEnded(request.framing):
-            return Served(refused(.lengthRequired, responses, record, offset: offset))
+            return StartedExchange(refused(.lengthRequired, responses, record, offset: offset))
         case .accept(let plan):
             guard let context = context(of: record, responses) else {
-                return Served(refused(.deactivated(reason: "its target is no longer served"), responses))
+                return StartedExchange(refused(.deactivated(reason: "its target is no longer served"), responses))
             }
             // Without content the request has been received completely: the next one waits for its end.
             if append.contentLength != 0 {
                 let connection = request.connection
-                lease.onRevocation { connection.abandon(.takenOver) }
+                lease.onRevocation { connection.close(reason: .takenOver) }
             }
             request.account.progress.hasResumed = plan.start > 0
             isHandedOn = true

@@ -43,7 +43,7 @@ final class UploadExchange: Exchange {
         counter = ContentCounter(plan)
         pace = AcknowledgmentPace(
             start: plan.start, now: SystemClock.monotonicNanoseconds(),
-            most: InterimAllowance.offsets(for: context.request.head.fields))
+            maxReports: InterimAllowance.offsets(for: context.request.head.fields))
         contentDigest = DigestField(fieldLines: context.request.fields.values("Content-Digest"))
     }
 
@@ -51,7 +51,7 @@ final class UploadExchange: Exchange {
     /// - Throws: `superseded` alone, where somebody has taken the upload over.
     static func begin(
         _ context: Context, lease: UploadLease, plan: ContentPlan, origin: Origin
-    ) throws(StoreError) -> Served {
+    ) throws(StoreError) -> StartedExchange {
         let exchange = UploadExchange(context, lease: lease, plan: plan, origin: origin)
         context.request.account.explanation?.progressObstacle = exchange.progressObstacle
         do throws(StoreError) {
@@ -61,12 +61,12 @@ final class UploadExchange: Exchange {
                 try lease.beginStaging(digests: Set(digest.values.map(\.algorithm)))
             }
             // Without content this request has been received whole: nobody may end it from here on.
-            if exchange.isReceivedWhole && exchange.contentDigest == nil { try exchange.beginProcessing() }
-            return Served(exchange)
+            if exchange.isCompletelyReceived && exchange.contentDigest == nil { try exchange.beginProcessing() }
+            return StartedExchange(exchange)
         } catch {
             lease.release()
             if case .superseded = error { throw error }
-            return Served(exchange.failed(error))
+            return StartedExchange(exchange.failed(error))
         }
     }
 
@@ -97,9 +97,9 @@ final class UploadExchange: Exchange {
             return .reply(refused(.appendTooLarge(limit: limit)))
         }
         do {
-            let completes = isReceivedWhole
+            let completes = isCompletelyReceived
             try lease.append(bytes, completes: completes)
-            if contentDigest == nil && !pursueAcknowledgment() { return .drop }
+            if contentDigest == nil && !continueAcknowledgment() { return .drop }
             if completes && contentDigest == nil { try beginProcessing() }
             return .proceed
         } catch {
@@ -110,7 +110,7 @@ final class UploadExchange: Exchange {
     /// Makes what has arrived durable beside the receiving, and tells the client what already is.
     ///
     /// - Returns: false where the connection must not be written to any more.
-    private func pursueAcknowledgment() -> Bool {
+    private func continueAcknowledgment() -> Bool {
         let now = SystemClock.monotonicNanoseconds()
         if pace.shouldAcknowledge(received: lease.received, now: now) {
             lease.startAcknowledging()
@@ -119,9 +119,9 @@ final class UploadExchange: Exchange {
         guard lease.id != nil else { return true }
         guard context.responses.allowsInterimResponses else { return true }
         let durable = lease.acknowledged
-        if pace.shouldTell(durable: durable, now: now), let head = context.responses.progress(offset: durable) {
+        if pace.shouldReport(durable: durable, now: now), let head = context.responses.progress(offset: durable) {
             // A client that does not read misses it.
-            switch context.request.interim.send(head, patience: 0) {
+            switch context.request.interim.send(head, timeout: 0) {
             case .sent: account.explanation?.offsets += 1
             case .notWritable: account.explanation?.unwritable += 1
             case .broken: return false
@@ -136,8 +136,8 @@ final class UploadExchange: Exchange {
     }
 
     /// From the last byte of a completing request on, others wait for it and do not end it.
-    private var isReceivedWhole: Bool {
-        guard case .whole = counter.end() else { return false }
+    private var isCompletelyReceived: Bool {
+        guard case .complete = counter.end() else { return false }
         switch context.request.framing {
         case .none: return true
         case .length(let length): return counter.received == length
@@ -167,7 +167,7 @@ final class UploadExchange: Exchange {
                 _ = try lease.acknowledge()
                 let detail = "The request completes the upload at \(received) bytes, but its length is \(length)."
                 return .reply(refused(.inconsistentLength(detail: detail)))
-            case .whole(let length):
+            case .complete(let length):
                 try lease.setLength(length)
                 // It may have been revoked while the content came (draft section 13).
                 if let refusal = context.service.refusal(of: context.identity, .create, on: context.target) {
@@ -184,8 +184,8 @@ final class UploadExchange: Exchange {
             }
         } catch {
             // A target that must not run twice and has run: the release stores that it was interrupted.
-            let hasRunForGood = completion?.targetHasRun == true && !context.handler.completionIsRepeatable
-            if isProcessing && !hasRunForGood { lease.endProcessing() }
+            let isFinal = completion?.targetHasRun == true && !context.handler.completionIsRepeatable
+            if isProcessing && !isFinal { lease.endProcessing() }
             return step(for: error)
         }
     }

@@ -58,8 +58,8 @@ struct UploadExplanation: Sendable, Hashable {
     /// All of it in one line of printable ASCII.
     var sentence: String {
         guard let omission else {
-            let told = offsets == 1 ? "an offset" : "\(offsets) offsets"
-            let parts = [announcements > 0 ? "the upload's URL" : nil, offsets > 0 ? told : nil]
+            let sentOffsets = offsets == 1 ? "an offset" : "\(offsets) offsets"
+            let parts = [announcements > 0 ? "the upload's URL" : nil, offsets > 0 ? sentOffsets : nil]
             return "104 sent: " + parts.compactMap { $0 }.joined(separator: " and ")
         }
         return "no 104: \(omission.sentence)\(resumability)"

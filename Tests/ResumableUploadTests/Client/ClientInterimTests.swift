@@ -20,7 +20,7 @@ import Testing
         var upload = ClientUpload.fresh()
         _ = try upload.request()
         let fields = value.map { ["Upload-Draft-Interop-Version": $0] as Fields } ?? [:]
-        #expect(upload.announce("/u/1", .sameOrigin, fields) == .goOn)
+        #expect(upload.announce("/u/1", .sameOrigin, fields) == .proceed)
         #expect(upload.resumption == nil)
     }
 
@@ -40,7 +40,7 @@ import Testing
             let head = UploadResponseHead(
                 status: Status(rawValue: status), fields: Dialect.interop8.interim(offset: 5),
                 location: ResolvedLocation(uri: "/u/9", relation: .sameOrigin))
-            #expect(upload.interim(head, now: 0) == .goOn)
+            #expect(upload.interim(head, now: 0) == .proceed)
         }
         #expect(upload.resumption == nil)
         for _ in 0..<50 { _ = upload.announce() }
@@ -98,13 +98,13 @@ import Testing
         var upload = ClientUpload.fresh()
         _ = try upload.request()
         _ = upload.announce()
-        #expect(upload.announce(nil, .sameOrigin, Dialect.interop8.interim(offset: 40)) == .goOn)
+        #expect(upload.announce(nil, .sameOrigin, Dialect.interop8.interim(offset: 40)) == .proceed)
         #expect(upload.acknowledged == 40 && upload.resumption?.acknowledged == 40)
         #expect(upload.announce(nil, .sameOrigin, Dialect.interop8.interim(offset: 30)) == .abort)
         upload.cut()
         #expect(try upload.request().kind == .cancel)
         upload.answer(204)
-        #expect(upload.failed() == .offsetLost(acknowledged: 40, told: 30))
+        #expect(upload.failed() == .offsetLost(acknowledged: 40, reported: 30))
     }
 
     @Test("an offset beyond the length ends the upload")
@@ -126,7 +126,7 @@ import Testing
         _ = upload.announce()
         var fields = Dialect.interop8.interim()
         fields.append("Upload-Offset", value)
-        #expect(upload.announce(nil, .sameOrigin, fields) == .goOn)
+        #expect(upload.announce(nil, .sameOrigin, fields) == .proceed)
         #expect(upload.acknowledged == 0)
     }
 
@@ -157,7 +157,7 @@ import Testing
     func appending() throws {
         var upload = try ClientUpload.appending()
         _ = try upload.request()
-        #expect(upload.announce("/u/2") == .goOn)
+        #expect(upload.announce("/u/2") == .proceed)
         #expect(upload.resumption?.uri == "/u/1")
     }
 }

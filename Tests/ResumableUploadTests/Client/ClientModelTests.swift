@@ -96,7 +96,7 @@ struct ModelLink {
         case .range(let start, let count):
             content = Array(source[Int(start)..<Int(start + count)])
             framing = .length(count)
-        case .rest(let start, let most):
+        case .remaining(let start, let most):
             content = Array(source[Int(start)...].prefix(most.map { Int($0) } ?? .max))
             isAtEnd = most.map { content.count < $0 } ?? true
             framing = .chunked

@@ -85,11 +85,11 @@ import Testing
     func streamEnds() throws {
         var upload = try ClientUpload.appending(length: nil, maximumContent: 50)
         let first = try upload.request()
-        #expect(first.content == .rest(from: 0, atMost: 50))
+        #expect(first.content == .remaining(from: 0, atMost: 50))
         #expect(first.fields["Upload-Complete"] == "?0")
         #expect(!first.fields.contains("Upload-Length"))
         upload.answer(204, Dialect.interop8.head(complete: false), sent: 50)
-        #expect(try upload.request().content == .rest(from: 50, atMost: 50))
+        #expect(try upload.request().content == .remaining(from: 50, atMost: 50))
         upload.answer(204, Dialect.interop8.head(complete: false), sent: 0, sourceEnded: true)
         let last = try upload.request()
         #expect(last.content == .empty)

@@ -239,7 +239,7 @@ import Testing
         upload.answer(204, v8.head(complete: false, offset: 59))
         #expect(try upload.request().kind == .cancel)
         upload.cut()
-        #expect(upload.failed() == .offsetLost(acknowledged: 60, told: 59))
+        #expect(upload.failed() == .offsetLost(acknowledged: 60, reported: 59))
         #expect(upload.resumption == nil)
     }
 

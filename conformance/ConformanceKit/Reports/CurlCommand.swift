@@ -36,7 +36,7 @@ struct CurlCommand {
         if case .unix(let path) = endpoint.address { parts.append("--unix-socket " + Self.quoted(path)) }
         switch endpoint.trust {
         case .authorities(let path): parts.append("--cacert " + Self.quoted(path))
-        case .anybody: parts.append("--insecure")
+        case .anyCertificate: parts.append("--insecure")
         case .system, nil: break
         }
         parts.append(Self.quoted("\(endpoint.scheme)://\(endpoint.authority)\(request.target)"))

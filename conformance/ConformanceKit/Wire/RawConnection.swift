@@ -90,10 +90,10 @@ final class RawConnection {
             do throws(Errno) {
                 if ending == nil {
                     let ready = try socket.awaitReadiness(until: deadline.nanoseconds)
-                    if ready.hasInput && (!ready.takesOutput || stops) && input.count - position < Bounds.readAhead {
+                    if ready.hasInput && (!ready.isWritable || stops) && input.count - position < Bounds.readAhead {
                         try receiveWhatIsThere()
                         if stops, try responseHasBegun() { break }
-                        if !ready.takesOutput { continue }
+                        if !ready.isWritable { continue }
                     }
                 }
                 let end = min(bytes.count, sent + (64 << 10))

@@ -26,7 +26,7 @@ extension ReferenceSession {
         else { return whole }
         let size = Int64(content.count)
         switch set.resolve(size: size) {
-        case .whole: return whole
+        case .complete: return whole
         case .unsatisfiable:
             return ReferenceReply(status: 416, fields: [("Content-Range", "bytes */\(size)")])
         case .satisfiable(let ranges) where ranges.count == 1:

@@ -51,7 +51,7 @@ final class TransferReport: Sendable {
     }
 
     convenience init(command: String, settings: ClientSettings) {
-        let isTerminal = Terminal.isBehind(STDERR_FILENO) && getenv("TERM").map { String(cString: $0) } != "dumb"
+        let isTerminal = Terminal.isTerminal(STDERR_FILENO) && getenv("TERM").map { String(cString: $0) } != "dumb"
         self.init(
             command: command,
             style: settings.isJSON ? .json : settings.isQuiet ? .quiet : isTerminal ? .terminal : .lines)

@@ -2,7 +2,7 @@ import HTTPSemantics
 import ResumableUpload
 
 /// What serves a request from now on, and what is to happen first.
-struct Served {
+struct StartedExchange {
     let exchange: any Exchange
     let step: NextStep
 
@@ -18,7 +18,7 @@ struct Served {
     init(_ refusal: AuthorizationRefusal) { self.init(Reply(refusal.problem, fields: refusal.fields)) }
 
     /// Closes the connection without an answer.
-    static var dropped: Served { Served(AnsweredExchange(), .drop) }
+    static var dropped: StartedExchange { StartedExchange(AnsweredExchange(), .drop) }
 }
 
 /// A request whose answer was known from its head.
