@@ -1,4 +1,4 @@
-/// Completions for bash, which need nothing but bash.
+/// Completions for bash. They do not need the package bash-completion.
 package struct BashCompletion {
     package let text: String
 

@@ -6,7 +6,7 @@ package struct CommandArgument: Sendable, Hashable {
 
     package init(_ text: String) { bytes = Array(text.utf8) }
 
-    /// The words of this process's command line. `CommandLine.arguments` would repair what is not UTF-8.
+    /// The arguments of this process. `CommandLine.arguments` would replace bytes that are not UTF-8.
     package static var all: [CommandArgument] {
         let count = Int(CommandLine.argc)
         return UnsafeBufferPointer(start: CommandLine.unsafeArgv, count: count).compactMap { word in
@@ -21,14 +21,14 @@ package struct CommandArgument: Sendable, Hashable {
         }
     }
 
-    /// The same as a string; `nil` if it is not UTF-8.
+    /// The bytes as a string; `nil` if they are not UTF-8.
     package var text: String? { String(validating: bytes, as: UTF8.self) }
 
     package var isEmpty: Bool { bytes.isEmpty }
 
     func hasPrefix(_ prefix: String) -> Bool { bytes.starts(with: prefix.utf8) }
 
-    /// - Throws: if it is not UTF-8.
+    /// - Throws: `OptionError` if it is not UTF-8.
     package func requireText() throws(OptionError) -> String {
         guard let text else { throw OptionError("'\(self)' is not UTF-8") }
         return text
@@ -40,6 +40,6 @@ extension CommandArgument: ExpressibleByStringLiteral {
 }
 
 extension CommandArgument: CustomStringConvertible {
-    /// For messages, with U+FFFD for what is not UTF-8.
+    /// The text for messages, with U+FFFD in place of bytes that are not UTF-8.
     package var description: String { String(decoding: bytes, as: UTF8.self) }
 }

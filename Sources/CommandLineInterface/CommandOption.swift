@@ -1,4 +1,4 @@
-/// One option of a command: how it is written and explained, and what it does to the command's settings.
+/// One option of a command: its name and explanation, and how it changes the settings of the command.
 package struct CommandOption<Settings>: Sendable {
     package let manual: ManualOption
     private let apply: @Sendable (inout Settings, CommandArgument) throws(OptionError) -> Void
@@ -15,7 +15,7 @@ package struct CommandOption<Settings>: Sendable {
         self.apply = { settings, value throws(OptionError) in try apply(&settings, try value.requireText()) }
     }
 
-    /// An option with a value of any bytes, such as a file's name.
+    /// An option with a value of any bytes, such as the name of a file.
     package init(
         path name: String, letter: Character? = nil, _ argument: String, group: String, _ help: String,
         apply: @escaping @Sendable (inout Settings, CommandArgument) throws(OptionError) -> Void
@@ -26,7 +26,7 @@ package struct CommandOption<Settings>: Sendable {
         self.apply = apply
     }
 
-    /// An option that turns something on.
+    /// An option without a value.
     package init(
         flag name: String, group: String, _ help: String, apply: @escaping @Sendable (inout Settings) -> Void
     ) {
@@ -43,7 +43,7 @@ package struct CommandOption<Settings>: Sendable {
 
     package var name: String { manual.name }
 
-    /// The variable of the environment that stands for it.
+    /// The environment variable of the option.
     var variable: String { "ONWARD_" + name.uppercased().replacing("-", with: "_") }
 
     package func set(_ value: CommandArgument, in settings: inout Settings) throws(OptionError) {
@@ -51,7 +51,7 @@ package struct CommandOption<Settings>: Sendable {
     }
 }
 
-/// What is wrong with a command line, in words for the person who wrote it.
+/// An error in a command line, with a message for the user.
 package struct OptionError: Error {
     package let message: String
 

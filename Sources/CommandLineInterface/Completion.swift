@@ -1,13 +1,13 @@
-/// What a shell can offer for a value.
+/// The completions that a shell can offer for a value.
 package enum Completion: Sendable, Hashable {
     case nothing
     case files
     case directories
     case words([String])
-    /// The lines that a command of the POSIX shell writes.
+    /// The lines of output of a command for the POSIX shell.
     case lines(String)
 
-    /// As the placeholder of a value says it.
+    /// Chooses the completion by the placeholder of the value.
     init(placeholder: String) {
         switch placeholder {
         case "FILE", "F": self = .files

@@ -1,9 +1,9 @@
-/// What `--help` prints.
+/// The output of `--help`.
 package struct HelpText {
-    /// Without a line feed at its end.
+    /// The text, without a line feed at its end.
     package let text: String
 
-    /// Of one command.
+    /// The text for one command.
     package init(_ page: ManualPage, of program: String) {
         var text = ""
         for (index, form) in page.usage.enumerated() {
@@ -17,7 +17,7 @@ package struct HelpText {
         self.text = String(text.dropLast())
     }
 
-    /// Of the program.
+    /// The text for the program.
     package init(overview program: ProgramManual) {
         let forms = program.commands.map { page in
             "\(program.name) \((page.usage.first ?? page.name).replacing(" [OPTIONS]", with: ""))"

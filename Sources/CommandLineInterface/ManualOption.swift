@@ -1,14 +1,14 @@
-/// One option as help, manual and completions show it.
+/// One option, as shown in help, manual pages and completions.
 package struct ManualOption: Sendable, Hashable {
-    /// Without the dashes.
+    /// The long name without dashes.
     package let name: String
-    /// A short form with one dash.
+    /// The letter of the short form; `nil` if there is none.
     package let letter: Character?
-    /// What stands for its value; `nil` for one that takes none.
+    /// The placeholder of its value; `nil` if the option has no value.
     package let argument: String?
-    /// The group under which it stands.
+    /// The title of its group.
     package let group: String
-    /// One or more lines, of 70 characters at most.
+    /// The explanation in one or more lines of at most 70 characters.
     package let help: String
     package let isRepeatable: Bool
     package let values: Completion

@@ -1,17 +1,17 @@
-/// One command as help, manual and completions show it.
+/// One command, as shown in help, manual pages and completions.
 package struct ManualPage: Sendable {
-    /// The word behind the program's name.
+    /// The name of the command, which follows the name of the program.
     package let name: String
-    /// What it does, in half a line.
+    /// A summary of half a line.
     package let summary: String
-    /// What can stand behind the program's name, a line for each form, such as `put [OPTIONS] FILE... URL`.
+    /// The forms of the command line without the name of the program, such as `put [OPTIONS] FILE... URL`.
     package let usage: [String]
-    /// Paragraphs with an empty line between them, in lines of 90 characters at most.
+    /// Paragraphs with an empty line between them, in lines of at most 90 characters.
     package let description: String
     package let options: [ManualOption]
-    /// What completes words that are neither options nor their values.
+    /// The completion of operands.
     package let operands: Completion
-    /// What only the manual has.
+    /// Sections that only the manual page has.
     package let sections: [ManualSection]
 
     package init(

@@ -4,7 +4,7 @@ package struct ManualSection: Sendable {
         case paragraph(String)
         /// Terms and what they mean.
         case terms([(String, String)])
-        /// Lines as they are.
+        /// Lines that are shown unchanged.
         case example(String)
     }
 

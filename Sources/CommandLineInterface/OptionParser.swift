@@ -1,10 +1,10 @@
-/// Reads the environment, then the command line, which has the last word.
+/// Reads the environment variables, then the command line, which overrides them.
 package struct OptionParser<Settings> {
     package let options: [CommandOption<Settings>]
 
     package init(options: [CommandOption<Settings>]) { self.options = options }
 
-    /// Reads a command line that has nothing but options.
+    /// Reads a command line without operands.
     package func parse(
         _ arguments: [CommandArgument], environment: [String: String], into settings: inout Settings
     ) throws(OptionError) {
@@ -25,7 +25,8 @@ package struct OptionParser<Settings> {
         }
     }
 
-    /// Reads a command line with operands, before, between and behind its options; all behind `--` are operands.
+    /// Reads a command line and returns its operands. They can precede and follow options; after `--` everything is an
+    /// operand.
     package func operands(
         of arguments: [CommandArgument], into settings: inout Settings
     ) throws(OptionError) -> [CommandArgument] {
@@ -49,7 +50,7 @@ package struct OptionParser<Settings> {
         try operands(of: arguments.map { CommandArgument($0) }, into: &settings).map(\.description)
     }
 
-    /// The name of an option without its dashes, and what follows the first "=".
+    /// The name of an option without its dashes, and the text after the first "=".
     private static func parts(of argument: CommandArgument, dashes: Int) -> (name: String, value: CommandArgument?) {
         let parts = argument.bytes.dropFirst(dashes)
             .split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
@@ -59,7 +60,7 @@ package struct OptionParser<Settings> {
         )
     }
 
-    /// Takes one option, and its value from `remaining` where it does not stand behind a "=".
+    /// Reads one option, and its value from `remaining` if no "=" follows the name.
     private func take(
         _ argument: CommandArgument, _ remaining: inout ArraySlice<CommandArgument>, _ seen: inout Set<String>,
         into settings: inout Settings
@@ -85,7 +86,7 @@ package struct OptionParser<Settings> {
         }
     }
 
-    /// Variables that look as if they were options of Onward, and are none.
+    /// Environment variables whose names begin as those of options, but that belong to no option.
     package func unknownVariables(of environment: [String: String]) -> [String] {
         let known = Set(options.map(\.variable))
         return environment.keys.filter { $0.hasPrefix("ONWARD_") && !known.contains($0) }.sorted()

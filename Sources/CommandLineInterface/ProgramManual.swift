@@ -1,15 +1,15 @@
-/// A program with its commands: everything that is said about how it is used, once, for `--help`, manual and completions.
+/// A program with its commands: the one source of `--help`, manual pages and completions.
 package struct ProgramManual: Sendable {
     package let name: String
     package let version: String
-    /// When this version was made, as YYYY-MM-DD.
+    /// The date of this version as YYYY-MM-DD.
     package let date: String
     package let summary: String
     package let description: String
     package let commands: [ManualPage]
-    /// What the overview has at its end, in help and manual.
+    /// The last section of the overview, in help and manual page.
     package let conclusion: ManualSection
-    /// What only the manual has.
+    /// Sections that only the manual page has.
     package let sections: [ManualSection]
 
     package init(
@@ -26,7 +26,7 @@ package struct ProgramManual: Sendable {
         self.sections = sections
     }
 
-    /// What an installation puts below `share`: paths there, and contents.
+    /// The files that an installation has below `share`, with their paths there.
     package var files: [(path: String, text: String)] {
         let pages = [RoffPage(overview: self)] + commands.map { RoffPage($0, of: self) }
         return pages.map { ("man/man1/\($0.name).1", $0.text) } + [
@@ -36,9 +36,9 @@ package struct ProgramManual: Sendable {
         ]
     }
 
-    /// What the command `manual`, which no help shows, prints: without operands the paths of ``files``, otherwise the
-    /// contents of the one that is named.
-    /// - Returns: `nil` for operands that are wrong.
+    /// The output of the hidden command `manual`: without operands the paths of ``files``, otherwise the content of the
+    /// named file.
+    /// - Returns: `nil` if the operands are wrong.
     package func manual(_ operands: [String]) -> String? {
         switch operands.count {
         case 0: files.map { $0.path + "\n" }.joined()

@@ -3,7 +3,7 @@ package struct RoffPage {
     package let name: String
     package private(set) var text: String
 
-    /// Of one command.
+    /// The text for one command.
     package init(_ page: ManualPage, of program: ProgramManual) {
         self.init("\(program.name)-\(page.name)", page.summary, program)
         section("Synopsis")
@@ -12,7 +12,7 @@ package struct RoffPage {
         paragraphs(page.description)
         if !page.options.isEmpty { section("Options") }
         for group in page.groups {
-            // A single group that only says that these are options is no heading.
+            // A single group named "Options" gets no heading.
             if group.title != "Options" { text += ".SS \(Self.quoted(group.title))\n" }
             for option in group.options { entry(of: option) }
         }
@@ -21,7 +21,7 @@ package struct RoffPage {
         seeAlso([program.name] + others)
     }
 
-    /// Of the program.
+    /// The text for the program.
     package init(overview program: ProgramManual) {
         self.init(program.name, program.summary, program)
         section("Synopsis")
@@ -39,7 +39,7 @@ package struct RoffPage {
 
     private init(_ name: String, _ summary: String, _ program: ProgramManual) {
         self.name = name
-        // Without hyphenation and adjustment: command lines stand in the text.
+        // Hyphenation and adjustment are off because the text contains command lines.
         text = """
             .TH \(Self.escaped(name.uppercased())) 1 \(program.date) "\(program.name) \(program.version)" "User Commands"
             .nh
@@ -100,7 +100,7 @@ package struct RoffPage {
         paragraphs(option.help)
     }
 
-    /// The program and its command in bold, placeholders as what they are.
+    /// Adds the synopsis, with program and command in bold and placeholders in italic.
     private mutating func synopsis(_ forms: [String]) {
         for (index, form) in forms.enumerated() {
             let bold = form.split(separator: " ").prefix(2).joined(separator: " ")
@@ -144,13 +144,13 @@ package struct RoffPage {
 
     private static func quoted(_ title: String) -> String { "\"\(escaped(title))\"" }
 
-    /// A line of text, in which nothing is a request at its beginning.
+    /// Escapes a line of text, so that its beginning is not read as a request.
     private static func line(_ text: String) -> String {
         let escaped = escaped(text)
         return escaped.hasPrefix(".") || escaped.hasPrefix("'") ? "\\&" + escaped : escaped
     }
 
-    /// Every character as itself: hyphens that can be copied, quotes that a shell understands.
+    /// Escapes text, so that hyphens and quotes stay the characters that a shell understands when they are copied.
     package static func escaped(_ text: String) -> String {
         var result = ""
         for character in text {

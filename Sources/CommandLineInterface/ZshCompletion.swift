@@ -1,4 +1,4 @@
-/// Completions for zsh, by its own `_arguments`.
+/// Completions for zsh, made with `_arguments`.
 package struct ZshCompletion {
     package let text: String
 
@@ -36,7 +36,7 @@ package struct ZshCompletion {
             """
         for page in program.commands {
             var specifications = page.options.map(Self.specification) + ["'--help[how it is used]'"]
-            // With an operand for which it can offer nothing, _arguments would offer no options either.
+            // An operand without completions would make `_arguments` offer no options either.
             if page.operands != .nothing {
                 let operands = Self.action(page.operands, Self.lister(page, function))
                 specifications.append(Self.quoted("*:operand:" + operands))
@@ -69,7 +69,7 @@ package struct ZshCompletion {
         }
     }
 
-    /// What `_arguments` would understand becomes itself.
+    /// Escapes the characters that have a meaning for `_arguments`.
     private static func escaped(_ text: String) -> String {
         var result = ""
         for character in text {

@@ -1,15 +1,15 @@
 extension HashContext {
     static var wordCount: Int { 8 }
 
-    /// The longest message of SHA-256 (FIPS 180-4 §1). SHA-512 is held to it as well.
+    /// The maximum length of a SHA-256 message (FIPS 180-4 §1). It is used for SHA-512 as well.
     static var maximumByteCount: UInt64 { (1 << 61) - 1 }
 
-    /// The words, the count of bytes (8 bytes) and the partial block, integers in big-endian order.
+    /// The state words, the count of bytes (8 bytes) and the partial block. Integers are big-endian.
     var encoded: [UInt8] {
         words.flatMap(\.bigEndianBytes) + byteCount.bigEndianBytes + partialBlock
     }
 
-    /// Reads what ``encoded`` gives, or returns nil for anything that it never gives.
+    /// Decodes the value of ``encoded``; returns nil for anything that ``encoded`` cannot be.
     init?(encoded: ArraySlice<UInt8>) {
         let wordSize = Word.bitWidth / 8
         let wordsSize = wordSize * Self.wordCount
@@ -22,7 +22,7 @@ extension HashContext {
         let (blockCount, remainder) = count.quotientAndRemainder(dividingBy: UInt64(Self.blockSize))
         guard count <= Self.maximumByteCount, partialBlock.count == Int(remainder) else { return nil }
         var context = Self.initial()
-        // The words change with the first whole block only.
+        // The words do not change before the first complete block.
         guard blockCount > 0 || words == context.words else { return nil }
         context.words = words
         context.blockCount = blockCount

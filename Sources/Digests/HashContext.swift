@@ -1,4 +1,4 @@
-/// What a running digest needs of nettle's context of one algorithm.
+/// The parts of nettle's context of one algorithm that a running digest needs.
 protocol HashContext: Sendable {
     associatedtype Word: FixedWidthInteger & UnsignedInteger & Sendable
 
@@ -11,15 +11,15 @@ protocol HashContext: Sendable {
     /// The eight words of the chaining value, in the machine's byte order.
     var words: [Word] { get set }
 
-    /// Whole blocks absorbed.
+    /// The number of complete blocks in the digest.
     var blockCount: UInt64 { get set }
 
-    /// Bytes absorbed that do not fill a block yet, fewer than ``blockSize``.
+    /// The last bytes, which do not fill a block yet; fewer than ``blockSize``.
     var partialBlock: [UInt8] { get set }
 
     mutating func absorb(_ bytes: UnsafeRawBufferPointer)
 
-    /// The digest. Leaves the context as that of no bytes.
+    /// Returns the digest and resets the context.
     mutating func finish() -> [UInt8]
 }
 

@@ -3,11 +3,11 @@ import CNettle
 extension RunningDigest {
     private static let version: UInt8 = 1
 
-    /// The state in a form that does not depend on machine or library, at most 201 bytes.
+    /// The state in a form that depends on neither machine nor library, at most 201 bytes.
     ///
-    /// In order: version (1 byte, 1), algorithm (1 byte: 1 for SHA-256, 2 for SHA-512), the eight state words of
-    /// FIPS 180-4 §6 (4 or 8 bytes each), the count of bytes taken in (8 bytes), and those of them that do not fill a
-    /// block yet (the count modulo 64 or 128). Integers are big-endian.
+    /// In order: version (1 byte, 1), algorithm (1 byte: 1 for SHA-256, 2 for SHA-512), the eight state words of FIPS
+    /// 180-4 §6 (4 or 8 bytes each), the count of bytes in the digest (8 bytes), and the last bytes, which do not fill
+    /// a block yet (the count modulo 64 or 128). Integers are big-endian.
     package func encodedState() -> [UInt8] {
         switch context {
         case .sha256(let state): [Self.version, Self.code(of: .sha256)] + state.encoded
@@ -15,10 +15,10 @@ extension RunningDigest {
         }
     }
 
-    /// Takes up the state that ``encodedState()`` gave.
+    /// Continues from a state that ``encodedState()`` returned.
     ///
-    /// Nil for anything else: an unknown version or algorithm, a length that does not fit the count, a count beyond
-    /// 2^61 - 1 bytes, or state words that no message of that count has because none of its blocks is full.
+    /// Nil for anything else: an unknown version or algorithm, a length that contradicts the count, a count above 2^61
+    /// - 1 bytes, or changed state words without a complete block.
     package init?(encodedState: [UInt8]) {
         guard encodedState.count > 2, encodedState[0] == Self.version,
             let algorithm = Algorithm.allCases.first(where: { Self.code(of: $0) == encodedState[1] })

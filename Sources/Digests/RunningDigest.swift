@@ -1,8 +1,8 @@
 import CNettle
 
-/// A digest that grows with the bytes and whose state can be kept and taken up again later, by another process.
+/// A digest that is updated with bytes, and whose state another process can restore later.
 ///
-/// ``finalized()`` and ``encodedState()`` leave it as it is, so both can be asked for at any point of a stream.
+/// ``finalized()`` and ``encodedState()`` do not change it, so both can be called at any point of a stream.
 package struct RunningDigest: Sendable {
     enum Context: Sendable {
         case sha256(sha256_ctx)
@@ -26,7 +26,7 @@ package struct RunningDigest: Sendable {
         }
     }
 
-    /// Bytes taken in so far.
+    /// The number of bytes so far.
     package var count: UInt64 {
         switch context {
         case .sha256(let state): state.byteCount
@@ -34,7 +34,7 @@ package struct RunningDigest: Sendable {
         }
     }
 
-    /// Takes in the bytes that follow. They are not kept.
+    /// Updates the digest with the bytes that follow.
     package mutating func update(_ bytes: UnsafeRawBufferPointer) {
         switch context {
         case .sha256(var state):

@@ -20,7 +20,7 @@ extension sha512_ctx: HashContext {
         }
     }
 
-    /// The upper half of nettle's count stays zero: 2^64 blocks never come.
+    /// The upper half of nettle's count stays zero, because a message has fewer than 2^64 blocks.
     var blockCount: UInt64 {
         get { count_low }
         set { count_low = newValue }

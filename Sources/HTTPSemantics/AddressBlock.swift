@@ -5,12 +5,11 @@ public struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
     /// Bits of the prefix in the IPv6 form, 0…128.
     private let length: UInt64
 
-    /// Parses `10.0.0.0/8`, `fd00::/8`, or one address. Nil when it is none, or bits behind the prefix are set: then
-    /// the address or the length is not what was meant.
+    /// Parses `10.0.0.0/8`, `fd00::/8`, or one address. Nil if the text is malformed or has bits set behind the prefix.
     public init?(parsing text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let address = IPAddress(parsing: String(parts[0])) else { return nil }
-        // A mapped address, however it is written, is an IPv4 one; its prefix counts as it was written.
+        // An IPv4-mapped address is an IPv4 address in any notation. Its prefix length is that of the notation.
         let isDotted = !parts[0].contains(":")
         var length: UInt64 = 128
         if parts.count == 2 {
@@ -23,8 +22,8 @@ public struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
         guard self.address == address else { return nil }
     }
 
-    /// The network that one client usually has for itself: an IPv4 address, or the /64 of an IPv6 address (RFC 6177 §2).
-    /// An IPv4 address behind the well-known prefix of a translator (64:ff9b::/96, RFC 6052 §2.1) is that IPv4 address.
+    /// The network that usually belongs to one client: an IPv4 address, or the /64 of an IPv6 address (RFC 6177 §2). An
+    /// IPv4 address in the well-known prefix of a translator (64:ff9b::/96, RFC 6052 §2.1) is that IPv4 address.
     public init(clientNetworkOf address: IPAddress) {
         if address.high == 0x0064_FF9B_0000_0000, let bits = UInt32(exactly: address.low) {
             self.init(IPAddress(v4: bits), 128)

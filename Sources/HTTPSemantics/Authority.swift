@@ -6,8 +6,8 @@ package struct Authority: Sendable, Hashable {
     /// 0…65535; nil when absent or empty, which stands for the default of the scheme.
     package let port: Int?
 
-    /// Parses an authority. User information is refused (RFC 9110 §4.2.4), and so is an empty host, since an "http" or
-    /// "https" URI has none (§4.2.1).
+    /// Parses an authority. Nil for user information (RFC 9110 §4.2.4) and for an empty host, which "http" and "https"
+    /// URIs must not have (§4.2.1).
     package init?(parsing text: String) {
         var scanner = FieldValueScanner(text)
         let name: ArraySlice<UInt8>
@@ -58,7 +58,7 @@ package struct Authority: Sendable, Hashable {
         return true
     }
 
-    /// `IPv6address / IPvFuture` of RFC 3986 §3.2.2; zone identifiers are refused.
+    /// `IPv6address / IPvFuture` of RFC 3986 §3.2.2; zone identifiers are rejected.
     private static func isLiteralAddress(_ address: ArraySlice<UInt8>) -> Bool {
         if address.first == 0x76 || address.first == 0x56 {
             let parts = address.dropFirst().split(separator: 0x2E, maxSplits: 1, omittingEmptySubsequences: false)

@@ -1,5 +1,5 @@
 extension ByteRangeSet {
-    /// What to answer to a Range field, given the size of the selected representation.
+    /// The result of a Range field for a representation of a known size.
     package enum Resolution: Sendable, Hashable {
         /// Ignore the field: 200 with everything.
         case complete
@@ -12,11 +12,11 @@ extension ByteRangeSet {
 
     /// Applies the set to a representation of `size` bytes (a negative size counts as 0).
     ///
-    /// Unsatisfiable members are dropped. Overlapping ones are merged into one range, which stands where the first of
-    /// its members stood in the request; adjacent ones stay apart. So no byte is sent twice. The field is ignored when
-    /// more than `maximumRanges` remain, or when more than that many members overlap in one range: such a set saves
-    /// nothing and costs much (RFC 9110 §14.2, §17.15). Of an empty representation a suffix selects everything, which
-    /// no Content-Range can express: ``Resolution/whole``.
+    /// Unsatisfiable members are dropped. Overlapping members are merged into one range at the position of the first of
+    /// them; adjacent members are not merged. So no byte is sent twice. The field is ignored when more than
+    /// `maximumRanges` remain, or when more than that many members overlap in one range: such a set costs much and
+    /// saves nothing (RFC 9110 §14.2, §17.15). A suffix selects all of an empty representation, which no Content-Range
+    /// can express, so the result is ``Resolution/complete``.
     package func resolve(size: Int64, maximumRanges: Int = 16) -> Resolution {
         guard size > 0 else {
             let selectsSuffix = specifications.contains { specification in

@@ -1,8 +1,8 @@
 /// The ranges that a Range field asks for, unit "bytes" (RFC 9110 §14.1, §14.2).
 ///
-/// It does not know the method: the caller looks at Range for GET only (§14.2).
+/// The caller must ignore Range for methods other than GET (§14.2).
 package struct ByteRangeSet: Sendable, Hashable {
-    /// One `range-spec`. Positions that exceed `Int64` are held as `Int64.max`, which lies beyond every representation.
+    /// One `range-spec`. Positions above `Int64.max` become `Int64.max`, which is beyond every representation.
     enum Specification: Sendable, Hashable {
         /// From `first` up to and including `last`; nil is the end.
         case positions(first: Int64, last: Int64?)
@@ -14,7 +14,7 @@ package struct ByteRangeSet: Sendable, Hashable {
 
     /// Parses the values of the Range lines, e.g. `["bytes=0-499, -500"]`.
     ///
-    /// Nil means that the field is to be ignored: no line or several, another unit, a malformed member, a member whose
+    /// Nil means that the field must be ignored: no line or several, another unit, a malformed member, a member whose
     /// last position precedes its first. The unit's case is ignored, and so are empty list elements (§5.6.1.2).
     package init?(fieldLines: [String]) {
         guard fieldLines.count == 1 else { return nil }
@@ -34,7 +34,7 @@ package struct ByteRangeSet: Sendable, Hashable {
         guard scanner.next?.isDigit == true, let last = scanner.digits() else {
             return .positions(first: clampedNumber(first), last: nil)
         }
-        // Without leading zeros the texts order like the numbers, also beyond 64 bits.
+        // Without leading zeros, texts of the same length compare as the numbers do, also above 64 bits.
         let isAscending = first.count == last.count ? !last.lexicographicallyPrecedes(first) : first.count < last.count
         return isAscending ? .positions(first: clampedNumber(first), last: clampedNumber(last)) : nil
     }

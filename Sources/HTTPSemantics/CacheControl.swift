@@ -3,7 +3,7 @@ public struct CacheControl: Sendable, Hashable {
     private struct Directive: Sendable, Hashable {
         /// In lower case.
         let name: String
-        /// As it was given, with its quotes.
+        /// As it was received, with its quotes.
         let argument: String?
 
         var serialized: String { argument.map { "\(name)=\($0)" } ?? name }
@@ -35,12 +35,12 @@ public struct CacheControl: Sendable, Hashable {
 
     public var serialized: String { directives.map(\.serialized).joined(separator: ", ") }
 
-    /// The first directive that speaks of caches that several users share: `public` or `s-maxage`; nil if there is none.
+    /// The first directive about shared caches: `public` or `s-maxage`; nil if there is none.
     public var sharingDirective: String? {
         directives.first { $0.name == "public" || $0.name == "s-maxage" }?.name
     }
 
-    /// The same for the requesting user alone: `private` is added, unless it is there for the entire response.
+    /// The directives for a response to one user: `private` is added unless it is there without field names.
     public var forOneUser: CacheControl {
         let privately = Directive(name: "private", argument: nil)
         return directives.contains(privately) ? self : CacheControl(directives: [privately] + directives)

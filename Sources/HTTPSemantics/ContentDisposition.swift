@@ -1,13 +1,13 @@
 /// A Content-Disposition value (RFC 6266).
 ///
-/// The file name is what the peer wrote; only ``SafeFileName`` makes it fit for a file system.
+/// The file name is unchecked input; ``SafeFileName`` makes it safe for a file system.
 package struct ContentDisposition: Sendable, Hashable {
     /// `attachment`, `inline` or another type, in lower case.
     package let type: String
     /// The decoded name: of `filename*` if that is present and valid, else of `filename`.
     package let filename: String?
 
-    /// A type that is no token becomes `attachment`, as which unknown types are handled (RFC 6266 §4.2).
+    /// A type that is not a token becomes `attachment`, because recipients handle unknown types so (RFC 6266 §4.2).
     package init(type: String, filename: String? = nil) {
         self.type = type.isToken ? type.asciiLowercased : "attachment"
         self.filename = filename
@@ -26,10 +26,10 @@ package struct ContentDisposition: Sendable, Hashable {
         self.init(type: type, filename: extended ?? parameters.first { $0.name == "filename" }?.value)
     }
 
-    /// The field value: `filename` when that says everything, else an ASCII likeness as `filename` for old recipients,
-    /// followed by the true name as `filename*`.
+    /// The field value: `filename` if that can express the name, otherwise an ASCII approximation as `filename` for old
+    /// recipients, followed by the name as `filename*`.
     ///
-    /// Safe for any name: controls never reach the wire as such.
+    /// Any name is safe, because control characters are encoded.
     package var serialized: String {
         guard let filename else { return type }
         let likeness = ContentDisposition.asciiLikeness(of: filename)
@@ -38,13 +38,13 @@ package struct ContentDisposition: Sendable, Hashable {
         return "\(plain); filename*=\(ExtendedParameterValue.encode(filename))"
     }
 
-    /// The field value for this type and name, like the property of this name.
+    /// The field value for a type and a name; see the property.
     package static func serialized(type: String, filename: String?) -> String {
         ContentDisposition(type: type, filename: filename).serialized
     }
 
-    /// The name with "_" for whatever recipients read differently: non-ASCII and control characters, quotes and
-    /// backslashes, and "%", which some decode (RFC 6266 appendix D).
+    /// The name with "_" in place of what recipients interpret differently: non-ASCII and control characters, quotes
+    /// and backslashes, and "%", which some recipients decode (RFC 6266 appendix D).
     private static func asciiLikeness(of name: String) -> String {
         var likeness = String.UnicodeScalarView()
         for scalar in name.unicodeScalars {

@@ -1,6 +1,6 @@
-/// A Content-Range value of unit "bytes" (RFC 9110 §14.4), to be sent and to be understood.
+/// A Content-Range value of unit "bytes" (RFC 9110 §14.4).
 package struct ContentRange: Sendable, Hashable {
-    /// The part enclosed, half-open and not empty; nil in a 416 response, which only tells the size.
+    /// The half-open range of the enclosed part, not empty; nil in a 416 response, which only has the size.
     package let range: Range<Int64>?
     /// The size of the complete representation; nil when unknown (`*`). Never nil together with `range`.
     package let size: Int64?
@@ -19,7 +19,7 @@ package struct ContentRange: Sendable, Hashable {
     }
 
     /// Parses a field value. Nil for another unit, a malformed value, positions that contradict each other or the size,
-    /// and numbers beyond `Int64`: a recipient must not recombine such a part (§14.4).
+    /// and numbers above `Int64.max`. A recipient must not combine such a part with others (§14.4).
     package init?(parsing value: String) {
         var scanner = FieldValueScanner(value.trimmingOptionalWhitespace)
         guard let unit = scanner.token(), unit.equalsIgnoringASCIICase("bytes"), scanner.consume(0x20) else {

@@ -1,4 +1,4 @@
-/// The active hash algorithms of RFC 9530 §5. The insecure ones of its registry are never relied upon.
+/// The active hash algorithms of RFC 9530 §5. The insecure algorithms of its registry are not supported.
 package enum DigestAlgorithm: String, Sendable, Hashable, CaseIterable {
     case sha256 = "sha-256"
     case sha512 = "sha-512"

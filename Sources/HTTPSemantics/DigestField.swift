@@ -1,8 +1,8 @@
 import StructuredFields
 
-/// The value of Content-Digest or Repr-Digest (RFC 9530 §2, §3), reduced to the algorithms known here.
+/// The value of Content-Digest or Repr-Digest (RFC 9530 §2, §3), reduced to the supported algorithms.
 package struct DigestField: Sendable {
-    /// One entry an algorithm, in order. A digest whose number of bytes is wrong is kept: it never matches.
+    /// One entry an algorithm, in order. A digest with a wrong number of bytes is kept, and never matches.
     package var values: [(algorithm: DigestAlgorithm, bytes: [UInt8])]
 
     package init(values: [(algorithm: DigestAlgorithm, bytes: [UInt8])]) {
@@ -11,9 +11,9 @@ package struct DigestField: Sendable {
 
     /// Parses the values of all lines of the field.
     ///
-    /// Members of unknown algorithms are skipped, whatever they are. Nil, to be handled as an absent field and never as
-    /// a match, when there is no line, the whole is no Dictionary, a known algorithm has something else than a Byte
-    /// Sequence, or no algorithm is known.
+    /// Members of unknown algorithms are skipped. Nil, which must be handled as an absent field, if there is no line,
+    /// the value is not a Dictionary, the value of a supported algorithm is not a Byte Sequence, or no algorithm is
+    /// supported.
     package init?(fieldLines: [String]) {
         guard !fieldLines.isEmpty, let dictionary = try? OrderedDictionary(parsing: fieldLines) else { return nil }
         var values: [(algorithm: DigestAlgorithm, bytes: [UInt8])] = []

@@ -1,13 +1,13 @@
 import StructuredFields
 
-/// The value of Want-Content-Digest or Want-Repr-Digest (RFC 9530 §4), reduced to the algorithms known here.
+/// The value of Want-Content-Digest or Want-Repr-Digest (RFC 9530 §4), reduced to the supported algorithms.
 package struct DigestPreferences: Sendable, Hashable {
-    /// From 0, not acceptable, to 10, most wanted.
+    /// From 0, not acceptable, to 10, most preferred.
     package let weights: [DigestAlgorithm: Int]
 
-    /// Parses the values of all lines of the field. Nil when there is none or the whole is no Dictionary.
+    /// Parses the values of all lines of the field. Nil if there is none or the value is not a Dictionary.
     ///
-    /// It is but a wish, so a member whose value is no Integer of 0…10 is skipped like one of an unknown algorithm.
+    /// The field only states a preference, so a member whose value is not an Integer of 0…10 is skipped.
     package init?(fieldLines: [String]) {
         guard !fieldLines.isEmpty, let dictionary = try? OrderedDictionary(parsing: fieldLines) else { return nil }
         var weights: [DigestAlgorithm: Int] = [:]

@@ -6,7 +6,7 @@ package enum EntityTagCondition: Sendable, Hashable {
     case tags([EntityTag])
 
     /// Parses the values of all lines of the field. Nil when there is none, when an element is no entity tag, when "*"
-    /// stands beside anything else, and when the list is empty. Empty elements are skipped.
+    /// is not alone, and when the list is empty. Empty elements are skipped.
     package init?(fieldLines: [String]) {
         let value = fieldLines.joined(separator: ", ").trimmingOptionalWhitespace
         if value == "*" {

@@ -1,6 +1,6 @@
-/// A cursor over the bytes of one field value, with the productions of RFC 9110 §5.6 that the typed fields share.
+/// A cursor over the bytes of one field value, and the grammar rules of RFC 9110 §5.6 that several fields use.
 ///
-/// A method that returns nil may have moved the cursor; the caller gives the whole value up.
+/// A method that returns nil may have moved the cursor, so the caller must reject the entire value.
 struct FieldValueScanner {
     private let bytes: [UInt8]
     private(set) var position = 0
@@ -19,7 +19,7 @@ struct FieldValueScanner {
         return true
     }
 
-    /// Consumes `literal` byte by byte; on false nothing has been consumed.
+    /// Consumes `literal`; returns false and consumes nothing if it is not next.
     mutating func consume(literal: String) -> Bool {
         guard bytes[position...].starts(with: literal.utf8) else { return false }
         position += literal.utf8.count
@@ -99,10 +99,10 @@ struct FieldValueScanner {
         }
     }
 
-    /// The rest of the value as a comma-separated list (RFC 9110 §5.6.1); nil unless it is one to its very end.
+    /// The rest of the value as a comma-separated list (RFC 9110 §5.6.1); nil unless it is valid to its end.
     ///
-    /// - Parameter allowsEmptyElements: Whether empty elements are skipped, as §5.6.1.2 asks of recipients; where a
-    ///   doubt must not be read generously (framing) they make the list malformed.
+    /// - Parameter allowsEmptyElements: Whether empty elements are skipped, as §5.6.1.2 asks of recipients; for fields
+    ///   about framing, they make the list malformed.
     mutating func list<Element>(
         allowsEmptyElements: Bool = true, of element: (inout FieldValueScanner) -> Element?
     ) -> [Element]? {

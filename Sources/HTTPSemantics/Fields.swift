@@ -1,12 +1,12 @@
 /// The header or trailer section of one message: field lines in order, names compared without regard to case, several
 /// lines of the same name kept apart (RFC 9110 §5).
 ///
-/// Lines are stored as they were given, valid or not, so that a request can be judged by what was really sent. Ask
-/// ``firstInvalid`` before a section goes onto the wire.
+/// Lines are stored unchanged, valid or not, so that a request can be verified as it was received. Check
+/// ``firstInvalid`` before you send a section.
 public struct Fields: Sendable, Hashable {
     /// One field line.
     public struct Field: Sendable, Hashable {
-        /// The name as it was given; its case has no meaning.
+        /// The name as it was given. Its case has no meaning.
         public let name: String
         /// The value of this line, as it was given.
         public let value: String
@@ -16,7 +16,7 @@ public struct Fields: Sendable, Hashable {
             self.value = value
         }
 
-        /// Equal names but for ASCII case, and the same bytes as value.
+        /// Whether the names are equal except for ASCII case, and the values have the same bytes.
         public static func == (left: Field, right: Field) -> Bool {
             left.name.equalsIgnoringASCIICase(right.name) && left.value.equalsBytewise(right.value)
         }
@@ -43,7 +43,7 @@ public struct Fields: Sendable, Hashable {
         lines.append(Field(name: name, value: value))
     }
 
-    /// Replaces all lines of this name by one, which stands where the first of them stood, or else at the end.
+    /// Replaces all lines of this name by one, at the position of the first of them, or at the end if there was none.
     public mutating func set(_ name: String, _ value: String) {
         guard let first = lines.firstIndex(where: { $0.name.equalsIgnoringASCIICase(name) }) else {
             return append(name, value)
@@ -84,7 +84,8 @@ public struct Fields: Sendable, Hashable {
     /// Whether there is no line at all.
     public var isEmpty: Bool { lines.isEmpty }
 
-    /// The first line whose name is no token or whose value could split or corrupt a message; nil when all may be sent.
+    /// The first line whose name is not a token or whose value could split or corrupt a message; nil if all lines can
+    /// be sent.
     public var firstInvalid: Field? {
         lines.first { !Fields.isValidName($0.name) || !Fields.isValidValue($0.value) }
     }
@@ -94,7 +95,7 @@ public struct Fields: Sendable, Hashable {
         name.isToken
     }
 
-    /// Whether `value` is harmless as a field value (RFC 9110 §5.5): no CR, LF, NUL nor any other control character but
+    /// Whether `value` is valid as a field value (RFC 9110 §5.5): no CR, LF, NUL nor any other control character but
     /// HTAB.
     ///
     /// White space at the ends is allowed here; it is not part of the value.

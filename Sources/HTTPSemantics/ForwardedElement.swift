@@ -1,10 +1,10 @@
-/// What one proxy says about the request that it passes on: `forwarded-element` of RFC 7239 §4.
+/// What one proxy reports about the request that it forwards: `forwarded-element` of RFC 7239 §4.
 package struct ForwardedElement: Sendable, Hashable {
-    /// Who the proxy got the request from (`for`); nil where it does not say.
+    /// The node that sent the request to the proxy (`for`); nil if the proxy does not report it.
     package let client: ForwardedNode?
-    /// The `Host` that it was sent (`host`).
+    /// The `Host` field that the proxy received (`host`).
     package let host: Authority?
-    /// The scheme that it was asked by (`proto`), in lower case: `http` or `https`.
+    /// The scheme of the request to the proxy (`proto`), in lower case: `http` or `https`.
     package let scheme: String?
 
     package init(client: ForwardedNode? = nil, host: Authority? = nil, scheme: String? = nil) {
@@ -13,8 +13,9 @@ package struct ForwardedElement: Sendable, Hashable {
         self.scheme = scheme
     }
 
-    /// Parses one line of `Forwarded`, the proxy next to us last. Nil when it is malformed: a parameter that occurs twice
-    /// and a value that its parameter cannot have make it so, too. White space around ";" is skipped.
+    /// Parses one line of `Forwarded`; the element of the proxy nearest to the server is the last one. Nil if the line
+    /// is malformed, which includes a parameter that occurs twice and an invalid value of a parameter. White space
+    /// around ";" is skipped.
     package static func elements(parsing line: String) -> [ForwardedElement]? {
         var scanner = FieldValueScanner(line)
         return scanner.list { scanner in

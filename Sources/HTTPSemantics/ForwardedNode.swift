@@ -1,8 +1,8 @@
-/// Who a proxy says that it got a request from: `node` of RFC 7239 §6.
+/// The node from which a proxy received a request: `node` of RFC 7239 §6.
 package enum ForwardedNode: Sendable, Hashable, CustomStringConvertible {
-    /// An address; its port, where one was told, is dropped.
+    /// An address. A port is dropped.
     case address(IPAddress)
-    /// A name of the proxy's own making, which begins with "_" (§6.3).
+    /// A name that the proxy generated, which begins with "_" (§6.3).
     case obfuscated(String)
     /// The proxy does not know (§6.2).
     case unknown
@@ -10,8 +10,8 @@ package enum ForwardedNode: Sendable, Hashable, CustomStringConvertible {
     /// Parses the value of `for` or `by`, quotes removed.
     package init?(parsing text: String) { self.init(text, allowsBareIPv6: false) }
 
-    /// Parses `X-Forwarded-For`, the proxy's own element last; nil for each one that is malformed. IPv6 addresses also
-    /// stand there without brackets; empty elements count for nothing.
+    /// Parses `X-Forwarded-For`; the element of the nearest proxy is the last one. Each malformed element is nil. IPv6
+    /// addresses can be without brackets; empty elements are skipped.
     package static func nodes(parsingUnstandardized value: String) -> [ForwardedNode?] {
         value.split(separator: ",").map { String($0).trimmingOptionalWhitespace }.filter { !$0.isEmpty }
             .map { ForwardedNode($0, allowsBareIPv6: true) }

@@ -1,11 +1,11 @@
-/// Why a request is refused before anything in it is believed. The connection is to be closed after the response: where
-/// the request ends is in doubt.
+/// Why a request is rejected because its head or framing is invalid. The connection must be closed after the response,
+/// because the end of the request is unknown.
 package struct FramingRefusal: Error, Hashable, Sendable {
     /// 400, 413, 414, 431, 501 or 505.
     package let status: Status
     /// A stable kebab-case word for problem document, log and metric.
     package let code: String
-    /// One English sentence for people; it never repeats bytes of the request.
+    /// An English sentence for people, without any bytes of the request.
     package let detail: String
 
     package init(status: Status, code: String, detail: String) {
@@ -19,7 +19,7 @@ extension FramingRefusal {
     /// Content-Length is malformed (RFC 9110 section 8.6).
     package static let invalidContentLength = FramingRefusal.badRequest(
         "invalid-content-length", "Content-Length is not a decimal number.")
-    /// Content-Length is well-formed, but no number of bytes that can be.
+    /// Content-Length is well-formed, but larger than the largest supported size.
     package static let contentLengthOverflow = FramingRefusal(
         status: .contentTooLarge, code: "content-length-overflow",
         detail: "Content-Length is larger than any representation can be.")
@@ -57,7 +57,7 @@ extension FramingRefusal {
     package static let headTooLarge = FramingRefusal(
         status: .requestHeaderFieldsTooLarge, code: "head-too-large",
         detail: "The request's head has more than 65536 bytes or 1000 lines.")
-    /// Lines that other recipients could read in another way (RFC 9112 sections 2.2, 5.1 and 5.2).
+    /// The head has lines that other recipients could interpret differently (RFC 9112 sections 2.2, 5.1 and 5.2).
     package static let malformedHead = FramingRefusal.badRequest(
         "malformed-head",
         "A line of the request's head is folded, has no name, holds a NUL or a bare CR, or does not end in CR and LF.")

@@ -2,8 +2,8 @@ extension HTTPDate {
     /// Parses an HTTP-date in any of its three forms (RFC 9110 §5.6.7):
     /// `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT`, `Sun Nov  6 08:49:37 1994`.
     ///
-    /// Strict: case, spaces and widths are those of the grammar, the day must exist and bear the right name. A leap
-    /// second (23:59:60) is the second after it.
+    /// Strict: case, spaces and widths are those of the grammar, the day must exist, and the day name must be right. A
+    /// leap second (23:59:60) is the second after it.
     ///
     /// - Parameter now: A two-digit year that would lie more than 50 years after this time is the most recent year in
     ///   the past with the same digits.
@@ -23,7 +23,7 @@ extension HTTPDate {
         } else {
             seconds = isShort && scanner.consume(0x20) ? HTTPDate.asctimeForm(&scanner, weekday: weekday) : nil
         }
-        // Only the last leap second of the year 9999 leaves the range of years.
+        // Only a leap second at the end of the year 9999 exceeds the range of years.
         guard let seconds, scanner.isAtEnd, seconds <= HTTPDate.maximumSeconds else { return nil }
         self.init(secondsSinceEpoch: seconds)
     }

@@ -3,7 +3,7 @@ package struct HTTPDate: Hashable, Comparable, Sendable {
     /// Seconds since 1970-01-01T00:00:00Z without leap seconds, within the years 0000…9999.
     package let secondsSinceEpoch: Int64
 
-    /// Values outside the years 0000…9999, which HTTP cannot write, become the nearest one inside.
+    /// Values outside the years 0000…9999, which HTTP cannot express, become the nearest value in that range.
     package init(secondsSinceEpoch: Int64) {
         self.secondsSinceEpoch = min(max(secondsSinceEpoch, HTTPDate.minimumSeconds), HTTPDate.maximumSeconds)
     }

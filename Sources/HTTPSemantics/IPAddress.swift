@@ -1,7 +1,7 @@
 /// An IPv4 or IPv6 address.
 ///
-/// An IPv4 address and the IPv6 address that it is mapped to (`::ffff:192.0.2.1`, RFC 4291 §2.5.5.2) are the same value:
-/// a socket that takes both families reports the former as the latter.
+/// An IPv4 address and the IPv6 address that it is mapped to (`::ffff:192.0.2.1`, RFC 4291 §2.5.5.2) are the same
+/// value: a socket of both families reports an IPv4 address as a mapped one.
 public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
     /// The upper half of the IPv6 form.
     let high: UInt64
@@ -66,7 +66,7 @@ extension IPAddress {
     init?(v6 text: ArraySlice<UInt8>) {
         var pieces = text.split(separator: 0x3A, omittingEmptySubsequences: false)
         guard pieces.count >= 3 else { return nil }
-        // "::" at an end yields two empty pieces there; one of them stands for the gap.
+        // "::" at one end yields two empty pieces there; one of them is the gap.
         if pieces[0].isEmpty {
             guard pieces[1].isEmpty else { return nil }
             pieces.removeFirst()

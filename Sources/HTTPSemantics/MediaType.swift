@@ -29,7 +29,7 @@ package struct MediaType: Sendable, Hashable {
         self.parameters = parameters
     }
 
-    /// Parses the value of one Content-Type line. Nil when it is malformed; also for a list of several.
+    /// Parses the value of one Content-Type line. Nil if it is malformed or a list.
     package init?(parsing value: String) {
         var scanner = FieldValueScanner(value.trimmingOptionalWhitespace)
         guard let type = scanner.token(), scanner.consume(0x2F), let subtype = scanner.token(),
@@ -52,7 +52,7 @@ package struct MediaType: Sendable, Hashable {
         self.essence.equalsIgnoringASCIICase(essence)
     }
 
-    /// As in Content-Type; values that are no tokens are quoted.
+    /// The value of Content-Type. Parameter values that are not tokens are quoted.
     package var serialized: String {
         parameters.reduce(essence) { result, parameter in
             "\(result); \(parameter.name)=\(parameter.value.isToken ? parameter.value : parameter.value.quoted)"

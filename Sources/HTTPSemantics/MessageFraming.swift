@@ -7,12 +7,12 @@ package enum MessageFraming: Sendable, Hashable {
     /// The chunked transfer coding, and no other.
     case chunked
 
-    /// Judges the head of one HTTP/1 request strictly by RFC 9112 §3.2, §5 and §6.
+    /// Evaluates the head of one HTTP/1 request strictly by RFC 9112 §3.2, §5 and §6.
     ///
-    /// Stricter than the RFC demands, because a doubt about framing is an attack or a defect in an upload server:
-    /// Content-Length together with Transfer-Encoding is refused, an empty element makes both fields malformed, a
-    /// repeated Content-Length must be the same text, and Host must not be empty. A Content-Length beyond `Int64.max`
-    /// is well-formed and therefore 413.
+    /// It is stricter than the RFC, because ambiguous framing is an attack or a defect: Content-Length together with
+    /// Transfer-Encoding is refused, an empty element makes both fields malformed, a repeated Content-Length must be
+    /// the same text, and Host must not be empty. A Content-Length above `Int64.max` is well-formed, and therefore
+    /// results in 413.
     ///
     /// Refusals: `invalid-field-name`, `invalid-field-value`, `invalid-transfer-encoding`, `chunked-not-final`,
     /// `chunked-repeated`, `transfer-encoding-in-old-http`, `content-length-with-transfer-encoding`,
@@ -58,7 +58,7 @@ package enum MessageFraming: Sendable, Hashable {
         return .chunked
     }
 
-    /// Whether the values of `Transfer-Encoding` name codings that are understood.
+    /// Throws unless the values of `Transfer-Encoding` are valid and name only supported codings.
     package static func checkCodings(_ lines: [String]) throws(FramingRefusal) {
         var scanner = FieldValueScanner(lines.joined(separator: ", "))
         let codings = scanner.list(allowsEmptyElements: false) { scanner -> (name: String, isPlain: Bool)? in

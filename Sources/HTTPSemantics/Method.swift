@@ -17,7 +17,7 @@ public struct Method: RawRepresentable, Hashable, Sendable {
     public static let connect = Method(rawValue: "CONNECT")
     public static let trace = Method(rawValue: "TRACE")
 
-    /// Whether the client asks for no change of state (RFC 9110 §9.2.1): GET, HEAD, OPTIONS and TRACE.
+    /// Whether the method requests no change of state (RFC 9110 §9.2.1): GET, HEAD, OPTIONS and TRACE.
     public var isSafe: Bool {
         self == .get || self == .head || self == .options || self == .trace
     }

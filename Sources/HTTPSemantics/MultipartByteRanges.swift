@@ -1,7 +1,6 @@
-/// The layout of a `multipart/byteranges` content (RFC 9110 §14.6): which bytes to send in which order, without
-/// touching the representation.
+/// The layout of a `multipart/byteranges` content (RFC 9110 §14.6): which bytes to send in which order.
 package struct MultipartByteRanges: Sendable, Hashable {
-    /// A piece of the content.
+    /// A part of the content.
     package enum Segment: Sendable, Hashable {
         /// These bytes as they are: delimiters and part headers.
         case bytes([UInt8])
@@ -16,13 +15,13 @@ package struct MultipartByteRanges: Sendable, Hashable {
     /// The number of bytes in the whole content: the value of Content-Length.
     package let contentLength: Int64
 
-    /// Lays parts out in the given order.
+    /// Creates the layout with the parts in the given order.
     ///
     /// - Parameters:
     ///   - boundary: 1…70 letters, digits, "-", "_", "." , "+" or "'", which need no quotes. It must not occur in the
-    ///     content, so the caller draws it at random, with 128 bits or more.
-    ///   - ranges: Non-empty ranges within the representation. One alone is a valid layout, but must not be the answer
-    ///     to a request for a single range.
+    ///     content, so choose it at random, with 128 bits or more.
+    ///   - ranges: Non-empty ranges within the representation. One range is a valid layout, but must not answer a
+    ///     request for a single range.
     ///   - size: The size of the representation in bytes.
     ///   - contentType: The Content-Type of every part; nil for none.
     /// - Returns: Nil when an argument breaks these rules or the total exceeds `Int64`.

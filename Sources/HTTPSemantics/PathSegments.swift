@@ -1,13 +1,13 @@
-/// The segments of a path, percent-decoded exactly once and safe to be used as names one by one.
+/// The segments of a path, percent-decoded exactly once. Each is safe as the name of a file or directory.
 ///
-/// Decoding refuses whatever lets a path mean two things to two readers (RFC 3986 §7.3): separators and dot segments in
-/// any spelling, control characters, empty segments, malformed escapes and UTF-8.
+/// Decoding rejects everything that two recipients could interpret differently (RFC 3986 §7.3): separators and dot
+/// segments in any spelling, control characters, empty segments, malformed escapes and UTF-8.
 public struct PathSegments: Sendable, Hashable {
-    /// Why a path is refused. The raw value is a stable word.
+    /// Why a path is rejected. The raw value is the stable code of problem documents.
     public enum Refusal: String, Error, Hashable, Sendable {
         /// The path does not begin with "/".
         case notAbsolute = "path-not-absolute"
-        /// A raw byte that no path contains: not visible ASCII, or one of "?" and "#".
+        /// A byte that must not be in a path: not visible ASCII, or one of "?" and "#".
         case illegalCharacter = "path-illegal-character"
         /// "%" without two hexadecimal digits after it.
         case malformedEscape = "path-malformed-escape"
@@ -37,7 +37,8 @@ public struct PathSegments: Sendable, Hashable {
     public static let maximumSegmentLength = 255
     /// Bytes of UTF-8 in the decoded path, slashes included.
     public static let maximumPathLength = 4096
-    /// Segments of a path. Each costs a directory where it is published, which no quota counts.
+    /// The maximum number of segments. Each segment needs a directory when the file is published, which no quota
+    /// counts.
     public static let maximumDepth = 100
 
     /// The decoded segments, none of them empty; no segment at all for "/".

@@ -1,13 +1,12 @@
 /// The conditional fields of a request (RFC 9110 §13), evaluated in the order of §13.2.2.
 ///
-/// Malformed values are read so that they never do harm: a malformed If-Match fails, since its author wanted no change
-/// without a match; a malformed If-None-Match matches nothing for GET and HEAD, which yields the full response, and
-/// fails for every other method, whose author meant to protect what exists; a malformed If-Range does not apply, which
-/// also yields the full response. Dates that are malformed or given in several lines are ignored, as §13.1.3 and
-/// §13.1.4 demand.
+/// Malformed values have the safe result. A malformed If-Match fails, so that nothing is changed without a match. A
+/// malformed If-None-Match matches nothing for GET and HEAD, which yields the full response, and fails for every other
+/// method, so that nothing is overwritten. A malformed If-Range does not apply, which also yields the full response.
+/// Dates that are malformed or given in several lines are ignored, as §13.1.3 and §13.1.4 require.
 package struct Preconditions: Sendable, Hashable {
     package enum Outcome: Sendable, Hashable {
-        /// Perform the method; for GET look at ``Preconditions/rangeApplies(current:)`` next.
+        /// Perform the method; for GET, evaluate ``Preconditions/rangeApplies(current:)`` next.
         case proceed
         /// 304, for GET and HEAD only.
         case notModified
@@ -39,7 +38,7 @@ package struct Preconditions: Sendable, Hashable {
 
     /// Reads the fields once.
     ///
-    /// - Parameter now: The current time, which two-digit years are relative to.
+    /// - Parameter now: The current time, to interpret two-digit years.
     package init(fields: Fields, now: HTTPDate) {
         ifMatch = Preconditions.tagField(fields.values("If-Match"))
         ifNoneMatch = Preconditions.tagField(fields.values("If-None-Match"))
@@ -50,10 +49,10 @@ package struct Preconditions: Sendable, Hashable {
             .contains { fields.contains($0) }
     }
 
-    /// Evaluates everything but If-Range.
+    /// Evaluates all conditions except If-Range.
     ///
-    /// To be asked only when the answer would otherwise be 2xx or 412 (§13.2.1). CONNECT, OPTIONS and TRACE select no
-    /// representation, so they always proceed.
+    /// Call it only if the response would otherwise be 2xx or 412 (§13.2.1). CONNECT, OPTIONS and TRACE select no
+    /// representation, so the result is always `proceed`.
     ///
     /// - Parameter current: The validators of the selected representation; nil when none exists.
     package func evaluate(method: Method, current: Validators?) -> Outcome {
@@ -86,9 +85,9 @@ package struct Preconditions: Sendable, Hashable {
     }
 
     /// Whether a Range field, if there is one, may be answered with 206: If-Range is absent or its condition is true
-    /// (RFC 9110 §13.1.5). Without a Range field the answer has no meaning.
+    /// (RFC 9110 §13.1.5). Without a Range field the result has no meaning.
     ///
-    /// A tag is compared strongly. A date must be exactly the modification date, and that must be strong.
+    /// A tag is compared strongly. A date must equal the modification date, which must be a strong validator.
     package func rangeApplies(current: Validators) -> Bool {
         switch ifRange {
         case .absent: true

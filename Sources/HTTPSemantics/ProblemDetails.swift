@@ -8,18 +8,18 @@ public struct ProblemDetails: Sendable {
         case strings([String])
     }
 
-    /// A URI reference; `about:blank` says no more than the status.
+    /// A URI reference that identifies the problem type; `about:blank` means that the status says everything.
     public var type: String
     public var title: String
     public var status: Status
-    /// What went wrong this time, for people.
+    /// An explanation of this occurrence, for people.
     public var detail: String?
-    /// The stable word of this error, the same as in log and metrics: an extension member named "code".
+    /// The stable code of this error, the same as in log and metrics: an extension member named "code".
     public var code: String?
     /// Further extension members, in order.
     public var members: [(String, Value)]
 
-    /// - Parameter title: Nil takes the reason phrase, as RFC 9457 §4.2.1 wants it for `about:blank`.
+    /// - Parameter title: If nil, the title is the reason phrase, as RFC 9457 §4.2.1 recommends for `about:blank`.
     public init(
         type: String = "about:blank", title: String? = nil, status: Status, detail: String? = nil, code: String? = nil,
         members: [(String, Value)] = []
@@ -35,8 +35,8 @@ public struct ProblemDetails: Sendable {
     /// The Content-Type of ``json()``.
     public static let mediaType = "application/problem+json"
 
-    /// The document as JSON in UTF-8, on one line, members in the order type, title, status, code, detail, then the
-    /// rest. Of several members with the same name the first is written.
+    /// The document as JSON in UTF-8, on one line, with the members type, title, status, code, detail and then the
+    /// extension members. If several members have the same name, only the first is written.
     public func json() -> [UInt8] {
         var all: [(String, Value)] = [
             ("type", .string(type)), ("title", .string(title)), ("status", .integer(Int64(status.rawValue))),

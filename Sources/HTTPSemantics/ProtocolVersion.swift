@@ -25,6 +25,6 @@ public struct ProtocolVersion: Hashable, Comparable, Sendable {
 }
 
 extension ProtocolVersion: CustomStringConvertible {
-    /// As on the wire: `HTTP/1.1`.
+    /// The version as in a message: `HTTP/1.1`.
     public var description: String { "HTTP/\(major).\(minor)" }
 }

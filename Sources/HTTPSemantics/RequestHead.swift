@@ -1,7 +1,7 @@
-/// What precedes the content of a request: the request line and the header section (RFC 9112 §3).
+/// The part of a request before its content: the request line and the header section (RFC 9112 §3).
 public struct RequestHead: Sendable, Hashable {
     public var method: Method
-    /// The request target as it was sent; see ``RequestTarget``.
+    /// The request target as it was received; see ``RequestTarget``.
     public var target: String
     public var version: ProtocolVersion
     public var fields: Fields

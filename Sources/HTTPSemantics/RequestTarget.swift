@@ -1,7 +1,7 @@
 /// A request target in origin-form, absolute-form or asterisk-form (RFC 9112 §3.2).
 ///
-/// Path and query stay raw; ``PathSegments`` decodes the path and judges it. Only bytes that cannot occur in a target
-/// at all are refused here: anything but visible ASCII, and "#".
+/// Path and query are not decoded; ``PathSegments`` decodes and verifies the path. Only bytes that no target can have
+/// are rejected here: everything except visible ASCII, and "#".
 public struct RequestTarget: Sendable, Hashable {
     public enum Form: Sendable, Hashable {
         /// `/path?query`
@@ -15,12 +15,12 @@ public struct RequestTarget: Sendable, Hashable {
     public let form: Form
     /// `http` or `https` of an absolute-form target, else nil.
     public let scheme: String?
-    /// The authority of an absolute-form target as it was sent, else nil. It takes precedence over Host
-    /// (RFC 9112 §3.2.2).
+    /// The authority of an absolute-form target, unchanged; otherwise nil. It takes precedence over Host (RFC 9112
+    /// §3.2.2).
     public let authority: String?
     /// The raw path, which begins with "/"; "/" when an absolute-form target has none; "*" for asterisk-form.
     public let path: String
-    /// What follows the first "?", without it; nil when there is none.
+    /// The text after the first "?"; nil if there is none.
     public let query: String?
 
     /// Parses a raw request target; nil when it has none of the three forms, when an absolute-form target has another

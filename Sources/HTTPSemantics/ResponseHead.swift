@@ -1,4 +1,4 @@
-/// What precedes the content of a response: the status and the header section (RFC 9112 §4).
+/// The part of a response before its content: the status and the header section (RFC 9112 §4).
 package struct ResponseHead: Sendable, Hashable {
     package var status: Status
     package var fields: Fields

@@ -1,20 +1,21 @@
-/// A file name from a stranger, made fit to be stored under, shown and offered for download on any system.
+/// An untrusted file name, changed so that it is safe to store, show and download on any system.
 ///
 /// In this order:
 /// 1. Control characters, NUL included, line and paragraph separators, spaces without width and bidirectional controls
 ///    are removed.
-/// 2. Of a path in the style of POSIX or Windows the last component stays, without a drive ("C:x" is "x"). A path that
-///    ends with a separator names no file.
+/// 2. Of a POSIX or Windows path only the last component is kept, without a drive ("C:x" becomes "x"). A path that ends
+///    with a separator gives no name.
 /// 3. `< > : " | ? *`, which Windows cannot store (":" would address a stream), become "_".
-/// 4. White space at the start, white space and dots at the end are removed. Nothing left, "." and ".." give no name.
+/// 4. White space at the start, white space and dots at the end are removed. An empty result, "." and ".." give no
+///    name.
 /// 5. Leading dots, which would hide the file, become one "_".
-/// 6. The stem is cut so that the whole has at most 255 bytes of UTF-8. An extension of up to 32 bytes, dot included,
-///    is kept.
+/// 6. The stem is cut so that the name has at most 255 bytes of UTF-8. An extension of up to 32 bytes, dot included, is
+///    kept.
 /// 7. A device name of Windows (CON, PRN, AUX, NUL, COM0…9, LPT0…9, CONIN$, CONOUT$), with or without an extension,
-///    gets "_" in front, within the same length.
+///    gets "_" as its first character, within the same length.
 ///
-/// Applied to its own result it changes nothing. Percent-encoding is not decoded here: ``ContentDisposition`` has done
-/// so.
+/// A second application changes nothing. Percent-encoding is not decoded here, because ``ContentDisposition`` does
+/// that.
 package struct SafeFileName: Hashable, Sendable {
     package let value: String
 
@@ -22,7 +23,7 @@ package struct SafeFileName: Hashable, Sendable {
     package static let maximumLength = 255
     private static let maximumExtensionLength = 32
 
-    /// Nil when nothing usable remains.
+    /// Nil if no usable name remains.
     package init?(sanitizing name: String) {
         let visible = name.unicodeScalars.filter { !$0.isUnsafeInFileName }
         var scalars = Array(visible)
@@ -51,7 +52,7 @@ package struct SafeFileName: Hashable, Sendable {
         while let last = scalars.last, last == "." || last.properties.isWhitespace { scalars.removeLast() }
     }
 
-    /// Windows looks at what precedes the first dot, without white space at its end, and takes superscript digits for
+    /// Windows compares the part before the first dot, without white space at its end, and treats superscript digits as
     /// digits.
     private static func isDeviceName(_ scalars: [Unicode.Scalar]) -> Bool {
         var stem = Array(scalars.prefix { $0 != "." })
@@ -92,7 +93,7 @@ extension SafeFileName: CustomStringConvertible {
 }
 
 extension Unicode.Scalar {
-    /// Characters that are not seen, or that make a name look like another one.
+    /// Whether the character is invisible, or can make a name look like another one.
     fileprivate var isUnsafeInFileName: Bool {
         switch value {
         case 0x00...0x1F, 0x7F...0x9F: true  // controls

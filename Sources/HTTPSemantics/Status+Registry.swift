@@ -1,4 +1,4 @@
-/// The registered status codes in use here. Their names are the reason phrases of the registry.
+/// The registered status codes that this package uses, named after the reason phrases of the registry.
 extension Status {
     public static let `continue`: Status = 100
     public static let switchingProtocols: Status = 101

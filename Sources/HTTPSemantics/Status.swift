@@ -1,4 +1,4 @@
-/// A status code (RFC 9110 §15). Any number can be represented; those that HTTP allows are 100…599.
+/// A status code (RFC 9110 §15). Any number can be represented; HTTP allows 100…599.
 public struct Status: RawRepresentable, Hashable, Sendable, ExpressibleByIntegerLiteral {
     public let rawValue: Int
 

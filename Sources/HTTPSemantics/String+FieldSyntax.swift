@@ -1,5 +1,5 @@
-/// Byte-wise operations on strings. Field syntax is defined on octets, so neither grapheme clusters (CR LF is one) nor
-/// canonical equivalence may decide anything.
+/// Byte-wise operations on strings. Field syntax is defined on octets, so grapheme clusters (CR LF is one) and
+/// canonical equivalence must not matter.
 extension String {
     /// The string with ASCII letters in lower case; other characters stay untouched.
     var asciiLowercased: String {
@@ -30,7 +30,7 @@ extension String {
     /// Whether the string is a non-empty `token` (RFC 9110 §5.6.2).
     var isToken: Bool { !utf8.isEmpty && utf8.allSatisfy(\.isTokenCharacter) }
 
-    /// The string as `quoted-string` (RFC 9110 §5.6.4). The caller has made sure that it is a valid field value.
+    /// The string as `quoted-string` (RFC 9110 §5.6.4). The caller must ensure that it is a valid field value.
     var quoted: String {
         var bytes: [UInt8] = [0x22]
         for byte in utf8 {

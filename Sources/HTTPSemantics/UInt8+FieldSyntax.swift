@@ -15,7 +15,7 @@ extension UInt8 {
     /// SP or HTAB, the two bytes of `OWS`.
     var isOptionalWhitespace: Bool { self == 0x20 || self == 0x09 }
 
-    /// What a field value may contain (RFC 9110 §5.5): HTAB, SP, VCHAR and obs-text.
+    /// Whether the byte is allowed in a field value (RFC 9110 §5.5): HTAB, SP, VCHAR and obs-text.
     var isFieldValueCharacter: Bool { self == 0x09 || (self >= 0x20 && self != 0x7F) }
 
     /// `unreserved` of RFC 3986 §2.3.

@@ -1,9 +1,9 @@
-/// What identifies the version of a selected representation (RFC 9110 §8.8).
+/// The validators of a selected representation (RFC 9110 §8.8).
 package struct Validators: Sendable, Hashable {
     package var entityTag: EntityTag?
     package var lastModified: HTTPDate?
-    /// The Date of the response about to be sent. A modification date is strong when it lies at least one second
-    /// before it (RFC 9110 §8.8.2.2).
+    /// The Date of the response. A modification date is strong when it lies at least one second before it (RFC 9110
+    /// §8.8.2.2).
     package var date: HTTPDate
 
     package init(entityTag: EntityTag? = nil, lastModified: HTTPDate? = nil, date: HTTPDate) {

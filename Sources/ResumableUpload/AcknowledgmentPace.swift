@@ -1,15 +1,16 @@
-/// When received bytes are made durable while content streams, and when the client is told (draft section 4.2.2, 4.4.2).
+/// Decides when received bytes are made durable during an upload, and when the offset is reported to the client (draft
+/// sections 4.2.2 and 4.4.2).
 ///
 /// Times are nanoseconds of a monotonic clock.
 package struct AcknowledgmentPace: Sendable {
-    /// Bytes after which another acknowledgment is worth its sync.
+    /// The number of received bytes after which they are made durable.
     package var step: Int64
-    /// Time after which fewer bytes are worth it, too.
+    /// The time after which fewer bytes are made durable, too.
     package var interval: Int64
-    /// The least time between two interim responses.
+    /// The minimum time between two interim responses.
     package var spacing: Int64
 
-    /// How often the client is still told, in growing distances; `nil`: as often as `spacing` lets.
+    /// How many more offsets are reported, at increasing intervals; `nil`: as many as `spacing` allows.
     package private(set) var remainingReports: Int?
 
     private var requestedOffset: Int64
@@ -31,7 +32,7 @@ package struct AcknowledgmentPace: Sendable {
         reportedAt = now - spacing
     }
 
-    /// Whether to begin to make what was received durable.
+    /// Whether to make the received bytes durable now.
     package mutating func shouldAcknowledge(received: Int64, now: Int64) -> Bool {
         let pending = received - requestedOffset
         guard pending >= step || (pending > 0 && now - requestedAt >= interval) else { return false }
@@ -42,7 +43,7 @@ package struct AcknowledgmentPace: Sendable {
 
     private static let growth: Int64 = 8
 
-    /// Whether to tell the client the durable offset.
+    /// Whether to report the durable offset to the client now.
     package mutating func shouldReport(durable: Int64, now: Int64) -> Bool {
         guard durable > reportedOffset, now - reportedAt >= spacing, remainingReports != 0 else { return false }
         reportedOffset = durable

@@ -1,12 +1,12 @@
 import HTTPSemantics
 
-/// An append as its head says it, and the decision about it (draft section 4.4).
+/// The head of an append, and the decision about it (draft section 4.4).
 ///
-/// The head is judged before the upload is touched, so that a malformed request cannot end a running one; the state is
-/// judged after the previous request on the same upload has been ended.
+/// The head is evaluated before the upload is accessed, so that a malformed request cannot end a running one. The state
+/// of the upload is evaluated after the previous request on it has ended.
 package struct Append: Sendable, Hashable {
     package var dialect: Dialect
-    /// Where the content starts.
+    /// The offset of the first byte of content.
     package var offset: Int64
     package var isComplete: Bool
     package var declaredLength: Int64?
@@ -15,8 +15,8 @@ package struct Append: Sendable, Hashable {
 
     /// Reads the head of an append.
     ///
-    /// Nothing but the head is asked, so a refusal holds whatever the state of the upload. The media type comes first:
-    /// under another one the other fields mean nothing.
+    /// Only the head is evaluated, so the result does not depend on the state of the upload. The media type is checked
+    /// first, because with another one the other fields have no meaning.
     /// - Throws: ``UploadError`` with status 415 or 400.
     package init(dialect: Dialect, fields: Fields, framing: MessageFraming) throws(UploadError) {
         if dialect.requiresPartialUploadMediaType {
@@ -35,20 +35,20 @@ package struct Append: Sendable, Hashable {
 
     package enum Decision: Sendable, Hashable {
         case refuse(UploadError)
-        /// A valid repeat of the completing append: give the stored response again.
+        /// A valid repeat of the completing append: send the stored response again.
         case replay(FinalResponse)
-        /// The target resource still works on the upload: wait for its answer and give that.
+        /// The target resource still processes the upload: wait for its response and send that.
         case join
         case accept(ContentPlan)
     }
 
-    /// Judges the append against the upload, as it is once its previous request has ended.
+    /// Evaluates the append against the state of the upload after its previous request has ended.
     package func decide(state: UploadState) -> Decision {
         if state.isComplete && dialect.refusesCompletedBeforeOffset && !(dialect.answersRepeats && isRepeat(on: state))
         {
             return .refuse(.completed)
         }
-        // Offsets first: the length that an append implies means nothing at another offset.
+        // Offsets are compared first, because the length that an append implies has no meaning at another offset.
         guard offset == state.offset else {
             return .refuse(.mismatchingOffset(expected: state.offset, provided: offset))
         }
@@ -62,7 +62,7 @@ package struct Append: Sendable, Hashable {
         }
     }
 
-    /// Everything is here already: what is no valid repeat of the completing append is refused.
+    /// The upload is complete: everything except a valid repeat of the completing append is rejected.
     private func decideRepeat(state: UploadState, _ answer: Decision) -> Decision {
         guard isRepeat(on: state) else { return .refuse(.completed) }
         let length = state.length ?? state.offset
@@ -72,7 +72,7 @@ package struct Append: Sendable, Hashable {
         return answer
     }
 
-    /// Whether the append, without content and at the upload's offset, asks for completion.
+    /// Whether the append completes the upload, has no content, and starts at its offset.
     private func isRepeat(on state: UploadState) -> Bool {
         guard contentLength == 0, offset == state.offset else { return false }
         return isComplete || (dialect.reachingLengthCompletes && state.length == offset)

@@ -1,10 +1,10 @@
 import HTTPSemantics
 
-/// How the content of one accepted request is taken in: where it starts, what it means when it ends, where it must stop.
+/// How the content of one accepted request is stored: where it starts, what its end means, and which limits it has.
 package struct ContentPlan: Sendable, Hashable {
     /// Offset of the content's first byte in the representation.
     package var start: Int64
-    /// When the end of the content is the end of the representation.
+    /// Whether the end of the content is the end of the representation.
     package enum Completion: Sendable, Hashable {
         /// The content is a part.
         case never
@@ -16,13 +16,13 @@ package struct ContentPlan: Sendable, Hashable {
 
     /// Whether the end of the content completes the representation.
     package var completion: Completion
-    /// Length of the whole representation in bytes, once known.
+    /// The length of the complete representation in bytes, once known.
     package var length: Int64?
-    /// Bytes that the representation may have at most.
+    /// The maximum size of the representation in bytes.
     package var maxSize: Int64
-    /// Bytes that this request's content may have at most.
+    /// The maximum content of this request in bytes.
     package var maxContent: Int64?
-    /// What fixes `length` was told by this request and not known before.
+    /// Whether this request is the first that determines `length`.
     package var learnsLength: Bool
 
     package init(
@@ -39,34 +39,35 @@ package struct ContentPlan: Sendable, Hashable {
 }
 
 extension ContentPlan {
-    /// Whether nothing but the end of chunked content tells how long the representation is. A proxy on the way can make
-    /// a cut look like that end.
+    /// Whether only the end of chunked content determines the length of the representation. A proxy can make an
+    /// interruption look like that end.
     package func isOpenEnded(_ framing: MessageFraming) -> Bool {
         completion == .atEnd && length == nil && framing == .chunked
     }
 }
 
-/// Counts the content of one request against its plan, because a declared length is no guard (draft section 4.4.2).
+/// Counts the content of one request and compares it with its plan, because the declared length can be wrong (draft
+/// section 4.4.2).
 ///
-/// Valid events: any number of `receive`, then one `end`. After a verdict other than `.accept` neither may follow.
+/// Call `receive` any number of times, then `end` once. After a verdict other than `.accept`, call neither.
 package struct ContentCounter: Sendable {
     package let plan: ContentPlan
-    /// Bytes of content seen so far.
+    /// The bytes of content received so far.
     package private(set) var received: Int64 = 0
 
     package init(_ plan: ContentPlan) { self.plan = plan }
 
     package enum Verdict: Sendable, Hashable {
         case accept
-        /// The content passes the known length: the upload is invalid for good.
+        /// The content exceeds the known length: the upload becomes invalid permanently.
         case exceedsLength(Int64)
-        /// The representation passes its maximum size.
+        /// The representation exceeds its maximum size.
         case exceedsMaxSize(Int64)
-        /// This request's content passes the maximum of one request.
+        /// The content exceeds the maximum of one request.
         case exceedsMaxContent(Int64)
     }
 
-    /// The next `count` bytes of content.
+    /// Counts the next `count` bytes of content.
     package mutating func receive(_ count: Int) -> Verdict {
         let (total, overflow) = received.addingReportingOverflow(Int64(count))
         let (end, wraps) = plan.start.addingReportingOverflow(total)
@@ -78,15 +79,15 @@ package struct ContentCounter: Sendable {
     }
 
     package enum End: Sendable, Hashable {
-        /// A part is in; the upload goes on.
+        /// A part was received; the upload continues.
         case part
-        /// The representation of `length` bytes is whole.
+        /// The representation of `length` bytes is complete.
         case complete(length: Int64)
         /// The request claimed to complete the representation but ended before its known length.
         case short(length: Int64, received: Int64)
     }
 
-    /// The content ended as its framing says. An interruption is not an end.
+    /// Evaluates the regular end of the content. Do not call it after an interruption.
     package func end() -> End {
         let total = plan.start + received
         switch plan.completion {

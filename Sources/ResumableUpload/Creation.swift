@@ -8,9 +8,9 @@ package struct Creation: Sendable {
     package var framing: MessageFraming
     /// A valid `Upload-Length`, in a dialect that has it.
     package var declaredLength: Int64?
-    /// Whether the completeness field is there and void, so that it counts as absent.
+    /// Whether the completeness field is present but invalid, so that it is ignored.
     package var hasVoidCompleteness: Bool
-    /// Whether the request asks for a part of a parallel upload, or for the concatenation of such parts.
+    /// Whether the request is for a part of a parallel upload, or for the concatenation of such parts.
     package var isConcatenation: Bool
 
     /// - Parameter isComplete: as ``Dialect/completeness(of:)`` reads it from the same fields.
@@ -26,29 +26,29 @@ package struct Creation: Sendable {
 
     package enum Decision: Sendable, Hashable {
         case refuse(UploadError)
-        /// Handle it as an ordinary request: no upload resource, no interim response of the upload protocol. Where the
-        /// request had a completeness field, the response states that it is complete all the same.
+        /// Handle it as an ordinary request: no upload resource, no interim response of the upload protocol. If the
+        /// request had a completeness field, the response still states that the upload is complete.
         case plain(ContentPlan, PlainReason)
-        /// Create an upload resource, then take the content in.
+        /// Create an upload resource, then store the content.
         case create(ContentPlan)
     }
 
     /// Why a request gets no upload resource and cannot be resumed.
     package enum PlainReason: String, Sendable, Hashable, CaseIterable {
-        /// It does not say whether its content is the whole representation.
+        /// It does not state whether its content is the complete representation.
         case noCompleteness = "no-completeness"
-        /// It says so in a way that counts as nothing: no Boolean, or not on one line.
+        /// Its completeness field is not a Boolean, or is not on one line, and is ignored.
         case voidCompleteness = "void-completeness"
         /// The representation is smaller than those that are made resumable.
         case belowMinSize = "below-min-size"
-        /// No response before the last one would tell the client where its upload is.
+        /// No response before the final one would report the location of the upload to the client.
         case unannounced
     }
 
-    /// - Parameter announces: whether an interim response will tell the client where the upload resource is
+    /// - Parameter announces: whether an interim response will report the location of the upload resource to the client
     ///   (``UploadResponses/allowsInterimResponses``).
     package func decide(limits: UploadLimits, announces: Bool = true) -> Decision {
-        // Its client would report success for files that never become one.
+        // Otherwise the client would report success although its parts are never concatenated.
         if isConcatenation { return .refuse(.concatenation) }
         guard let isComplete else { return decidePlain(limits: limits) }
         let completion = dialect.completion(isComplete: isComplete)
@@ -75,17 +75,17 @@ package struct Creation: Sendable {
         return .create(plan)
     }
 
-    /// Why an upload resource is of no use for content that is the whole representation; `nil`: it is.
+    /// Why no upload resource is created for content that is the complete representation; `nil`: one is created.
     ///
-    /// It is not where the representation is too small to be resumed, nor where no response would tell its location: it
-    /// would only occupy the store until it expires. An unknown size counts as large.
+    /// It is not created if the representation is too small to be resumed, or if no response would report its location.
+    /// It would only use storage until it expires. An unknown size counts as large.
     private func reasonForNoResource(size: Int64?, limits: UploadLimits, announces: Bool) -> PlainReason? {
         if let size, let minSize = limits.minSize, size < minSize { return .belowMinSize }
         return announces || dialect.finalLocationIsUploadResource ? nil : .unannounced
     }
 
     private func decidePlain(limits: UploadLimits) -> Decision {
-        // A void completeness field must be ignored; a length beside it still tells a truncated file from a whole one.
+        // An invalid completeness field must be ignored, but a declared length still detects a truncated file.
         if let declared = declaredLength, let content = contentLength, declared != content {
             return .refuse(inconsistent(declared, content))
         }
@@ -106,7 +106,7 @@ package struct Creation: Sendable {
 }
 
 extension MessageFraming {
-    /// Bytes of content, where the message's head tells them.
+    /// The size of the content in bytes, if the head declares it.
     var contentLength: Int64? {
         switch self {
         case .none: 0
@@ -121,7 +121,8 @@ extension UploadLimits {
         size > effectiveMaxSize ? .uploadTooLarge(limit: effectiveMaxSize) : nil
     }
 
-    /// The limits on one request's content bind creations and appends; what completes an upload may be small.
+    /// The limits of the content of one request apply to creations and appends. A request that completes an upload may
+    /// be small.
     func refusal(ofContent content: Int64?, completes: Bool, isEmptyAllowed: Bool) -> UploadError? {
         guard let content else { return nil }
         if let maxAppendSize, content > maxAppendSize { return .appendTooLarge(limit: maxAppendSize) }

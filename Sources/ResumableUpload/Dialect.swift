@@ -1,11 +1,11 @@
 import HTTPSemantics
 import StructuredFields
 
-/// The version of the protocol in which one request is answered.
+/// The version of the protocol that is used for one request.
 ///
-/// Interop versions 3 to 8 are the drafts -01 to -11 and the editor's copy after them; `rfc` is the protocol of version 8
-/// without the draft's version field. An upload's state is neutral: each request may use another dialect.
-/// Every difference between the versions stands in this file.
+/// Interop versions 3 to 8 are the drafts -01 to -11 and the editor's copy after them; `rfc` is the protocol of version
+/// 8 without the draft's version field. The state of an upload does not depend on a version: each request can use
+/// another dialect. This file has all differences between the versions.
 public enum Dialect: Int, Sendable, Hashable, CaseIterable, Codable {
     case interop3 = 3
     case interop4 = 4
@@ -16,7 +16,8 @@ public enum Dialect: Int, Sendable, Hashable, CaseIterable, Codable {
     /// The protocol of a request without a usable version field.
     case rfc = 100
 
-    /// The dialect that `Upload-Draft-Interop-Version` names, or `nil` when it is absent, void or not one of 3 to 8.
+    /// The dialect that `Upload-Draft-Interop-Version` names, or `nil` when it is absent, malformed or not one of 3 to
+    /// 8.
     package init?(announcedBy fields: Fields) {
         guard let version = fields.uploadInteger(UploadFieldName.interopVersion), version < 100,
             let dialect = Dialect(rawValue: Int(version))
@@ -31,18 +32,19 @@ public enum Dialect: Int, Sendable, Hashable, CaseIterable, Codable {
 // MARK: - What requests mean
 
 extension Dialect {
-    /// Whether the request's content ends the representation; `nil` when its field is absent or void.
+    /// Whether the content of the request ends the representation; `nil` if the field is absent or malformed.
     ///
-    /// Interop 3 has the inverse field and knows no other.
+    /// Interop version 3 has only the inverse field.
     package func completeness(of fields: Fields) -> Bool? {
         self == .interop3
             ? fields.uploadBoolean(UploadFieldName.incomplete).map { !$0 }
             : fields.uploadBoolean(UploadFieldName.complete)
     }
 
-    /// The same of an append, which versions 3 to 6 understand without the field, too; `nil`: it is refused.
+    /// The same for an append, for which versions 3 to 6 do not require the field; `nil`: the append is rejected.
     ///
-    /// In version 3 the absent field completes. A void one is refused there: it might have said that more follows.
+    /// In version 3 an append without the field completes the upload. An append with a malformed field is rejected,
+    /// because it may have meant that more content follows.
     package func completeness(ofAppend fields: Fields) -> Bool? {
         if let isComplete = completeness(of: fields) { return isComplete }
         return switch self {
@@ -52,20 +54,21 @@ extension Dialect {
         }
     }
 
-    /// Whether an append has to be `application/partial-upload`.
+    /// Whether the media type of an append must be `application/partial-upload`.
     package var requiresPartialUploadMediaType: Bool { self >= .interop6 }
 
-    /// Whether `Upload-Length` is read. Interop 5 does not define it, but a deployed client of that version sends it.
+    /// Whether `Upload-Length` is read. Interop version 5 does not define it, but a deployed client of that version
+    /// sends it.
     package var readsUploadLength: Bool { self >= .interop5 }
 
-    /// Whether the content length of a completing request tells the length of the representation.
+    /// Whether the content length of a completing request determines the length of the representation.
     package var derivesLength: Bool { self >= .interop4 }
 
-    /// Whether `HEAD` and `DELETE` on an upload resource must not carry fields that state something of the upload.
+    /// Whether `HEAD` and `DELETE` on an upload resource must not have fields about the state of the upload.
     package var forbidsStateFieldsOnRetrieval: Bool { self <= .interop6 }
 
-    /// Why a retrieval or a cancellation is refused for its fields: interop versions up to 6 forbid those that state an
-    /// offset or completeness, version 6 that of the length, too; later ones ignore them.
+    /// The error of a retrieval or cancellation with forbidden fields. Interop versions up to 6 forbid offset and
+    /// completeness, and version 6 the length, too. Later versions ignore these fields.
     package func retrievalRefusal(fields: Fields) -> UploadError? {
         guard forbidsStateFieldsOnRetrieval else { return nil }
         var names = [UploadFieldName.offset, UploadFieldName.complete, UploadFieldName.incomplete]
@@ -104,46 +107,46 @@ extension Dialect {
             : (UploadFieldName.complete, isComplete ? "?1" : "?0")
     }
 
-    /// Whether progress may be told by interim responses; versions 3 and 4 do not know them.
+    /// Whether interim responses can report progress; versions 3 and 4 do not have such responses.
     package var hasProgressResponses: Bool { self >= .interop5 }
 
-    /// The status of an append that was taken in and does not complete the upload.
+    /// The status of an append that was stored and does not complete the upload.
     package var appendedStatus: Status { self <= .interop6 ? 201 : 204 }
 
-    /// Whether the final response of a creation names the upload resource in `Location` even when it is complete;
-    /// the application's own location then moves to `Content-Location`.
+    /// Whether the final response of a creation names the upload resource in `Location` even when it is complete; the
+    /// location of the file is then in `Content-Location`.
     package var finalLocationIsUploadResource: Bool { self <= .interop6 }
 
-    /// The status for an upload that was deactivated while its client may still know it.
+    /// The status for an upload that was deactivated but is still remembered.
     package var deactivatedStatus: Status { self <= .interop6 ? 404 : 410 }
 
-    /// Whether appends to a completed upload are refused before their offset is compared, as versions 6 and 7 demand.
+    /// Whether appends to a completed upload are rejected before their offset is compared, as versions 6 and 7 require.
     package var refusesCompletedBeforeOffset: Bool { self == .interop6 || self == .interop7 }
 
     /// Whether a valid repeat of the completing append gets the stored final response.
     ///
-    /// Version 7 demands a refusal. Version 6 does too, but here its upload may be complete before the client has sent
-    /// `Upload-Complete: ?1`, and a client that then sends it must not get an error.
+    /// Version 7 requires an error. Version 6 does too, but this server may complete such an upload before the client
+    /// has sent `Upload-Complete: ?1`, and must then not respond with an error.
     package var answersRepeats: Bool { self != .interop7 }
 
-    /// Whether the problem type `completed-upload` exists; the editor's copy, and so the RFC, has none.
+    /// Whether the problem type `completed-upload` exists; the editor's copy, and so the RFC, does not.
     package var hasCompletedUploadProblem: Bool { self >= .interop6 && self != .rfc }
 
-    /// Whether the lifetime has the old key `expires` beside `max-age`.
+    /// Whether the lifetime has the old key `expires` in addition to `max-age`.
     package var namesLifetimeExpires: Bool { self == .interop6 }
 }
 
 // MARK: - What clients send and understand
 
 extension Dialect {
-    /// Whether a client tells `Upload-Length` with an append, too; until version 6 it belongs to the creation.
+    /// Whether a client sends `Upload-Length` with an append, too; until version 6 it is a field of the creation.
     package var sendsLengthOnAppend: Bool { self >= .interop7 }
 
     /// Whether a repeat of the completing append gets the stored final response.
     package var replaysFinalResponse: Bool { self >= .interop8 }
 
-    /// Whether a 104 speaks of an upload: one of another version, or of none, is ignored by clients of a draft.
-    /// Clients of the published protocol do not look at the version.
+    /// Whether a 104 is about an upload of this dialect. Clients of a draft ignore one without a version or of another
+    /// version. Clients of the published protocol ignore the version field.
     package func understands(_ interim: Fields) -> Bool {
         guard let interopVersion else { return true }
         return interim.uploadInteger(UploadFieldName.interopVersion) == Int64(interopVersion)

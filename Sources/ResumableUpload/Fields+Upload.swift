@@ -2,7 +2,7 @@ import HTTPSemantics
 import StructuredFields
 
 extension Fields {
-    /// The value of a field that is an Item with a non-negative Integer; `nil` when absent or void.
+    /// The value of a field that is an Item with a non-negative Integer; `nil` if it is absent or invalid.
     ///
     /// A field that does not parse, has another type or is negative counts as absent (draft section 4.1,
     /// RFC 9651 section 4.2); parameters are ignored.
@@ -13,7 +13,7 @@ extension Fields {
         return Int64(value)
     }
 
-    /// The value of a field that is an Item with a Boolean; `nil` when absent or void.
+    /// The value of a field that is an Item with a Boolean; `nil` if it is absent or invalid.
     package func uploadBoolean(_ name: String) -> Bool? {
         let lines = values(name)
         guard !lines.isEmpty, let item = try? Item(parsing: lines), case .boolean(let value) = item.value

@@ -1,8 +1,8 @@
 import HTTPSemantics
 
-/// The answer to a whole request as a value; what a target resource says of a representation is kept and given again.
+/// A final response as a value. The response of a target resource to an upload is stored and can be sent again.
 ///
-/// `content` holds the body's bytes; `Content-Length`, `Date` and `Connection` are not part of `fields`.
+/// `content` has the bytes of the body. `Content-Length`, `Date` and `Connection` are not in `fields`.
 public struct FinalResponse: Sendable, Hashable {
     public var status: Status
     public var fields: Fields

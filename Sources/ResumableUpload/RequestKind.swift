@@ -1,8 +1,9 @@
 import HTTPSemantics
 
-/// What a request asks of the upload protocol (draft section 4; the order is that of the drafts' detection algorithm).
+/// The operation of the upload protocol that a request performs (draft section 4, in the order of its detection
+/// algorithm).
 ///
-/// Whether the target resource takes uploads at all, and by which methods, is for the target resource to say.
+/// The target resource decides whether it accepts uploads, and with which methods.
 package enum RequestKind: Sendable, Hashable {
     /// `HEAD` or `GET` on an upload resource.
     case retrieval
@@ -10,13 +11,13 @@ package enum RequestKind: Sendable, Hashable {
     case append
     /// `DELETE` on an upload resource.
     case cancellation
-    /// `OPTIONS` anywhere: no target resource here takes a representation by it.
+    /// `OPTIONS` of any resource.
     case discovery
-    /// A request to a target resource that states whether its content is the whole representation.
+    /// A request to a target resource that states whether its content is the complete representation.
     case creation(isComplete: Bool)
-    /// Ordinary HTTP.
+    /// A request without the upload protocol.
     case plain
-    /// A method that upload resources do not know.
+    /// A method that upload resources do not support.
     case notAllowed
 
     package init(method: Method, addressesUpload: Bool, fields: Fields, dialect: Dialect) {

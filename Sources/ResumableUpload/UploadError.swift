@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// Why the upload protocol refuses a request. ``code`` is the stable word of problem documents, log lines and metrics.
+/// Why the upload protocol rejects a request. ``code`` is the stable code in problem documents, log lines and metrics.
 package enum UploadError: Error, Sendable, Hashable {
     case mismatchingOffset(expected: Int64, provided: Int64)
     case inconsistentLength(detail: String)
@@ -18,9 +18,9 @@ package enum UploadError: Error, Sendable, Hashable {
     case stateFieldsOnRetrieval
     case methodNotAllowed
     case digestMismatch(field: String, algorithm: String)
-    /// Nothing but the end of the content would tell how long the representation is, and that is not trusted.
+    /// Only the end of the content would determine the length of the representation, and the server does not trust it.
     case lengthRequired
-    /// The request asks for parallel uploads that are concatenated, which the draft does not have.
+    /// The request is for parallel uploads that are concatenated, which the draft does not have.
     case concatenation
 
     package var code: String {
@@ -62,7 +62,7 @@ package enum UploadError: Error, Sendable, Hashable {
         }
     }
 
-    /// Whether there is no upload any more to go on with: its offset is told to nobody.
+    /// Whether the upload cannot be continued. Its offset is then not reported.
     package var endsUpload: Bool {
         switch self {
         case .notFound, .deactivated, .lengthExceeded: true
@@ -70,7 +70,7 @@ package enum UploadError: Error, Sendable, Hashable {
         }
     }
 
-    /// A sentence for the person who reads the response: what was wrong and what to do.
+    /// A sentence for people: what was wrong and what to do.
     package var detail: String {
         switch self {
         case .mismatchingOffset(let expected, let provided):
@@ -104,7 +104,7 @@ package enum UploadError: Error, Sendable, Hashable {
         }
     }
 
-    /// The problem document (RFC 9457) in `dialect`, with the draft's type where it has one (draft section 7).
+    /// The problem document (RFC 9457) in `dialect`, with the type of the draft if it has one (draft section 7).
     package func problem(in dialect: Dialect) -> ProblemDetails {
         let registry = "https://iana.org/assignments/http-problem-types#"
         var problem = ProblemDetails(status: status(in: dialect), detail: detail, code: code)

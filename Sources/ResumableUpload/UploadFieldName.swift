@@ -2,15 +2,15 @@
 package enum UploadFieldName {
     package static let offset = "Upload-Offset"
     package static let complete = "Upload-Complete"
-    /// Interop version 3 alone: the inverse of `complete`.
+    /// Only in interop version 3: the inverse of `complete`.
     package static let incomplete = "Upload-Incomplete"
     package static let length = "Upload-Length"
     package static let limit = "Upload-Limit"
     package static let interopVersion = "Upload-Draft-Interop-Version"
 
-    /// Every request field of the protocol, for browsers' preflight requests.
+    /// All request fields of the protocol, for the preflight requests of browsers.
     package static let requestFields = [offset, complete, incomplete, length, interopVersion]
-    /// Every response field of the protocol, to be exposed to browsers.
+    /// All response fields of the protocol, which are exposed to browsers.
     package static let responseFields = [offset, complete, incomplete, length, limit, interopVersion]
 }
 

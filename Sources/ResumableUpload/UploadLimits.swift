@@ -5,14 +5,14 @@ import StructuredFields
 ///
 /// Sizes are bytes of the representation, ages are seconds. `nil` means that there is no such limit.
 public struct UploadLimits: Sendable, Hashable, Codable {
-    /// The largest value that an Integer of RFC 9651 can carry, and so the largest offset, length or limit.
+    /// The largest Integer of RFC 9651, and so the largest offset, length or limit.
     public static let largestInteger: Int64 = 999_999_999_999_999
 
     public var maxSize: Int64?
     public var minSize: Int64?
     public var maxAppendSize: Int64?
     public var minAppendSize: Int64?
-    /// Seconds that an upload stays usable: at creation its whole life, in a response what is left of it.
+    /// The lifetime of an upload in seconds: at creation the complete lifetime, in a response the remaining one.
     public var maxAge: Int64?
 
     public init(
@@ -26,10 +26,11 @@ public struct UploadLimits: Sendable, Hashable, Codable {
         self.maxAge = maxAge
     }
 
-    /// The size that no representation may pass, whatever is configured: larger offsets cannot be written in the fields.
+    /// The maximum size of a representation in bytes. Without a configured maximum it is the largest value that the
+    /// fields can express.
     public var effectiveMaxSize: Int64 { min(maxSize ?? Self.largestInteger, Self.largestInteger) }
 
-    /// The same limits with `seconds` left to live; values below zero count as zero.
+    /// The same limits with a remaining lifetime of `seconds`; negative values count as zero.
     public func remaining(_ seconds: Int64?) -> UploadLimits {
         var limits = self
         limits.maxAge = seconds.map { max(0, $0) }

@@ -1,17 +1,16 @@
 import HTTPSemantics
 
 extension UploadResponses {
-    /// Answers a request in the dialect that it names, else in that of its upload's creation (draft appendix B).
+    /// Chooses the dialect that the request names, or else that of the creation of its upload (draft appendix B).
     ///
-    /// An unusable version is handled as none, but for one thing: its sender looks for that version in 104, and must not
-    /// get another.
+    /// An unusable version is handled as an absent one, except that no 104 is sent: the client expects its version
+    /// there.
     /// - Parameters:
     ///   - version: of the request's message; HTTP/1.0 knows no interim responses.
-    ///   - storedDialect: that of the creation, where the request addresses an upload resource.
-    ///   - withholding: why nothing else than final responses is to be sent, where whoever serves the request knows such
-    ///     a reason.
-    ///   - announcesWithoutVersion: whether the published protocol is spoken to requests without a version. Before it
-    ///     is published they must not get 104.
+    ///   - storedDialect: that of the creation, if the request is for an upload resource.
+    ///   - withholding: why only final responses may be sent; `nil` if the server has no such reason.
+    ///   - announcesWithoutVersion: whether requests without a version get 104, as in the published protocol. The draft
+    ///     forbids it.
     package init(
         answering fields: Fields, version: ProtocolVersion = .http11, storedDialect: Dialect? = nil,
         announcesWithoutVersion: Bool = false, withholding: InterimObstacle? = nil

@@ -1,14 +1,14 @@
 import HTTPSemantics
 
-/// Every response that the upload protocol can give, in one dialect (draft sections 4.1 to 4.5).
+/// Creates all responses of the upload protocol in one dialect (draft sections 4.1 to 4.5).
 ///
-/// Each response carries what any version demands of it: the superset harms no client.
+/// Each response has the fields that any version requires, because additional fields do not matter to clients.
 package struct UploadResponses: Sendable {
     package let dialect: Dialect
     /// Whether the request named the dialect; only then is the version echoed.
     package let echoesVersion: Bool
 
-    /// Whether 104 may be sent to the client at all, and why not.
+    /// Whether 104 may be sent to the client, and if not, why.
     package let interim: InterimPermission
 
     package init(dialect: Dialect, echoesVersion: Bool, interim: InterimPermission = .allowed) {
@@ -17,7 +17,7 @@ package struct UploadResponses: Sendable {
         self.interim = interim
     }
 
-    /// Whether 104 may be sent to the client at all.
+    /// Whether 104 may be sent to the client.
     package var allowsInterimResponses: Bool { interim == .allowed }
 
     // MARK: Interim
@@ -30,7 +30,7 @@ package struct UploadResponses: Sendable {
         return ResponseHead(status: 104, fields: fields)
     }
 
-    /// 104 that tells a durable offset; `nil` where the dialect has none. It never carries a location.
+    /// 104 that reports a durable offset; `nil` if the dialect does not have it. It never has a location.
     package func progress(offset: Int64) -> ResponseHead? {
         guard dialect.hasProgressResponses else { return nil }
         var fields = versionFields
@@ -40,24 +40,25 @@ package struct UploadResponses: Sendable {
 
     // MARK: Final
 
-    /// A creation whose content was a part.
+    /// The response to a creation with a part of the content.
     package func created(location: String, state: UploadState) -> FinalResponse {
         var response = FinalResponse(status: 201, fields: stateFields(state, isComplete: false))
         response.fields.append("Location", location)
         return response
     }
 
-    /// An append whose content was a part.
+    /// The response to an append with a part of the content.
     package func appended(state: UploadState) -> FinalResponse {
         FinalResponse(status: dialect.appendedStatus, fields: stateFields(state, isComplete: false))
     }
 
-    /// The target resource's answer, marked as such; it is stored without these marks, for a later request of another
-    /// dialect. A representation whose `Repr-Digest` does not match ends with such an answer, too.
-    /// - Parameter uploadLocation: the upload resource's location where this answers the creation, otherwise `nil`.
+    /// The response of the target resource with the fields of the protocol. It is stored without them, because a later
+    /// request may use another dialect. It is also used if `Repr-Digest` does not match.
+    /// - Parameter uploadLocation: the location of the upload resource if this is the response to its creation,
+    ///   otherwise `nil`.
     package func finished(_ answer: FinalResponse, state: UploadState, uploadLocation: String?) -> FinalResponse {
         var response = answer
-        // A redirection's location is where the client has to go; nothing else may stand there.
+        // The location of a redirection must not be replaced.
         if let uploadLocation, dialect.finalLocationIsUploadResource, !answer.status.isRedirection {
             if let own = response.fields["Location"] { response.fields.set("Content-Location", own) }
             response.fields.set("Location", uploadLocation)
@@ -66,7 +67,7 @@ package struct UploadResponses: Sendable {
         return response
     }
 
-    /// Offset retrieval (draft section 4.3.2).
+    /// The response to a retrieval of the offset (draft section 4.3.2).
     package func retrieved(state: UploadState) -> FinalResponse {
         var response = FinalResponse(status: 204, fields: stateFields(state, isComplete: state.isComplete))
         if let length = state.length { response.fields.append(UploadFieldName.length, "\(length)") }
@@ -74,10 +75,10 @@ package struct UploadResponses: Sendable {
         return response
     }
 
-    /// A canceled upload.
+    /// The response to a cancellation.
     package func cancelled() -> FinalResponse { FinalResponse(status: 204, fields: versionFields) }
 
-    /// `OPTIONS`: what a target resource or an upload resource supports (draft section 4.1.4).
+    /// The response to `OPTIONS`: the features of a target resource or an upload resource (draft section 4.1.4).
     package func discovered(limits: UploadLimits, allow: [Method]) -> FinalResponse {
         var fields = versionFields
         fields.append("Allow", allow.map(\.rawValue).joined(separator: ", "))
@@ -86,10 +87,10 @@ package struct UploadResponses: Sendable {
         return FinalResponse(status: 204, fields: fields)
     }
 
-    /// A refusal by the upload protocol: a problem document, never marked complete.
+    /// An error of the upload protocol: a problem document, never marked as complete.
     /// - Parameters:
-    ///   - offset: the upload's offset where it is known and the upload is still active.
-    ///   - limits: announced where they are the reason, or known.
+    ///   - offset: the offset of the upload, if it is known and the upload is active.
+    ///   - limits: the limits to announce, if they are the reason or known.
     package func refused(_ error: UploadError, offset: Int64? = nil, limits: UploadLimits? = nil) -> FinalResponse {
         let problem = error.problem(in: dialect)
         var fields = versionFields
@@ -104,7 +105,7 @@ package struct UploadResponses: Sendable {
         switch error {
         case .unsupportedMediaType: fields.append("Accept-Patch", partialUploadMediaType)
         case .contentCodingOnAppend:
-            // Tells a refused coding from a refused media type (RFC 9110 section 12.5.3).
+            // This distinguishes a rejected content coding from a rejected media type (RFC 9110 section 12.5.3).
             fields.append("Accept-Encoding", "identity")
             fields.append("Accept-Patch", partialUploadMediaType)
         case .methodNotAllowed: fields.append("Allow", "HEAD, GET, PATCH, DELETE, OPTIONS")
@@ -114,7 +115,7 @@ package struct UploadResponses: Sendable {
         return FinalResponse(problem, fields: fields)
     }
 
-    /// A failure that is not the protocol's own, answered so that the client may resume: never marked complete.
+    /// A failure outside the protocol. It is never marked as complete, so that the client can resume.
     package func failed(_ problem: ProblemDetails, offset: Int64?) -> FinalResponse {
         var fields = versionFields
         let completeness = dialect.completenessField(false)

@@ -1,20 +1,20 @@
-/// What a request has to know of an upload, free of any version and of any storage.
+/// The state of an upload that requests need, independent of version and storage.
 package struct UploadState: Sendable, Hashable {
     package enum Phase: Sendable, Hashable {
-        /// Waits for content or for the request that completes it.
+        /// The upload waits for content or for the request that completes it.
         case receiving
-        /// Everything is here, and the target resource works on it.
+        /// All content was received, and the target resource processes it.
         case processing
-        /// The target resource has answered.
+        /// The target resource has responded.
         case complete(FinalResponse)
     }
 
-    /// Bytes of the representation that are in place and durable.
+    /// The number of durable bytes of the representation.
     package var offset: Int64
-    /// Length of the whole representation in bytes, once a request told it.
+    /// The length of the complete representation in bytes; `nil` until a request determines it.
     package var length: Int64?
     package var phase: Phase
-    /// Limits of this upload, `maxAge` being what is left.
+    /// The limits of this upload; `maxAge` is the remaining lifetime in seconds.
     package var limits: UploadLimits
 
     package init(offset: Int64, length: Int64? = nil, phase: Phase = .receiving, limits: UploadLimits = UploadLimits())
@@ -25,7 +25,7 @@ package struct UploadState: Sendable, Hashable {
         self.limits = limits
     }
 
-    /// Whether a final response has been produced, which is what `Upload-Complete` states (draft section 4.1.2).
+    /// Whether there is a final response of the target, which `Upload-Complete` states (draft section 4.1.2).
     package var isComplete: Bool {
         if case .complete = phase { true } else { false }
     }

@@ -2,10 +2,10 @@
 enum Base64 {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
-    /// Decodes, or returns nil.
+    /// Decodes base64; returns nil if it is malformed.
     ///
-    /// Missing padding and bits set in the last character's unused part are let pass, as RFC 9651 §4.2.7 asks;
-    /// padding that is there must be complete.
+    /// Missing padding and nonzero unused bits in the last character are accepted, as RFC 9651 §4.2.7 recommends;
+    /// padding that is present must be complete.
     static func decode(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         let padding = text.reversed().prefix { $0 == .equals }.count
         let content = text.dropLast(padding)

@@ -20,7 +20,7 @@ package struct Decimal: Hashable, Sendable {
     package init?(rounding value: Double) {
         let scaled = value * 1000
         guard scaled.magnitude <= Double(Self.maximumThousandths) + 1 else { return nil }
-        // Not `rounded(_:)`: it calls the C mathematics library, which nothing here links.
+        // `rounded(_:)` would need the C mathematics library, which this module does not link.
         let whole = Int(scaled)
         let remainder = (scaled - Double(whole)).magnitude
         let roundsAway = remainder > 0.5 || (remainder == 0.5 && !whole.isMultiple(of: 2))
@@ -33,7 +33,7 @@ extension Decimal: Comparable {
 }
 
 extension Decimal: CustomStringConvertible {
-    /// The canonical form: no leading or trailing zeros, save one on either side of the point (`0.5`, `-3.0`).
+    /// The canonical form: no leading or trailing zeros, except one on each side of the point (`0.5`, `-3.0`).
     package var description: String {
         let (whole, remainder) = thousandths.magnitude.quotientAndRemainder(dividingBy: 1000)
         var fraction = remainder

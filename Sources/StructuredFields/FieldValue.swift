@@ -1,4 +1,4 @@
-/// What a whole field can be: ``Item``, ``List`` or ``OrderedDictionary`` (RFC 9651 §3).
+/// The type of an entire field: ``Item``, ``List`` or ``OrderedDictionary`` (RFC 9651 §3).
 package protocol FieldValue: Hashable, Sendable {
     /// Parses the combined value of a field, without its name.
     init(parsing bytes: some Collection<UInt8>) throws(ParseFailure)
@@ -15,7 +15,7 @@ extension FieldValue {
 
     /// Parses the field lines of one field, in the order received, combined with a comma (RFC 9651 §4.2).
     ///
-    /// No lines are an empty value: an empty List or Dictionary, and a failure for an Item.
+    /// Without lines the value is empty, which is an empty List or Dictionary, and a failure for an Item.
     package init(parsing lines: [String]) throws(ParseFailure) {
         try self.init(parsing: lines.joined(separator: ", "))
     }

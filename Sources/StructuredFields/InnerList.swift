@@ -1,4 +1,4 @@
-/// Items in parentheses, with parameters for the whole (RFC 9651 §3.1.1). It may be empty.
+/// Items in parentheses, and the parameters of the list (RFC 9651 §3.1.1). It can be empty.
 package struct InnerList: Hashable, Sendable {
     package var items: [Item]
     package var parameters: Parameters

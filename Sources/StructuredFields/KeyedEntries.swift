@@ -1,7 +1,7 @@
 /// Keys with values in the order in which the keys first appeared: the storage of parameters and dictionaries.
 ///
-/// A few entries are searched in order. More get an index, so that a field made of thousands of keys
-/// still takes linear time.
+/// A few entries are searched in order. For more entries there is an index, so that a field with thousands of keys
+/// needs linear time.
 struct KeyedEntries<Value: Hashable & Sendable>: Sendable {
     struct Entry: Hashable, Sendable {
         var key: String

@@ -15,7 +15,7 @@ extension List: FieldValue {
         try parser.finish()
     }
 
-    /// The canonical value. That of an empty list is empty: such a field is not sent at all (RFC 9651 §4.1).
+    /// The canonical value. An empty list has an empty value; the field is then not sent (RFC 9651 §4.1).
     package func serialized() throws(SerializationFailure) -> String {
         var serializer = Serializer()
         try serializer.append(self)

@@ -1,13 +1,13 @@
 /// A Dictionary: keys with members, in order (RFC 9651 §3.2).
 ///
-/// Setting a key that is present replaces its member and keeps its place. Two values are equal when keys, members and
-/// order are.
+/// Setting a key that is present replaces its member and keeps its position. Two values are equal if their keys,
+/// members and order are equal.
 package struct OrderedDictionary: Hashable, Sendable {
     private var storage = KeyedEntries<Member>()
 
     package init() {}
 
-    /// The member of `key`, or nil; setting nil removes it.
+    /// The member of `key`; nil if there is none. Setting nil removes it.
     package subscript(key: String) -> Member? {
         get { storage[key] }
         set { storage[key] = newValue }
@@ -40,7 +40,7 @@ extension OrderedDictionary: Sequence {
 }
 
 extension OrderedDictionary: ExpressibleByDictionaryLiteral {
-    /// Of a key given twice, the last member stays, in the first one's place.
+    /// If a key is given twice, the last member is kept, at the position of the first.
     package init(dictionaryLiteral elements: (String, Member)...) {
         for (key, member) in elements {
             self[key] = member
@@ -51,14 +51,14 @@ extension OrderedDictionary: ExpressibleByDictionaryLiteral {
 extension OrderedDictionary: FieldValue {
     /// Parses a field whose type is Dictionary (RFC 9651 §4.2.2). An empty value is an empty dictionary.
     ///
-    /// Of a key that appears twice, the last member counts, in the first one's place.
+    /// If a key appears twice, the last member is kept, at the position of the first.
     package init(parsing bytes: some Collection<UInt8>) throws(ParseFailure) {
         var parser = try Parser(bytes)
         self = try parser.dictionary()
         try parser.finish()
     }
 
-    /// The canonical value. That of an empty dictionary is empty: such a field is not sent at all (RFC 9651 §4.1).
+    /// The canonical value. An empty dictionary has an empty value; the field is then not sent (RFC 9651 §4.1).
     package func serialized() throws(SerializationFailure) -> String {
         var serializer = Serializer()
         try serializer.append(self)

@@ -1,13 +1,13 @@
 /// The parameters of an Item or an Inner List: keys with values, in order (RFC 9651 §3.1.2).
 ///
-/// Setting a key that is present replaces its value and keeps its place. Two values are equal when keys, values and
-/// order are.
+/// Setting a key that is present replaces its value and keeps its position. Two values are equal if their keys, values
+/// and order are equal.
 package struct Parameters: Hashable, Sendable {
     private var storage = KeyedEntries<BareItem>()
 
     package init() {}
 
-    /// The value of `key`, or nil; setting nil removes the parameter.
+    /// The value of `key`; nil if there is none. Setting nil removes the parameter.
     package subscript(key: String) -> BareItem? {
         get { storage[key] }
         set { storage[key] = newValue }
@@ -40,7 +40,7 @@ extension Parameters: Sequence {
 }
 
 extension Parameters: ExpressibleByDictionaryLiteral {
-    /// Of a key given twice, the last value stays, in the first one's place.
+    /// If a key is given twice, the last value is kept, at the position of the first.
     package init(dictionaryLiteral elements: (String, BareItem)...) {
         for (key, value) in elements {
             self[key] = value

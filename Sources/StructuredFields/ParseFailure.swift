@@ -1,12 +1,12 @@
-/// Why a field value is not a structured field of the type it was read as (RFC 9651 §4.2).
+/// The reason why a field value is not a structured field of the expected type (RFC 9651 §4.2).
 ///
-/// A failed field is ignored as a whole: no part of it may be used.
+/// Such a field must be ignored entirely.
 package struct ParseFailure: Error, Hashable, Sendable {
-    /// What the parser found wrong.
+    /// The kind of syntax error.
     package enum Reason: String, Hashable, Sendable {
         /// A byte above 0x7F; structured fields are ASCII.
         case nonASCII
-        /// The value ended where the grammar asks for more.
+        /// The value ended before it was complete.
         case unexpectedEnd
         /// Something follows a complete value.
         case trailingCharacters
@@ -20,7 +20,7 @@ package struct ParseFailure: Error, Hashable, Sendable {
         case invalidItem
         /// The items of an Inner List are not separated by spaces (§3.1.1).
         case invalidInnerList
-        /// A sign without digits, or a Decimal with no or more than three fractional digits (§3.3.1, §3.3.2).
+        /// A sign without digits, or a Decimal that does not have one to three fractional digits (§3.3.1, §3.3.2).
         case invalidNumber
         /// An Integer of more than 15 digits, or a Decimal with more than 12 before the point.
         case numberTooLong
@@ -36,7 +36,7 @@ package struct ParseFailure: Error, Hashable, Sendable {
         case invalidDisplayString
     }
 
-    /// Where parsing stopped: bytes from the start of the combined field value.
+    /// The position of the error, in bytes from the start of the combined field value.
     package var offset: Int
     package var reason: Reason
 

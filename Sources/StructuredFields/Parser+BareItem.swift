@@ -36,7 +36,7 @@ extension Parser {
         return .decimal(decimal)
     }
 
-    /// A run of digits as a number; `limit` is small enough for it never to overflow.
+    /// Parses digits as a number. `limit` is so small that the number cannot overflow.
     private mutating func digits(
         atMost limit: Int, else reason: ParseFailure.Reason = .numberTooLong
     ) throws(ParseFailure) -> (value: Int, count: Int) {

@@ -1,11 +1,11 @@
 /// The parsing algorithms of RFC 9651 §4.2 over one combined field value.
 ///
-/// Every byte is looked at a bounded number of times, and nothing recurses: Inner Lists do not nest.
+/// It reads every byte a bounded number of times and does not recurse, because Inner Lists cannot be nested.
 struct Parser {
     let bytes: [UInt8]
     var position = 0
 
-    /// Takes the value and skips the spaces that may precede it.
+    /// Copies the value and skips spaces at its start.
     init(_ source: some Collection<UInt8>) throws(ParseFailure) {
         bytes = Array(source)
         if let offset = bytes.firstIndex(where: { $0 > 0x7F }) {
@@ -14,7 +14,7 @@ struct Parser {
         skipSpaces()
     }
 
-    /// Allows nothing but spaces after the value.
+    /// Throws unless only spaces follow the value.
     mutating func finish() throws(ParseFailure) {
         skipSpaces()
         if position < bytes.count { throw failure(.trailingCharacters) }
@@ -88,7 +88,7 @@ struct Parser {
         return text(while: \.continuesKey)
     }
 
-    /// What stands between two members of a List or Dictionary, or after the last.
+    /// Parses the separator between two members of a List or Dictionary, or the end after the last one.
     private mutating func separator() throws(ParseFailure) {
         skipOptionalWhitespace()
         guard position < bytes.count else { return }
@@ -106,14 +106,14 @@ extension Parser {
         ParseFailure(offset: position, reason: reason)
     }
 
-    /// Moves past `byte` if it is next.
+    /// Consumes `byte` if it is next, and returns whether it was.
     mutating func take(_ byte: UInt8) -> Bool {
         guard current == byte else { return false }
         position += 1
         return true
     }
 
-    /// The longest run of bytes from here of which `belongs` holds.
+    /// Consumes the longest sequence of bytes for which `belongs` returns true.
     mutating func text(while belongs: (UInt8) -> Bool) -> String {
         let start = position
         while let byte = current, belongs(byte) { position += 1 }

@@ -1,6 +1,6 @@
-/// Why a value has no representation as a structured field (RFC 9651 §4.1).
+/// The reason why a value cannot be serialized as a structured field (RFC 9651 §4.1).
 package struct SerializationFailure: Error, Hashable, Sendable {
-    /// What cannot be written.
+    /// The kind of value that cannot be serialized.
     package enum Reason: String, Hashable, Sendable {
         /// An Integer outside ±999,999,999,999,999 (§4.1.4).
         case integerOutOfRange

@@ -2,7 +2,7 @@
 struct Serializer {
     private var output: [UInt8] = []
 
-    /// What has been written; ASCII.
+    /// The output so far, in ASCII.
     var text: String { String(decoding: output, as: UTF8.self) }
 
     /// §4.1.1

@@ -33,7 +33,7 @@ extension UInt8 {
 
     var startsToken: Bool { isLetter || self == .asterisk }
 
-    /// `tchar` of RFC 9110 §5.6.2, or one of the two characters that a Token may have besides.
+    /// `tchar` of RFC 9110 §5.6.2, or one of the two other characters that a Token can contain.
     var continuesToken: Bool {
         switch self {
         case UInt8(ascii: "!"), UInt8(ascii: "#"), UInt8(ascii: "$"), UInt8(ascii: "%"), UInt8(ascii: "&"),

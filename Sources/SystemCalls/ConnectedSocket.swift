@@ -1,12 +1,12 @@
 import CLinux
 import Glibc
 
-/// An end of a stream connection, without blocking: every operation has a deadline of the monotonic clock
-/// (``SystemClock/monotonicNanoseconds()``), and throws `ETIMEDOUT` after it.
+/// One end of a stream connection, in non-blocking mode. Every operation has a deadline in nanoseconds of the monotonic
+/// clock (``SystemClock/monotonicNanoseconds()``), and throws `ETIMEDOUT` after it.
 package final class ConnectedSocket: Sendable {
     private let descriptor: FileDescriptor
 
-    /// Connects to the first address of the host that answers (connect(2)).
+    /// Connects to the addresses of the host, one after the other, until one accepts (connect(2)).
     /// - Throws: `Errno` of the last attempt; `EINVAL` for an unknown host.
     package init(_ address: SocketAddress, until deadline: Int64) throws(Errno) {
         switch address {
@@ -22,7 +22,7 @@ package final class ConnectedSocket: Sendable {
 
     private init(owning descriptor: FileDescriptor) { self.descriptor = descriptor }
 
-    /// Two connected Unix sockets (socketpair(2)). The second one is a descriptor that the caller has to close or hand over.
+    /// Creates two connected Unix sockets (socketpair(2)). The second result is a descriptor that the caller owns.
     package static func pair() throws(Errno) -> (ConnectedSocket, Int32) {
         let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
         var descriptors: (Int32, Int32) = (-1, -1)
@@ -33,15 +33,15 @@ package final class ConnectedSocket: Sendable {
         return (ConnectedSocket(owning: FileDescriptor(owning: descriptors.0)), descriptors.1)
     }
 
-    /// Lets connections that arrive from now on hold no more than some bytes that were not received yet (`SO_RCVBUF` of
-    /// socket(7), which doubles the number).
+    /// Sets the size of the receive buffers of connections that arrive from now on (`SO_RCVBUF` of socket(7), which
+    /// doubles the number).
     package static func limitReceiveBuffers(of listener: FileDescriptor, to bytes: Int32) {
         var bytes = bytes
         setsockopt(listener.rawValue, SOL_SOCKET, SO_RCVBUF, &bytes, socklen_t(MemoryLayout<Int32>.size))
     }
 
-    /// Takes the next connection that arrives at a listening socket (accept(2)).
-    /// - Throws: `ETIMEDOUT` where none arrives in time.
+    /// Accepts the next connection to a listening socket (accept(2)).
+    /// - Throws: `ETIMEDOUT` if none arrives in time.
     package static func accept(from listener: FileDescriptor, until deadline: Int64) throws(Errno) -> ConnectedSocket {
         while true {
             _ = try wait(listener, for: POLLIN, until: deadline)
@@ -60,8 +60,8 @@ package final class ConnectedSocket: Sendable {
         }
     }
 
-    /// Hands bytes to the kernel and returns how many it took, at least one.
-    /// - Throws: `EPIPE` or `ECONNRESET` where the peer takes no more.
+    /// Passes bytes to the kernel and returns how many it accepted, at least one.
+    /// - Throws: `EPIPE` or `ECONNRESET` if the peer has closed the connection.
     package func send(_ bytes: ArraySlice<UInt8>, until deadline: Int64) throws(Errno) -> Int {
         while true {
             let count = bytes.withUnsafeBytes { buffer in
@@ -77,7 +77,7 @@ package final class ConnectedSocket: Sendable {
         }
     }
 
-    /// Puts what arrives into `buffer` and returns how many bytes it is; 0 once the peer has ended its side.
+    /// Waits for input, stores it in `buffer` and returns the number of bytes; 0 once the peer has ended its output.
     package func receive(into buffer: UnsafeMutableRawBufferPointer, until deadline: Int64) throws(Errno) -> Int {
         while true {
             let count = recv(descriptor.rawValue, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
@@ -90,7 +90,7 @@ package final class ConnectedSocket: Sendable {
         }
     }
 
-    /// What can be done without waiting.
+    /// The operations that are possible without waiting.
     package struct Readiness: Sendable {
         package let hasInput: Bool
         package let isWritable: Bool
@@ -101,26 +101,26 @@ package final class ConnectedSocket: Sendable {
         }
     }
 
-    /// Waits until something arrives or can be sent.
+    /// Waits until input has arrived or output can be sent.
     package func awaitReadiness(until deadline: Int64) throws(Errno) -> Readiness {
         let events = try wait(for: POLLIN | POLLOUT, until: deadline)
         return Readiness(
             hasInput: events & (POLLIN | POLLHUP | POLLERR) != 0, isWritable: events & POLLOUT != 0)
     }
 
-    /// Waits until something arrives, the end included.
+    /// Waits until input, or the end of the input, has arrived.
     package func awaitInput(until deadline: Int64) throws(Errno) { _ = try wait(for: POLLIN, until: deadline) }
 
-    /// Waits until something can be sent.
+    /// Waits until output can be sent.
     package func awaitOutput(until deadline: Int64) throws(Errno) { _ = try wait(for: POLLOUT, until: deadline) }
 
-    /// The descriptor, for a session above it; valid for as long as this object lives, and closed by it.
+    /// The descriptor, for a TLS session on this socket. This object owns and closes it.
     package var rawValue: Int32 { descriptor.rawValue }
 
-    /// Tells the peer that nothing more will come (shutdown(2)).
+    /// Ends the output; input is still received (shutdown(2)).
     package func endOutput() { shutdown(descriptor.rawValue, Int32(SHUT_WR)) }
 
-    /// Lets the close that follows when this object goes be a reset, which throws away what was not delivered
+    /// Makes the kernel reset the connection when this object closes it. Output that was not delivered is discarded
     /// (`SO_LINGER` of socket(7)).
     package func resetOnClose() {
         var now = linger(l_onoff: 1, l_linger: 0)

@@ -1,9 +1,8 @@
 import Glibc
 
-/// The entries of a directory, read in steps (readdir(3)): the memory that it needs does not depend on their number.
-/// Used by one thread at a time.
+/// Reads the entries of a directory one by one (readdir(3)), in constant memory. Use it from one thread at a time.
 package final class DirectoryStream {
-    /// What the directory itself records of an entry; a file system that records nothing gives `unknown`.
+    /// The kind of an entry, as the directory stores it; `unknown` if the file system does not store kinds.
     package enum Kind: Sendable, Hashable {
         case regular, directory, other, unknown
     }
@@ -11,9 +10,9 @@ package final class DirectoryStream {
     // Owned by this object from `init` to `deinit`.
     private let stream: OpaquePointer
 
-    /// Reads from the first entry on, whatever else reads the directory.
+    /// Starts at the first entry, independently of other readers of the directory.
     package init(_ directory: FileDescriptor) throws(Errno) {
-        // An open file description of its own: duplicates share their position.
+        // A new open file description, because duplicated descriptors share their position.
         let number = try retryingOnInterrupt {
             openat(directory.rawValue, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         }
@@ -27,11 +26,11 @@ package final class DirectoryStream {
 
     deinit { closedir(stream) }
 
-    /// Calls `body` with the next entry other than "." and "..": the bytes of its name, valid during the call alone, and
-    /// its kind. Nil at the end. There is no order.
+    /// Calls `body` with the name and the kind of the next entry other than "." and "..", in no particular order. The
+    /// bytes of the name are valid only during the call. Returns nil at the end.
     ///
-    /// An entry that exists during the reading is given once; of those that are made or removed meanwhile each may be
-    /// given or not.
+    /// An entry that exists all the time is returned once. An entry that is created or removed meanwhile may be
+    /// missing.
     package func next<Result>(_ body: (UnsafeRawBufferPointer, Kind) -> Result) throws(Errno) -> Result? {
         while true {
             errno = 0

@@ -9,7 +9,7 @@ public struct Errno: Error, RawRepresentable, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// The error that the last failed call of this thread left.
+    /// The error of the last failed call on this thread.
     public static var current: Errno { Errno(rawValue: errno) }
 
     public static let notPermitted = Errno(rawValue: EPERM)
@@ -62,7 +62,7 @@ extension Errno: CustomStringConvertible {
     }
 }
 
-/// Runs a call that reports failure with -1, again for as long as a signal interrupts it.
+/// Runs a call that reports failure with -1, and repeats it if a signal interrupts it.
 @inline(__always)
 package func retryingOnInterrupt<Result: FixedWidthInteger>(_ call: () -> Result) throws(Errno) -> Result {
     while true {

@@ -1,14 +1,13 @@
 import Glibc
 
 extension FileDescriptor {
-    /// Writes from the start of `bytes` at the offset and returns how many bytes went in, which may be fewer
-    /// (pwrite(2)).
+    /// Writes `bytes`, or a prefix of them, at the offset and returns how many were written (pwrite(2)).
     package func writeSome(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
         guard let base = bytes.baseAddress, !bytes.isEmpty else { return 0 }
         return try retryingOnInterrupt { pwrite(rawValue, base, bytes.count, off_t(offset)) }
     }
 
-    /// Writes all of `bytes` at the offset. After an error any prefix of them may be in place.
+    /// Writes all of `bytes` at the offset. After an error any prefix of them may be written.
     package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) {
         var done = 0
         while done < bytes.count {
@@ -22,8 +21,8 @@ extension FileDescriptor {
         }
     }
 
-    /// Fills `buffer` from the offset on and returns the bytes read: fewer than asked for only at the end of the file
-    /// (pread(2)).
+    /// Fills `buffer` from the offset on and returns the number of bytes read, which is smaller than the buffer only at
+    /// the end of the file (pread(2)).
     package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
         guard let base = buffer.baseAddress else { return 0 }
         var done = 0
@@ -38,7 +37,7 @@ extension FileDescriptor {
     }
 
     /// All bytes of the file.
-    /// - Throws: `fileTooLarge` where there are more than `limit`; the error of the read.
+    /// - Throws: `fileTooLarge` if there are more than `limit`; the error of the read.
     package func content(atMost limit: Int) throws(Errno) -> [UInt8] {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
         defer { buffer.deallocate() }

@@ -2,9 +2,10 @@ import CLinux
 import Glibc
 
 extension FileDescriptor {
-    /// Waits until the content, and what is needed to read it again, is on stable storage (fdatasync(2)).
+    /// Waits until the content, and the metadata that is needed to read it, is on stable storage (fdatasync(2)).
     ///
-    /// After a failure the kernel may have dropped the pages: a second call that succeeds proves nothing.
+    /// After a failure the kernel may have dropped the pages, so a later call that succeeds does not mean that they
+    /// were written.
     package func synchronizeData() throws(Errno) {
         _ = try retryingOnInterrupt { fdatasync(rawValue) }
     }
@@ -14,7 +15,7 @@ extension FileDescriptor {
         _ = try retryingOnInterrupt { fsync(rawValue) }
     }
 
-    /// Starts to write the dirty pages of a range and does not wait for the device, as a rule (sync_file_range(2)).
+    /// Starts to write the dirty pages of a range. It usually does not wait for the device (sync_file_range(2)).
     package func startWriteBack(at offset: Int64, count: Int64) throws(Errno) {
         _ = try retryingOnInterrupt {
             sync_file_range(rawValue, off_t(offset), off_t(count), UInt32(ONWARD_SYNC_FILE_RANGE_WRITE))

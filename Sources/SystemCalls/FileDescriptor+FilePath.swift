@@ -20,31 +20,31 @@ extension FileDescriptor {
         return FileDescriptor(owning: number)
     }
 
-    /// The attributes of an entry of this directory, of the link itself if it is one (fstatat(2)).
+    /// The attributes of an entry of this directory; symbolic links are not followed (fstatat(2)).
     package func status(at path: FilePath) throws(Errno) -> FileStatus {
         var status = stat()
         _ = try retryingOnInterrupt { path.withCString { fstatat(rawValue, $0, &status, AT_SYMLINK_NOFOLLOW) } }
         return FileStatus(status)
     }
 
-    /// Makes a directory, relative to the working directory (mkdir(2)).
+    /// Creates a directory, relative to the working directory (mkdir(2)).
     package static func makeDirectory(_ path: FilePath, mode: UInt32 = 0o700) throws(Errno) {
         _ = try retryingOnInterrupt { path.withCString { mkdir($0, mode_t(mode)) } }
     }
 
-    /// Removes a name that is no directory (unlinkat(2)).
+    /// Removes an entry that is not a directory (unlinkat(2)).
     package func unlink(at path: FilePath) throws(Errno) {
         _ = try retryingOnInterrupt { path.withCString { unlinkat(rawValue, $0, 0) } }
     }
 
-    /// Gives a file that was opened as `nameless` its name, which must not exist: EEXIST (linkat(2)).
+    /// Gives a file that was opened as `nameless` a name; throws `EEXIST` if that name exists (linkat(2)).
     package func link(to directory: FileDescriptor, as path: FilePath) throws(Errno) {
         _ = try retryingOnInterrupt {
             path.withCString { linkat(AT_FDCWD, processPath, directory.rawValue, $0, AT_SYMLINK_FOLLOW) }
         }
     }
 
-    /// Moves a name into another directory of the same file system in one step, over whatever file was there
+    /// Moves an entry to another directory of the same file system atomically, and replaces a file of the new name
     /// (renameat(2)).
     package func rename(from path: FilePath, to other: FileDescriptor, as newPath: FilePath) throws(Errno) {
         _ = try retryingOnInterrupt {

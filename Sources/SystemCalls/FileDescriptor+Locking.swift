@@ -1,8 +1,8 @@
 import Glibc
 
 extension FileDescriptor {
-    /// Takes the exclusive lock of this open file description without waiting; false where another one holds it
-    /// (flock(2)). It ends with this object, or with the process, however that ends.
+    /// Acquires the exclusive lock of this open file description without waiting; returns false if another one holds it
+    /// (flock(2)). The kernel releases the lock when this object is released or the process ends.
     package func tryLock() throws(Errno) -> Bool {
         do {
             _ = try retryingOnInterrupt { flock(rawValue, LOCK_EX | LOCK_NB) }
@@ -13,8 +13,8 @@ extension FileDescriptor {
             throw error
         }
     }
-    /// Whether another open file description holds the exclusive lock. Whoever looks at the same time sees the same; whoever
-    /// tries to take it in this moment has to try again.
+    /// Whether another open file description holds the exclusive lock. The check takes a shared lock for a moment, so a
+    /// ``tryLock()`` of another process can fail at that moment.
     package func isLockedElsewhere() throws(Errno) -> Bool {
         do {
             _ = try retryingOnInterrupt { flock(rawValue, LOCK_SH | LOCK_NB) }

@@ -14,12 +14,13 @@ extension FileDescriptor {
         package static let truncate = OpenFlags(rawValue: O_TRUNC)
         package static let append = OpenFlags(rawValue: O_APPEND)
         package static let directory = OpenFlags(rawValue: O_DIRECTORY)
-        /// Fails with ELOOP, or ENOTDIR together with `directory`, where the last component is a symbolic link.
+        /// Fails with `ELOOP`, or with `ENOTDIR` together with `directory`, if the last component is a symbolic link.
         package static let noFollow = OpenFlags(rawValue: O_NOFOLLOW)
         /// Does not wait for the other end of a FIFO.
         package static let nonBlocking = OpenFlags(rawValue: O_NONBLOCK)
-        /// A new file without a name, in the directory that is named in its place. Not every file system knows such files:
-        /// EOPNOTSUPP, EISDIR or ENOENT. The number is that of O_TMPFILE, which Glibc declares only with _GNU_SOURCE.
+        /// Creates a file without a name in the directory at the path (O_TMPFILE). Fails with `EOPNOTSUPP`, `EISDIR` or
+        /// `ENOENT` if the file system does not support that. The constant is written here because Glibc declares it
+        /// only with _GNU_SOURCE.
         package static let nameless = OpenFlags(rawValue: 0x400000 | O_DIRECTORY)
     }
 

@@ -3,9 +3,9 @@ import Synchronization
 
 /// An open file description that belongs to this object alone and is closed with it.
 package final class FileDescriptor: Sendable {
-    /// The number, valid for as long as this object lives.
+    /// The number of the descriptor; valid until this object is released.
     package let rawValue: Int32
-    /// Whether ``tryLock()`` has taken the lock.
+    /// Whether ``tryLock()`` has acquired the lock.
     let isLocked = Atomic(false)
 
     /// Takes over an open descriptor.
@@ -14,10 +14,10 @@ package final class FileDescriptor: Sendable {
     }
 
     deinit {
-        // A child that another thread has forked has a copy until it executes its program; closing alone would leave it
-        // the lock.
+        // A child process that another thread has forked keeps a copy of the descriptor until it executes its program.
+        // With `close` alone the lock would last until then.
         if isLocked.load(ordering: .relaxed) { _ = flock(rawValue, LOCK_UN) }
-        // Never again on EINTR: Linux has released the number by then, and it may be somebody else's already.
+        // Not repeated on EINTR: Linux has released the number by then, and another thread may use it already.
         close(rawValue)
     }
 

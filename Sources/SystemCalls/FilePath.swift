@@ -1,9 +1,9 @@
 import Glibc
 
-/// A path of the file system: any bytes but NUL, compared byte by byte.
+/// A path of the file system: any bytes but NUL, and paths are compared byte by byte.
 ///
-/// A Swift string compares by canonical equivalence and repairs what is not UTF-8. To the system "é" and "e\u{301}" are
-/// two names, and any byte sequence is a name.
+/// A Swift string compares by canonical equivalence and replaces bytes that are not UTF-8. For the system "é" and
+/// "e\u{301}" are two names, and a name can have any bytes.
 public struct FilePath: Sendable, Hashable {
     public let bytes: [UInt8]
 
@@ -16,13 +16,13 @@ public struct FilePath: Sendable, Hashable {
 
     public var isEmpty: Bool { bytes.isEmpty }
     public var isAbsolute: Bool { bytes.first == Self.slash }
-    /// Whether the system would see only the part before a NUL.
+    /// Whether the path contains a NUL, at which system calls would cut it.
     public var containsNUL: Bool { bytes.contains(0) }
 
-    /// The same as a string; `nil` if it is not UTF-8.
+    /// The bytes as a string; `nil` if they are not UTF-8.
     public var text: String? { String(validating: bytes, as: UTF8.self) }
 
-    /// The same as a string in which U+FFFD replaces what is not UTF-8.
+    /// The bytes as a string, with U+FFFD in place of bytes that are not UTF-8.
     public var repairedText: String { String(decoding: bytes, as: UTF8.self) }
 
     /// Calls `body` with the bytes followed by NUL, as system calls expect them.
@@ -40,19 +40,19 @@ public struct FilePath: Sendable, Hashable {
 // MARK: - Components
 
 extension FilePath {
-    /// What follows the last slash; empty for a path that ends with a slash.
+    /// The part after the last slash; empty for a path that ends with a slash.
     public var lastComponent: FilePath {
         guard let slash = bytes.lastIndex(of: Self.slash) else { return self }
         return FilePath(bytes[(slash + 1)...])
     }
 
-    /// What precedes the last slash; "/" for a path in the root directory, "." for one without a slash.
+    /// The part before the last slash; "/" for a path in the root directory, "." for a path without a slash.
     public var directory: FilePath {
         guard let slash = bytes.lastIndex(of: Self.slash) else { return "." }
         return slash == 0 ? "/" : FilePath(bytes[..<slash])
     }
 
-    /// The same without slashes at its end; "/" stays.
+    /// The path without slashes at its end; "/" stays "/".
     public var withoutTrailingSlashes: FilePath {
         let end = bytes.lastIndex { $0 != Self.slash } ?? 0
         return FilePath(bytes.prefix(end + 1))
@@ -67,7 +67,7 @@ extension FilePath {
         bytes.count >= suffix.bytes.count && bytes.suffix(suffix.bytes.count).elementsEqual(suffix.bytes)
     }
 
-    /// The paths of all directories on the way, from the root on, and the path itself.
+    /// The paths of all parent directories, from the root on, and the path itself.
     public var ancestry: [FilePath] {
         let ends = bytes.indices.filter { bytes[$0] == Self.slash && $0 > 0 } + [bytes.count]
         return ends.map { FilePath(bytes[..<$0]) }
@@ -76,7 +76,7 @@ extension FilePath {
     public static func + (left: FilePath, right: FilePath) -> FilePath { FilePath(left.bytes + right.bytes) }
 }
 
-// MARK: - What the system knows
+// MARK: - Properties of the file
 
 extension FilePath {
     /// The absolute path without symbolic links (realpath(3)).
@@ -95,28 +95,28 @@ extension FilePath {
         return found
     }
 
-    /// The path from the root directory on: its directory without symbolic links, its last component as it is given.
-    /// `nil` if there is no such directory.
+    /// The absolute path. Symbolic links are resolved in the directory, not in the last component. `nil` if the
+    /// directory does not exist.
     public var absolute: FilePath? {
         guard !isEmpty, !containsNUL else { return nil }
         let trimmed = withoutTrailingSlashes
         let name = trimmed.lastComponent
-        // These are directories themselves.
+        // These components name directories, not entries of a directory.
         if ["", ".", ".."].contains(name) { return try? trimmed.resolved() }
         return (try? trimmed.directory.resolved())?.appending(name)
     }
 
-    /// Whether the path leads to a directory; symbolic links are followed.
+    /// Whether the path names a directory; symbolic links are followed.
     public var isDirectory: Bool { (try? status().isDirectory) ?? false }
 
-    /// The attributes of what the path leads to; symbolic links are followed (stat(2)).
+    /// The attributes of the file at the path; symbolic links are followed (stat(2)).
     package func status() throws(Errno) -> FileStatus {
         var status = stat()
         _ = try retryingOnInterrupt { withCString { stat($0, &status) } }
         return FileStatus(status)
     }
 
-    /// The path that a variable of the environment holds; `nil` if it is unset.
+    /// The path in an environment variable; `nil` if it is unset.
     public static func environment(_ name: String) -> FilePath? {
         getenv(name).map { FilePath(UnsafeBufferPointer(start: $0, count: strlen($0)).map { UInt8(bitPattern: $0) }) }
     }
@@ -129,7 +129,7 @@ extension FilePath: ExpressibleByStringLiteral {
 }
 
 extension FilePath: CustomStringConvertible {
-    /// For people: in one line, with `\xHH` for control characters and for bytes that are not UTF-8.
+    /// The path on one line for people, with `\xHH` in place of control characters and of bytes that are not UTF-8.
     public var description: String {
         escaped(controls: true) { byte in
             let digits = String(byte, radix: 16, uppercase: true)
@@ -137,8 +137,8 @@ extension FilePath: CustomStringConvertible {
         }
     }
 
-    /// The same as text in which `escape` replaces each byte that is not UTF-8, and with `controls` each byte of a control
-    /// character.
+    /// The path as text, in which the result of `escape` replaces each byte that is not UTF-8 and, if `controls` is
+    /// true, each byte of a control character.
     public func escaped(controls: Bool = false, _ escape: (UInt8) -> String) -> String {
         var result = ""
         var remaining = bytes[...]
@@ -167,7 +167,7 @@ extension FilePath: CustomStringConvertible {
 extension FilePath: Codable {
     private enum CodingKeys: String, CodingKey { case bytes }
 
-    /// Reads a string, or an object with the bytes.
+    /// Decodes a string, or an object with the bytes.
     public init(from decoder: any Decoder) throws {
         if let container = try? decoder.singleValueContainer(), let text = try? container.decode(String.self) {
             self.init(text)
@@ -176,7 +176,7 @@ extension FilePath: Codable {
         }
     }
 
-    /// Writes a string, or an object with the bytes if it is not UTF-8.
+    /// Encodes a string, or an object with the bytes if they are not UTF-8.
     public func encode(to encoder: any Encoder) throws {
         if let text {
             var container = encoder.singleValueContainer()

@@ -16,17 +16,17 @@ package struct FileStatus: Sendable, Hashable {
     package var device: UInt64
     package var inode: UInt64
     package var linkCount: UInt64
-    /// Type and permission bits.
+    /// The type and permission bits.
     package var mode: UInt32
     package var owner: UInt32
     /// Bytes.
     package var size: Int64
-    /// Last change of the content.
+    /// The time of the last change of the content.
     package var modified: Time
-    /// Last change of content or attributes.
+    /// The time of the last change of content or attributes.
     package var changed: Time
 
-    /// The kinds of files that there are (inode(7)).
+    /// The kind of a file (inode(7)).
     package enum Kind: Sendable {
         case regular, directory, symbolicLink, pipe, socket
         /// A character or block device.
@@ -70,7 +70,7 @@ extension FileDescriptor {
         return FileStatus(status)
     }
 
-    /// The attributes of an entry of this directory, of the link itself where it is one (fstatat(2)).
+    /// The attributes of an entry of this directory; symbolic links are not followed (fstatat(2)).
     package func status(at path: String) throws(Errno) -> FileStatus {
         var status = stat()
         _ = try retryingOnInterrupt { fstatat(rawValue, path, &status, AT_SYMLINK_NOFOLLOW) }
@@ -79,7 +79,7 @@ extension FileDescriptor {
 
     /// Sets the time of the last change of the content; the time of the last access stays (futimens(2)).
     package func setModified(_ time: FileStatus.Time) throws(Errno) {
-        // UTIME_OMIT, a macro that the importer does not see.
+        // UTIME_OMIT, a macro that Swift does not import.
         let omit = (1 << 30) - 2
         let times = [
             timespec(tv_sec: 0, tv_nsec: omit),
@@ -88,7 +88,7 @@ extension FileDescriptor {
         _ = try retryingOnInterrupt { futimens(rawValue, times) }
     }
 
-    /// Sets the permission bits of an entry of this directory, which is not opened for it (fchmodat(2)). A link is
+    /// Sets the permission bits of an entry of this directory without opening it (fchmodat(2)). Symbolic links are
     /// followed.
     package func setPermissions(_ mode: UInt32, at path: String) throws(Errno) {
         _ = try retryingOnInterrupt { fchmodat(rawValue, path, mode_t(mode), 0) }

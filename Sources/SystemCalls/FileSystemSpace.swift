@@ -2,7 +2,7 @@ import Glibc
 
 /// Space of a file system in bytes (statvfs(3)).
 package struct FileSystemSpace: Sendable, Hashable {
-    /// What an unprivileged process can still use.
+    /// The bytes that an unprivileged process can still use.
     package var free: Int64
     package var total: Int64
 

@@ -1,19 +1,19 @@
 import Glibc
 
-/// Where log lines go: a descriptor that the process owns, standard error by default.
+/// The destination of log lines: a descriptor that the process owns, by default standard error.
 package struct LogOutput: Sendable {
-    /// Bytes that a pipe accepts in one piece, without bytes of other processes between them (pipe(7)).
+    /// The number of bytes that a pipe accepts atomically, without bytes of other processes between them (pipe(7)).
     package static let atomicSize = Int(PIPE_BUF)
 
     private let descriptor: Int32
 
     package init(descriptor: Int32 = STDERR_FILENO) { self.descriptor = descriptor }
 
-    /// Writes a line with as few calls as the system allows, so that lines of several processes do not mix. Blocks for as
-    /// long as the reader does not read, and ignores errors.
+    /// Writes a line with as few calls as possible, so that lines of several processes do not mix. Blocks while the
+    /// reader does not read, and ignores errors.
     package func write(_ line: String) { try? deliver(line) }
 
-    /// Writes a line as ``write(_:)`` does, and reports what keeps the rest from being written.
+    /// Writes a line as ``write(_:)`` does, but throws if not all of it can be written.
     /// - Throws: the error of write(2).
     package func deliver(_ text: String) throws(Errno) {
         var text = text
@@ -32,8 +32,8 @@ package struct LogOutput: Sendable {
 
     /// Writes a prefix of `bytes`, up to ``atomicSize``, as soon as the descriptor has room.
     ///
-    /// poll(2) is asked first, so that a pipe, terminal or socket that nothing reads from does not block the caller, whether
-    /// its description is in non-blocking mode or not.
+    /// It calls poll(2) first, so that a pipe, terminal or socket without a reader does not block the caller even if
+    /// its file description is in blocking mode.
     ///
     /// - Parameter milliseconds: how long to wait for room.
     /// - Returns: the count of bytes written; 0 if there was no room.
@@ -48,7 +48,7 @@ package struct LogOutput: Sendable {
         throw error
     }
 
-    /// Writes a line, and stops when nothing could be written for `milliseconds`.
+    /// Writes a line, and gives up if nothing can be written for `milliseconds`.
     package func write(_ line: String, waiting milliseconds: Int) {
         var line = line
         line.withUTF8 { bytes in

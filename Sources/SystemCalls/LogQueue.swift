@@ -1,7 +1,8 @@
-/// Lines between the threads that produce them and the thread that writes them: in their order, bounded, and never waiting.
+/// A queue of lines between the threads that log and the thread that writes. It keeps their order, is bounded, and
+/// never waits.
 ///
-/// An entry that does not fit is dropped and counted, and so is every later one until the next batch is removed: the
-/// entries of a batch have no gap, and all dropped ones come after them.
+/// An entry that does not fit is dropped and counted, and so is every later one until the next batch is removed. So a
+/// batch has no gap, and all dropped entries came after it.
 package struct LogQueue<Entry> {
     package struct Batch {
         package var entries: [Entry]
@@ -35,7 +36,8 @@ package struct LogQueue<Entry> {
         lastSize = size
     }
 
-    /// Appends an entry in place of the last one, which is not counted as dropped, if that is still here and `isReplaceable`.
+    /// Appends an entry. If the last entry is still in the queue and `isReplaceable`, the new entry replaces it, and it
+    /// is not counted as dropped.
     package mutating func append(_ entry: Entry, size: Int, replacing isReplaceable: (Entry) -> Bool) {
         if dropped == 0, let last = entries.last, isReplaceable(last) {
             entries.removeLast()

@@ -1,8 +1,8 @@
 import Glibc
 
-/// State behind a lock that threads can wait on: a mutex and a condition variable (pthread_cond_wait(3)).
+/// State behind a lock, with a condition variable that threads can wait on (pthread_cond_wait(3)).
 ///
-/// The lock is not recursive. Whoever changes what others wait for calls ``notifyAll()``.
+/// The lock is not recursive. Call ``notifyAll()`` after a change that other threads may wait for.
 package final class Monitor<State>: @unchecked Sendable {
     // `state` is touched only while `mutex` is held; mutex and condition live at fixed addresses until deinit.
     private var state: State
@@ -37,7 +37,7 @@ package final class Monitor<State>: @unchecked Sendable {
         return try body(&state)
     }
 
-    /// Waits until `attempt`, which runs with the lock held, gives something; nil once the deadline has passed.
+    /// Waits until `attempt`, which runs with the lock held, returns a value; returns nil once the deadline has passed.
     ///
     /// - Parameter deadline: monotonic nanoseconds (``SystemClock/monotonicNanoseconds()``); nil waits for ever.
     package func wait<Result>(
@@ -57,7 +57,7 @@ package final class Monitor<State>: @unchecked Sendable {
         }
     }
 
-    /// Waits without limit until `attempt`, which runs with the lock held, gives something.
+    /// Waits without limit until `attempt`, which runs with the lock held, returns a value.
     package func waitForever<Result>(_ attempt: (inout State) -> Result?) -> Result {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
@@ -67,7 +67,7 @@ package final class Monitor<State>: @unchecked Sendable {
         }
     }
 
-    /// Wakes everybody who waits, to look at the state again.
+    /// Wakes all waiting threads, which then check the state again.
     package func notifyAll() {
         pthread_cond_broadcast(condition)
     }

@@ -1,12 +1,12 @@
 import Glibc
 
-/// Where a service manager wants to be told how a service is (sd_notify(3)): a datagram socket in the file system, or an
-/// abstract one.
+/// The datagram socket on which a service manager receives the state of a service (sd_notify(3)): a path in the file
+/// system, or an abstract name.
 package final class NotificationSocket: Sendable {
     private let descriptor: FileDescriptor
     private let name: [UInt8]
 
-    /// - Parameter address: a path that begins with `/`, or the name of an abstract socket behind `@`.
+    /// - Parameter address: a path that begins with `/`, or `@` followed by the name of an abstract socket.
     /// - Throws: `EINVAL` for anything else, `ENAMETOOLONG`.
     package init(address: String) throws(Errno) {
         var name = Array(address.utf8)
@@ -18,18 +18,19 @@ package final class NotificationSocket: Sendable {
         self.name = name
         let type = Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
         descriptor = FileDescriptor(owning: try retryingOnInterrupt { socket(AF_UNIX, type, 0) })
-        // A manager that does not read must not hold up the service for ever.
+        // A manager that does not read must not block the service forever.
         var limit = timeval(tv_sec: 5, tv_usec: 0)
         setsockopt(descriptor.rawValue, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     }
 
-    /// Sends one message; waits up to 5 s where the manager's queue is full.
-    /// - Throws: `Errno` of sendto(2): `ENOENT` or `ECONNREFUSED` where nobody listens.
+    /// Sends one message; waits up to 5 s while the manager's queue is full.
+    /// - Throws: `Errno` of sendto(2): `ENOENT` or `ECONNREFUSED` if no process listens.
     package func send(_ message: String) throws(Errno) {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: name) }
-        // The length counts for abstract names. Each message is addressed anew: the manager may have been started again.
+        // An abstract name ends where its length says. The socket is not connected, because the manager may be
+        // restarted between two messages.
         let length = socklen_t(MemoryLayout<sa_family_t>.size + name.count)
         let bytes = Array(message.utf8)
         _ = try retryingOnInterrupt {

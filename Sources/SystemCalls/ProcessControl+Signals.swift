@@ -1,15 +1,15 @@
 import Glibc
 
 extension ProcessControl {
-    /// Keeps the signals that ask for an end from ending the process, ignored or not; ``awaitSignal(of:)`` gets them.
-    /// To be called before any other thread is started, so that all inherit it.
+    /// Blocks the signals that request an end, even if they are ignored; ``awaitSignal(of:)`` receives them. Call it
+    /// before any other thread is started, so that all threads inherit it.
     package static func holdEndSignals() {
         var set = set(of: endSignals)
         pthread_sigmask(SIG_BLOCK, &set, nil)
     }
 
-    /// Keeps `signals` from being delivered to any thread that is started later; ``awaitSignal(of:)`` gets them.
-    /// - Returns: those of them that whoever started this process has not told it to ignore (nohup(1)).
+    /// Blocks `signals` on this thread and all threads that are started later; ``awaitSignal(of:)`` receives them.
+    /// - Returns: those that the process does not ignore since its start, as under nohup(1).
     package static func hold(_ signals: [Int32]) -> [Int32] {
         let wanted = signals.filter { signal in
             var action = sigaction()
@@ -21,7 +21,7 @@ extension ProcessControl {
         return wanted
     }
 
-    /// Waits for one of `signals`, which are held.
+    /// Waits for one of `signals`, which are blocked.
     package static func awaitSignal(of signals: [Int32]) -> Int32 {
         var set = set(of: signals)
         var number: Int32 = 0
@@ -29,14 +29,14 @@ extension ProcessControl {
         return number
     }
 
-    /// A write to a pipe that nobody reads fails instead of ending the process.
+    /// Makes a write to a pipe without a reader fail instead of ending the process.
     package static func ignoreBrokenPipes() { signal(SIGPIPE, SIG_IGN) }
 
-    /// Ends the process as a write to a pipe that nobody reads does by itself.
+    /// Ends the process with SIGPIPE, as a write to a pipe without a reader does by default.
     package static func endByBrokenPipe() -> Never {
         signal(SIGPIPE, SIG_DFL)
         raise(SIGPIPE)
-        // It is blocked: with the status that a shell shows for it.
+        // If the signal is blocked, end with the status that a shell shows for it.
         _exit(128 + SIGPIPE)
     }
 
@@ -44,7 +44,7 @@ extension ProcessControl {
     package static func endNow(_ status: Int32) -> Never { _exit(status) }
 
     private static func isIgnored(_ action: sigaction) -> Bool {
-        // SIG_IGN has no value that could be compared as a function.
+        // SIG_IGN is 1, which cannot be compared as a Swift function.
         unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
     }
 

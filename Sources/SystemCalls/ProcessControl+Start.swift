@@ -1,13 +1,14 @@
 import Glibc
 
 extension ProcessControl {
-    /// When this process started, in seconds since 1970, to a hundredth; `nil` where the system does not tell (proc(5)).
+    /// The start of this process in seconds since 1970, with a precision of 0.01 s; `nil` if the system does not report
+    /// it (proc(5)).
     package static func startSeconds() -> Double? {
         guard let file = try? FileDescriptor.open("/proc/self/stat", [.readOnly]),
             let bytes = try? file.content(atMost: 64 << 10)
         else { return nil }
-        // The second field is the program's name in parentheses, whatever it holds; the start is the 22nd, in ticks
-        // since the system's.
+        // The second field is the program's name in parentheses, and may contain any character. The 22nd field is the
+        // start in ticks since the system was started.
         let remaining = String(decoding: bytes, as: UTF8.self).split(separator: ")").last ?? ""
         let fields = remaining.split(separator: " ")
         guard fields.count > 19, let ticks = Double(fields[19]) else { return nil }

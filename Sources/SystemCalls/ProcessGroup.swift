@@ -1,6 +1,6 @@
 import Glibc
 
-/// A command that runs in a process group of its own, so that it and all that it started can be ended together.
+/// A command in a separate process group, so that it and all processes that it started can be ended together.
 package final class ProcessGroup: Sendable {
     /// How the command ended.
     package enum Ending: Sendable, Hashable {
@@ -8,11 +8,11 @@ package final class ProcessGroup: Sendable {
         case signaled(Int32)
     }
 
-    /// The identifier of the group, and of the process that leads it.
+    /// The ID of the group, and of the process that leads it.
     package let identifier: pid_t
     private let ending = Monitor<Ending?>(nil)
 
-    /// Starts `/bin/sh -c command`. Its input is empty; what it writes goes to the end of the file `output`.
+    /// Starts `/bin/sh -c command`. Its input is empty; its output is appended to the file `output`.
     package init(shell command: String, output: String) throws(Errno) {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
@@ -44,7 +44,7 @@ package final class ProcessGroup: Sendable {
 
     /// Sends a signal to every process of the group, unless the command has ended.
     package func signal(_ number: Int32) {
-        // Until its end is recorded the number is not given to anybody else.
+        // Until waitpid(2) has returned its end, the ID cannot belong to another process.
         ending.withLock { if $0 == nil { Glibc.kill(-identifier, number) } }
     }
 
@@ -57,7 +57,7 @@ package final class ProcessGroup: Sendable {
         }
     }
 
-    /// Whether any process of the group still runs: the command's shell may be gone before what it started.
+    /// Whether any process of the group still runs. The processes that the command's shell started can outlive it.
     ///
     /// A process that has ended holds no socket any more, even if its parent has not yet waited for it (proc_pid_stat(5)).
     package var isRunning: Bool {

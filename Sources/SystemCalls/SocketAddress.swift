@@ -1,8 +1,8 @@
 import Glibc
 
-/// Where a server listens: a TCP address or a path in the file system.
+/// The address of a listening socket: a TCP address or a path in the file system.
 public enum SocketAddress: Sendable, Hashable, CustomStringConvertible {
-    /// A host name or numeric address, and a port; port 0 lets the system choose.
+    /// A host name or numeric address, and a port; with port 0 the system chooses the port.
     case tcp(host: String, port: UInt16)
     case unix(path: String)
 
@@ -14,14 +14,14 @@ public enum SocketAddress: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// A socket that listens. Its descriptor belongs to whoever calls `release()`.
+/// A listening socket. The caller of `release()` owns its descriptor.
 package final class ListeningSocket: Sendable {
     package let address: SocketAddress
-    /// Whether only processes of this machine can reach it.
+    /// Whether only processes on this machine can connect to it.
     package let isLocal: Bool
     private let descriptor: Int32
 
-    /// Binds and listens.
+    /// Binds the address and listens.
     /// - Throws: `Errno` of the step that failed (`EADDRINUSE`, `EADDRNOTAVAIL`, `EACCES`, …); `EINVAL` for an unknown host.
     package init(_ address: SocketAddress, backlog: Int32 = 4096) throws(Errno) {
         switch address {
@@ -48,7 +48,7 @@ package final class ListeningSocket: Sendable {
         self.isLocal = isLocal
     }
 
-    /// The descriptor; whoever takes it closes it.
+    /// The descriptor, which the caller owns and closes.
     package func release() -> Int32 { descriptor }
 
     private static func bindTCP(
@@ -116,7 +116,8 @@ package final class ListeningSocket: Sendable {
         }
         var result = call({ bind($0, $1, $2) }, on: descriptor)
         if result != 0 && errno == EADDRINUSE {
-            // A socket file that nobody answers on was left behind by a killed server. Any other file is somebody's.
+            // A socket file that refuses connections was left behind by a killed server, and is removed. Any other file
+            // may be in use.
             let probe = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
             let answered = call({ connect($0, $1, $2) }, on: probe)
             let refused = answered != 0 && errno == ECONNREFUSED
@@ -136,7 +137,7 @@ package final class ListeningSocket: Sendable {
         return descriptor
     }
 
-    /// Whether the name is a socket's, not that of a link to one.
+    /// Whether the path is a socket, and not a symbolic link to one.
     private static func isSocket(_ path: String) -> Bool {
         var status = stat()
         return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK

@@ -1,22 +1,23 @@
 import CLinux
 import Glibc
 
-/// Writing to a connected socket whose descriptor somebody else owns.
+/// Writes to a connected socket whose descriptor another object owns.
 package struct SocketOutput: Sendable {
     private let descriptor: Int32
 
     package init(descriptor: Int32) { self.descriptor = descriptor }
 
     package enum Outcome: Sendable, Hashable {
-        /// Every byte was handed to the kernel.
+        /// The kernel has accepted all bytes.
         case sent
-        /// No byte was: the peer does not read.
+        /// The kernel has accepted no byte, because the peer does not read.
         case notWritable
-        /// Some bytes went out, or the connection is gone: nothing more may be written.
+        /// Only some bytes were sent, or the connection has failed. Nothing more may be written.
         case broken
     }
 
-    /// Sends all of `bytes`, waiting at most `timeout` milliseconds for the first byte to fit and as long again for the rest.
+    /// Sends all of `bytes`. Waits at most `timeout` milliseconds until the socket is writable, and later at most
+    /// `timeout` milliseconds, but at least a second, each time it is not.
     package func send(_ bytes: [UInt8], timeout: Int32) -> Outcome {
         guard isWritable(within: timeout) else { return .notWritable }
         var sent = 0
@@ -40,7 +41,7 @@ package struct SocketOutput: Sendable {
         return .sent
     }
 
-    /// Sends what the kernel holds back of what was written, even if the socket is corked (TCP_NODELAY of tcp(7)).
+    /// Makes the kernel send buffered output now, even if the socket is corked (TCP_NODELAY of tcp(7)).
     package func push() {
         var one: Int32 = 1
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
@@ -68,27 +69,27 @@ package struct SocketOutput: Sendable {
         }
     }
 
-    /// Tells the peer that nothing more will come, and goes on receiving.
+    /// Ends the output; input is still received.
     package func endOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
 
-    /// Ends the connection in both directions; its owner notices and closes the descriptor.
+    /// Shuts the connection down in both directions. The owner of the descriptor sees its end and closes it.
     package func endConnection() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 
-    /// Ends a TCP connection by a reset, so that its peer gets an error in place of the end: connect(2) to no address does
+    /// Resets a TCP connection, so that the peer gets an error instead of a regular end. connect(2) to AF_UNSPEC does
     /// that while the descriptor stays open. On a Unix socket it does nothing.
     package func resetConnection() {
         var address = sockaddr(sa_family: sa_family_t(AF_UNSPEC), sa_data: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
         _ = Glibc.connect(descriptor, &address, socklen_t(MemoryLayout<sockaddr>.size))
     }
 
-    /// Makes the close of the descriptor a reset: the kernel then frees what the peer has not read at once, rather than keep
-    /// it until the peer reads it.
+    /// Makes the kernel reset the connection when its descriptor is closed. It then frees unread output at once,
+    /// instead of keeping it until the peer reads it.
     package func resetOnClose() {
         var value = linger(l_onoff: 1, l_linger: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &value, socklen_t(MemoryLayout<linger>.size))
     }
 
-    /// Reads and throws away what arrives, until the peer or ``endConnection()`` ends it, or so many bytes have arrived.
+    /// Reads and discards input until the connection ends or `limit` bytes have arrived.
     package func discardInput(atMost limit: Int64) {
         var remaining = limit
         withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 16) { buffer in
@@ -108,10 +109,10 @@ package struct SocketOutput: Sendable {
         return poll(&entry, 1, 0) == 1
     }
 
-    /// Bytes that the peer has not taken; `nil` where that cannot be told.
+    /// The bytes that the peer has not acknowledged; `nil` if that is unknown.
     package func unacknowledgedBytes() -> Int32? { SocketState(descriptor: descriptor).unacknowledgedOutput }
 
-    /// Milliseconds since data last went out on a TCP connection; `nil` where that cannot be told.
+    /// Milliseconds since data was last sent on a TCP connection; `nil` if that is unknown.
     package func millisecondsSinceLastSend() -> UInt32? {
         var info = tcp_info()
         var length = socklen_t(MemoryLayout<tcp_info>.size)
@@ -119,14 +120,14 @@ package struct SocketOutput: Sendable {
         return info.tcpi_last_data_sent
     }
 
-    /// Bytes that the peer's system has taken on a TCP connection; `nil` where that cannot be told.
+    /// The bytes that the peer's system has acknowledged on a TCP connection; `nil` if that is unknown.
     package func acknowledgedBytes() -> Int64? { transferredBytes()?.acknowledged }
 
-    /// Bytes that the peer's system has acknowledged, and bytes that have arrived from it, on a TCP connection; `nil` if the
-    /// kernel does not count them.
+    /// The bytes that the peer's system has acknowledged, and the bytes that were received from it, on a TCP
+    /// connection; `nil` if the kernel does not count them.
     package func transferredBytes() -> (acknowledged: Int64, received: Int64)? {
-        // `tcpi_bytes_acked` and `tcpi_bytes_received`, which the C library's tcp_info does not have. The kernel never moves
-        // a field of it (linux/tcp.h).
+        // The offset of `tcpi_bytes_acked` and `tcpi_bytes_received`, which the C library's tcp_info lacks. The kernel
+        // never moves a field of this structure (linux/tcp.h).
         let offset = 120
         return withUnsafeTemporaryAllocation(byteCount: 256, alignment: 8) { buffer in
             var length = socklen_t(buffer.count)
@@ -140,7 +141,7 @@ package struct SocketOutput: Sendable {
         }
     }
 
-    /// Whether a byte fits, now or within so many milliseconds.
+    /// Waits at most `milliseconds` until the socket is writable; returns whether it is.
     package func isWritable(within milliseconds: Int32) -> Bool {
         var entry = pollfd(descriptor: descriptor, events: POLLOUT)
         while true {

@@ -1,24 +1,24 @@
 import Glibc
 
-/// What the kernel tells about a connected socket whose descriptor somebody else owns.
+/// The state of a connected socket whose descriptor another object owns, as the kernel reports it.
 package struct SocketState: Sendable {
     private let descriptor: Int32
 
     package init(descriptor: Int32) { self.descriptor = descriptor }
 
-    /// Whether there is something to read now: bytes, the peer's end or an error.
+    /// Whether a read would return at once: with bytes, the end of the input, or an error.
     package var hasInput: Bool {
         var entry = Glibc.pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return poll(&entry, 1, 0) > 0
     }
 
-    /// Bytes written that the peer has not acknowledged yet (SIOCOUTQ, tcp(7)); nil where that is not known.
+    /// Bytes written that the peer has not acknowledged yet (SIOCOUTQ, tcp(7)); nil if that is unknown.
     package var unacknowledgedOutput: Int32? {
         var count: Int32 = 0
         return ioctl(descriptor, UInt(TIOCOUTQ), &count) == 0 ? count : nil
     }
 
-    /// The port on our side; nil where the socket has none.
+    /// The local port; nil if the socket has none.
     package var localPort: UInt16? {
         var storage = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -26,11 +26,11 @@ package struct SocketState: Sendable {
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
         }
         guard result == 0, [AF_INET, AF_INET6].contains(Int32(storage.ss_family)) else { return nil }
-        // The port stands at the same place in both families.
+        // Both families have the port at the same offset.
         return withUnsafeBytes(of: &storage) { UInt16(bigEndian: $0.load(fromByteOffset: 2, as: UInt16.self)) }
     }
 
-    /// Takes the bytes that have arrived, without waiting. There may be some after a reset, too.
+    /// Reads the bytes that have arrived, without waiting. There can be some even after a reset.
     package func availableInput(atMost limit: Int) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: limit) { buffer, filled in
             while filled < limit {

@@ -2,25 +2,25 @@ import Glibc
 
 /// Readings of the system's clocks in nanoseconds (clock_gettime(2)).
 package enum SystemClock {
-    /// Since 1970, as precisely as the clock can tell; it jumps when the clock is set.
+    /// Nanoseconds since 1970; they jump when the clock is set.
     package static func realtimeNanoseconds() -> Int64 { read(CLOCK_REALTIME) }
 
     /// Seconds since 1970.
     package static func realtimeSeconds() -> Int64 { realtimeNanoseconds() / 1_000_000_000 }
 
-    /// Since some point in the past; never goes back.
+    /// Nanoseconds since an arbitrary point in the past; they never go back.
     package static func monotonicNanoseconds() -> Int64 { read(CLOCK_MONOTONIC) }
 
-    /// Since the system was started, suspended times included; neither set nor slowed (`CLOCK_BOOTTIME`).
+    /// Nanoseconds since the system was started, including the time it was suspended (`CLOCK_BOOTTIME`).
     package static func bootNanoseconds() -> Int64 { read(CLOCK_BOOTTIME) }
 
-    /// Wall clock and time since boot, as of the same moment.
+    /// The wall clock and the time since boot at the same moment.
     package static func reading() -> ClockReading {
         while true {
             let before = bootNanoseconds()
             let wall = realtimeNanoseconds()
             let after = bootNanoseconds()
-            // A thread that was stopped in between would report a difference that is none of the clocks'.
+            // If the thread was suspended in between, the two times are not of the same moment.
             if after - before < 50_000_000 { return ClockReading(wall: wall, boot: before) }
         }
     }
@@ -31,7 +31,7 @@ package enum SystemClock {
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 
-    /// Lets the calling thread do nothing for so many nanoseconds, or less where a signal comes.
+    /// Suspends the calling thread for `nanoseconds`, or until a signal arrives.
     package static func pause(nanoseconds: Int64) {
         var time = timespec(
             tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
@@ -39,11 +39,11 @@ package enum SystemClock {
     }
 }
 
-/// What two clocks show at one moment, in nanoseconds.
+/// The times of two clocks at one moment, in nanoseconds.
 package struct ClockReading: Sendable, Hashable {
-    /// Since 1970; it jumps when the clock is set.
+    /// Nanoseconds since 1970; they jump when the clock is set.
     package var wall: Int64
-    /// Since the system was started; it never jumps.
+    /// Nanoseconds since the system was started; they never jump.
     package var boot: Int64
 
     package init(wall: Int64, boot: Int64) {

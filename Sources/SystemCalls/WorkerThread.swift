@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// A thread of the system that runs one function and can be joined.
+/// A thread that runs one function and can be joined.
 package final class WorkerThread: Sendable {
     private let handle: pthread_t
     private let finished = Monitor(false)
@@ -10,7 +10,8 @@ package final class WorkerThread: Sendable {
     ///
     /// - Parameters:
     ///   - name: up to 15 bytes, shown by debuggers and `top`.
-    ///   - yieldsToOthers: never takes the processor from another thread when it wakes up (`SCHED_BATCH`, sched(7)).
+    ///   - yieldsToOthers: whether the thread does not preempt other threads when it wakes up (`SCHED_BATCH`,
+    ///     sched(7)).
     package init(
         name: String, yieldsToOthers: Bool = false, _ body: @escaping @Sendable () -> Void
     ) throws(Errno) {
@@ -26,14 +27,14 @@ package final class WorkerThread: Sendable {
         self.handle = handle
     }
 
-    /// Waits until the function has returned, and what it held is released; at once on the thread itself.
+    /// Waits until the function has returned and its context is released. On the thread itself it returns at once.
     package func join() {
         if pthread_equal(pthread_self(), handle) != 0 { return }
         finished.waitForever { $0 ? () : nil }
     }
 }
 
-/// What the new thread is handed.
+/// The arguments of the new thread.
 private final class Start: Sendable {
     let name: String
     let yieldsToOthers: Bool
@@ -56,13 +57,13 @@ private func runWorkerThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMuta
     return nil
 }
 
-/// In a function of its own: what the body holds goes when it returns, before anybody who joins goes on.
+/// This is a separate function so that the context of `body` is released when it returns, before `join()` returns.
 @inline(never)
 private func runBody(_ argument: UnsafeMutableRawPointer) -> Monitor<Bool> {
     let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
     pthread_setname_np(pthread_self(), String(decoding: start.name.utf8.prefix(15), as: UTF8.self))
     if start.yieldsToOthers {
-        // A wish: a thread that may not say it works all the same.
+        // An error is ignored: the thread works with the default policy, too.
         var parameter = sched_param(sched_priority: 0)
         pthread_setschedparam(pthread_self(), Int32(ONWARD_SCHED_BATCH), &parameter)
     }

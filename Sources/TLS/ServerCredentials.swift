@@ -1,21 +1,22 @@
 import CGnuTLS
 import SystemCalls
 
-/// A certificate chain and its private key, with which a server shows who it is.
+/// A certificate chain and its private key, with which a server authenticates itself.
 ///
-/// GnuTLS only reads it once it is made, so any number of sessions may use it on any threads; it has to outlive them.
+/// GnuTLS only reads it after `init`, so any number of sessions can use it on any threads. It must outlive them.
 public final class ServerCredentials: Sendable {
-    /// The chain in PEM, the server's own certificate first, and the key.
+    /// The certificate chain, the server's certificate first, and the private key, all in PEM.
     public let certificate: [UInt8]
     public let key: [UInt8]
-    /// When the server's own certificate expires, in seconds since 1970.
+    /// The expiry of the server's certificate, in seconds since 1970.
     public let expiresAt: Int64
-    /// Their own, so that no ticket resumes a session that another certificate authenticated.
+    /// The keys for tickets. Each certificate has its own, so that a ticket cannot resume a session of another
+    /// certificate.
     private let ticketKeys: TicketKeys
-    // Written by `init` alone.
+    // Written only by `init`.
     private nonisolated(unsafe) let handle: gnutls_certificate_credentials_t
 
-    /// - Throws: `TLSError` where the PEM cannot be read, or the key is not the certificate's.
+    /// - Throws: `TLSError` if the PEM cannot be read, or the key does not belong to the certificate.
     public init(certificate: [UInt8], key: [UInt8]) throws(TLSError) {
         self.certificate = certificate
         self.key = key
@@ -35,12 +36,13 @@ public final class ServerCredentials: Sendable {
 
     deinit { gnutls_certificate_free_credentials(handle) }
 
-    /// Gives them, the key for its tickets and the names of its protocols to a session (`gnutls_session_t`) whose handshake has not begun.
+    /// Configures a session (`gnutls_session_t`) before its handshake with the certificate, the key for tickets and the
+    /// ALPN protocols.
     public func use(for session: UnsafeMutableRawPointer) throws(TLSError) {
         let session = OpaquePointer(session)
         try Self.check(gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, UnsafeMutableRawPointer(handle)))
         try ticketKeys.key(at: SystemClock.monotonicNanoseconds()).use(for: session)
-        // A client that offers other protocols alone is refused (RFC 7301 section 3.2).
+        // A client that offers only other protocols is rejected (RFC 7301 section 3.2).
         var protocols = Self.protocols.map {
             gnutls_datum_t(data: UnsafeMutablePointer(mutating: $0.utf8Start), size: UInt32($0.utf8CodeUnitCount))
         }
@@ -48,12 +50,12 @@ public final class ServerCredentials: Sendable {
         try Self.check(gnutls_alpn_set_protocols(session, &protocols, UInt32(protocols.count), flags))
     }
 
-    /// The names of HTTP's versions in ALPN.
+    /// The ALPN names of the HTTP versions.
     private static let protocols: [StaticString] = ["http/1.1", "http/1.0"]
 
-    /// GnuTLS's priority string of a server: TLS 1.3 and 1.2 (RFC 8996) with forward secrecy, authenticated encryption and
-    /// elliptic curves alone, in this order whatever the client prefers; no SHA-1. Groups of finite fields are left out because
-    /// a client can make the server spend much more time on them than it spends itself.
+    /// The GnuTLS priority string of the server: only TLS 1.3 and 1.2 (RFC 8996), with forward secrecy, authenticated
+    /// encryption and elliptic curves, without SHA-1, in the order of the server. Finite field groups are excluded
+    /// because they cost a server much more time than an attacking client.
     public static let priorities = [
         "NORMAL", "%SERVER_PRECEDENCE", "-VERS-ALL", "+VERS-TLS1.3", "+VERS-TLS1.2", "-KX-ALL", "+ECDHE-ECDSA",
         "+ECDHE-RSA", "-CIPHER-ALL", "+AES-256-GCM", "+CHACHA20-POLY1305", "+AES-128-GCM", "-MAC-ALL", "+AEAD",

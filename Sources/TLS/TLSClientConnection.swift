@@ -1,20 +1,20 @@
 import CGnuTLS
 import SystemCalls
 
-/// The client's end of a TLS connection over a stream socket, without blocking: every operation has a deadline of the
-/// monotonic clock, and throws `ETIMEDOUT` after it. Used by one thread.
+/// The client's end of a TLS connection over a stream socket, in non-blocking mode. Every operation has a deadline in
+/// nanoseconds of the monotonic clock, and throws `ETIMEDOUT` after it. Use it from one thread.
 package final class TLSClientConnection {
     private let socket: ConnectedSocket
     private let session: gnutls_session_t
     private let credentials: gnutls_certificate_credentials_t
-    /// Whether an encrypted record waits in GnuTLS for room in the socket, and how many bytes of content it carries.
+    /// The bytes of content in an encrypted record that GnuTLS could not send yet; 0 if there is none.
     private var pendingRecordSize = 0
 
-    /// Why there is no connection.
+    /// The reason why a connection could not be established.
     package enum Failure: Error, Sendable, Hashable, CustomStringConvertible {
         case socket(Errno)
         case session(TLSError)
-        /// The certificate is not one that is believed; the text says why.
+        /// The certificate is not trusted; the text explains why.
         case untrusted(String)
 
         package var description: String {
@@ -26,7 +26,7 @@ package final class TLSClientConnection {
         }
     }
 
-    /// Shakes hands, and sees that the peer is the one that was meant.
+    /// Performs the handshake and verifies the certificate of the peer.
     ///
     /// - Parameter host: a DNS name, or an IP address without brackets.
     package init(
@@ -48,7 +48,7 @@ package final class TLSClientConnection {
         try believe(trust)
         try Self.check(gnutls_set_default_priority(session))
         try Self.check(gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, UnsafeMutableRawPointer(credentials)))
-        // An address is no name to ask for (RFC 6066 section 3).
+        // Server Name Indication must not contain an address (RFC 6066 section 3).
         if !host.contains(":"), host.contains(where: { $0.isLetter }) {
             try Self.check(gnutls_server_name_set(session, GNUTLS_NAME_DNS, host, host.utf8.count))
         }
@@ -98,11 +98,11 @@ package final class TLSClientConnection {
 
     // MARK: - Content
 
-    /// Hands bytes over and returns how many were taken, at least one.
-    /// - Throws: `EPIPE` or `ECONNRESET` where the peer takes no more.
+    /// Sends bytes and returns how many were accepted, at least one.
+    /// - Throws: `EPIPE` or `ECONNRESET` if the peer has closed the connection.
     package func send(_ bytes: ArraySlice<UInt8>, until deadline: Int64) throws(Errno) -> Int {
         while true {
-            // A record that did not fit is kept by GnuTLS and has to go out before anything else.
+            // GnuTLS keeps a record that did not fit, and must send it before any other.
             let count =
                 pendingRecordSize > 0
                 ? gnutls_record_send(session, nil, 0)
@@ -121,7 +121,7 @@ package final class TLSClientConnection {
         }
     }
 
-    /// Puts what arrives into `buffer` and returns how many bytes it is; 0 once the peer has ended its side.
+    /// Waits for input, stores it in `buffer` and returns the number of bytes; 0 once the peer has ended its output.
     package func receive(into buffer: UnsafeMutableRawBufferPointer, until deadline: Int64) throws(Errno) -> Int {
         while true {
             let count = gnutls_record_recv(session, buffer.baseAddress, buffer.count)
@@ -129,21 +129,21 @@ package final class TLSClientConnection {
             switch Int32(count) {
             case GNUTLS_E_INTERRUPTED, GNUTLS_E_REHANDSHAKE: continue
             case GNUTLS_E_AGAIN: try awaitSocket(until: deadline)
-            // The connection ended without a word of TLS.
+            // The connection ended without a close_notify alert.
             case GNUTLS_E_PREMATURE_TERMINATION: return 0
             default: throw .connectionReset
             }
         }
     }
 
-    /// Waits until something arrives or can be sent.
+    /// Waits until input has arrived or output can be sent.
     package func awaitReadiness(until deadline: Int64) throws(Errno) -> ConnectedSocket.Readiness {
         let ready = try socket.awaitReadiness(until: deadline)
         let hasInput = ready.hasInput || gnutls_record_check_pending(session) > 0
         return ConnectedSocket.Readiness(hasInput: hasInput, isWritable: ready.isWritable)
     }
 
-    /// Tells the peer that nothing more will come (RFC 8446 section 6.1), and the same below TLS.
+    /// Ends the output with a close_notify alert (RFC 8446 section 6.1), and ends the output of the socket.
     package func endOutput() {
         gnutls_bye(session, GNUTLS_SHUT_WR)
         socket.endOutput()
@@ -154,7 +154,7 @@ package final class TLSClientConnection {
 
     // MARK: - Waiting
 
-    /// Waits until the socket is ready in the direction in which GnuTLS was held up.
+    /// Waits until the socket is ready for the operation that GnuTLS could not finish.
     private func awaitSocket(until deadline: Int64) throws(Errno) {
         if gnutls_record_get_direction(session) == 0 {
             try socket.awaitInput(until: deadline)

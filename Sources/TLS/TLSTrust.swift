@@ -1,10 +1,10 @@
-/// Whom a client believes.
+/// The certificates that a client trusts.
 public enum TLSTrust: Sendable, Hashable {
-    /// The authorities of the system.
+    /// Those of the authorities of the system.
     case system
-    /// Those in a file of PEM certificates, and no others.
+    /// Those of the authorities in a file of PEM certificates, and no others.
     case authorities(path: String)
-    /// Everybody: for a server of this machine to which no secret is told, and for tests of one that shows a certificate
-    /// which nobody has signed.
+    /// Any certificate, without verification: for a server on this machine that gets no secrets, and for tests of a
+    /// server with a self-signed certificate.
     case anyCertificate
 }

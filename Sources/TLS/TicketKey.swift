@@ -1,12 +1,12 @@
 import CGnuTLS
 
-/// A key from which GnuTLS derives the keys that encrypt session tickets (RFC 5077; RFC 8446 section 4.6.1). It is kept in
-/// memory alone.
+/// A key from which GnuTLS derives the keys that encrypt session tickets (RFC 5077; RFC 8446 section 4.6.1). It is only
+/// in memory.
 final class TicketKey: Sendable {
-    // Written by `init` and `deinit` alone.
+    // Written only by `init` and `deinit`.
     private nonisolated(unsafe) var key = gnutls_datum_t()
 
-    /// - Throws: `TLSError` if there is no randomness or no memory.
+    /// - Throws: `TLSError` if random bytes or memory are not available.
     init() throws(TLSError) {
         let status = gnutls_session_ticket_key_generate(&key)
         if status < 0 { throw TLSError(status) }
@@ -17,7 +17,7 @@ final class TicketKey: Sendable {
         onward_gnutls_free(key.data)
     }
 
-    /// Lets a session whose handshake has not begun accept and send tickets.
+    /// Enables tickets for a session whose handshake has not begun.
     func use(for session: OpaquePointer) throws(TLSError) {
         let status = withUnsafePointer(to: key) { gnutls_session_ticket_enable_server(session, $0) }
         if status < 0 { throw TLSError(status) }

@@ -1,11 +1,11 @@
 import HTTPSemantics
 
-/// A request that the client's side of an upload wants to be sent.
+/// A request that the client has to send for an upload.
 package struct ClientRequest: Sendable, Hashable {
     package enum Kind: Sendable, Hashable {
         case create
         case append
-        /// Of the offset (draft section 4.3).
+        /// HEAD of the upload resource, for its offset (draft section 4.3).
         case retrieve
         /// DELETE of the upload resource (draft section 4.5).
         case cancel
@@ -13,13 +13,13 @@ package struct ClientRequest: Sendable, Hashable {
         case discover
     }
 
-    /// Whom it is for.
+    /// The resource of a request.
     package enum Resource: Sendable, Hashable {
-        /// What the caller named.
+        /// The resource that the caller named.
         case target
         /// The upload resource, whose URI is a secret.
         case upload(String)
-        /// Where a redirection of the target led.
+        /// The URI to which the target redirected.
         case other(String)
     }
 
@@ -30,19 +30,20 @@ package struct ClientRequest: Sendable, Hashable {
         case empty
         /// `count` bytes of the representation, at least one.
         case range(from: Int64, count: Int64)
-        /// All bytes that come until the source ends or `atMost` have come. Their number is not known before.
+        /// All bytes from `from` on, until the source ends or `atMost` bytes are sent. Their number is not known
+        /// before.
         case remaining(from: Int64, atMost: Int64?)
     }
 
     package var kind: Kind
     package var resource: Resource
     package var method: Method
-    /// Those of the protocol, and those of the intent with a creation; never credentials.
+    /// The fields of the protocol and, for a creation, those of the intent; never credentials.
     package var fields: Fields
     package var content: Content
-    /// Whether the content is held back until ``InterimReaction/openGate``, or for as long as the sender cares to.
+    /// Whether the content is sent only after ``InterimReaction/openGate``, or after a timeout of the sender.
     package var awaitsInterim: Bool
-    /// False: the request goes to another origin.
+    /// Whether credentials are sent; false for a request to another origin.
     package var carriesCredentials: Bool
 
     package init(
@@ -60,7 +61,7 @@ package struct ClientRequest: Sendable, Hashable {
 }
 
 extension ClientRequest.Content {
-    /// Where in the representation it starts.
+    /// The offset of its first byte in the representation.
     var start: Int64? {
         switch self {
         case .none, .empty: nil
@@ -68,7 +69,7 @@ extension ClientRequest.Content {
         }
     }
 
-    /// Where it ends, of which `sent` bytes went out before the source ended or the most was reached.
+    /// The offset of its end, if `sent` bytes were sent before the source ended or the maximum was reached.
     func end(sent: Int64) -> Int64? {
         switch self {
         case .none, .empty: nil

@@ -1,8 +1,7 @@
 import HTTPSemantics
 
 extension ClientUpload {
-    /// Takes an interim response to the request that is being sent; all but a 104 that speaks of the upload mean
-    /// nothing to it.
+    /// Handles an interim response to the current request. Only a 104 about the upload has an effect.
     /// - Parameter now: seconds since 1970.
     package mutating func interim(_ head: UploadResponseHead, now: Int64) -> InterimReaction {
         guard case .sending(let request) = phase, head.status == .uploadResumptionSupported, abort == nil,
@@ -11,7 +10,7 @@ extension ClientUpload {
         var reaction = InterimReaction.proceed
         if request.kind == .create, let location = head.location {
             if let known = resumption, known.uri != location.uri { return end(.abort(.locationChanged)) }
-            // One that cannot be used is as good as none: the upload can still end well, without interruption.
+            // An unusable location is ignored: without an interruption the upload can still succeed.
             if isUsable(location) { adopt(location, now: now) }
             reaction = .openGate
         }
@@ -41,7 +40,7 @@ extension ClientUpload {
         }
     }
 
-    /// From now on there is something to resume.
+    /// Stores the upload resource, so that the upload can be resumed.
     mutating func adopt(_ location: ResolvedLocation, now: Int64) {
         isOwnCreation = true
         isUploadForeign = location.relation == .otherOrigin

@@ -1,9 +1,9 @@
 import HTTPSemantics
 
 extension ClientUpload {
-    /// The request that was being sent ended without a final response.
+    /// Handles the end of the current request without a final response.
     /// - Parameters:
-    ///   - sent: bytes of its content that went out.
+    ///   - sent: bytes of its content that were sent.
     ///   - sourceEnded: whether the source ended with them.
     package mutating func interrupted(_ reason: UploadInterruption, sent: Int64, sourceEnded: Bool) {
         guard case .sending(let request) = phase else { return }
@@ -16,7 +16,7 @@ extension ClientUpload {
             switch plan {
             case .abort(let failure): return abort(failure)
             case .sendInParts:
-                // Where nothing was sent, the server cannot have taken anything.
+                // If nothing was sent, the server cannot have received anything.
                 phase = sent == 0 && request.kind == .create ? .append : .retrieve
                 return
             }
@@ -36,11 +36,11 @@ extension ClientUpload {
         }
     }
 
-    /// Whether a creation may be sent again of which nothing is known.
+    /// Whether a creation without any response can be repeated.
     private func isRepeatable(_ request: ClientRequest, _ reason: UploadInterruption, sent: Int64) -> Bool {
         if reason == .unreachable || intent.method == .put { return true }
         if intent.style != .plain, intent.dialect.completeness(of: request.fields) == false { return true }
-        // Content of which nothing went out cannot have been acted upon.
+        // The server cannot have processed content that was not sent.
         return sent == 0 && request.content.exceeds(0)
     }
 }

@@ -13,11 +13,12 @@ extension ClientUpload {
             if status == .conflict { return handleConflict(answer, request) }
         }
         guard status.isTransient else {
-            // Of an upload that was under way another run may still make something.
+            // Another run can still resume an upload that was in progress.
             return request.kind == .append ? stop(.refused(status)) : fail(.refused(status))
         }
         if resumption != nil { return tryLater(.retrieve, answer) }
-        // Without an upload resource everything would be sent again: only if nothing of it had an effect.
+        // Without an upload resource the entire content would be sent again, which is allowed only if the first attempt
+        // had no effect.
         let isRepeatable =
             intent.method == .put || answer.sent == 0 || status == .tooManyRequests || status == .serviceUnavailable
         if isRepeatable { tryLater(.create, answer) } else { fail(.refused(status)) }
@@ -35,11 +36,11 @@ extension ClientUpload {
         if let problem = problem(with: reported) { return abort(problem) }
         let before = acknowledged
         record(offset: reported)
-        // An offset that moves is progress; one that does not may be told for ever.
+        // A changed offset is progress. An unchanged one could be reported forever, so it counts as a failed attempt.
         if acknowledged == before { tryAgain(.retrieve, because: .offsetConflict) } else { phase = .append }
     }
 
-    /// 413: what was too large is never sent again (draft section 4.1.4).
+    /// 413: content of this size is not sent again (draft section 4.1.4).
     private mutating func handleTooLarge(_ answer: Answer, _ request: ClientRequest) {
         if let exceededSize { return abort(.tooLarge(limit: exceededSize)) }
         guard intent.style != .plain, let size = request.content.size(sent: answer.sent),
@@ -70,7 +71,7 @@ extension ClientUpload {
         case .create, .discover:
             if isForeign { isTargetForeign = true }
             target = .other(location.uri)
-            // What a creation that is redirected has told is of no use any more.
+            // The upload resource of a redirected creation is not used.
             if request.kind == .create { forgetUpload() }
             phase = request.kind == .create ? .create : .discover
         case .append, .retrieve, .cancel:
@@ -89,7 +90,8 @@ extension ClientUpload {
 }
 
 extension ClientRequest.Content {
-    /// Bytes of it that a server found too many, of which `sent` went out; `nil` where there were none.
+    /// The size of content that the server rejected as too large, of which `sent` bytes were sent; `nil` if it was
+    /// empty.
     func size(sent: Int64) -> Int64? {
         switch self {
         case .none, .empty: nil
@@ -98,6 +100,6 @@ extension ClientRequest.Content {
         }
     }
 
-    /// What content of unknown length counts as that was refused before much of it went out.
+    /// The assumed size of content of unknown length that was rejected before much of it was sent.
     private static let unknownSize: Int64 = 16 << 20
 }

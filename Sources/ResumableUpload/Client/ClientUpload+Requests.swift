@@ -26,7 +26,7 @@ extension ClientUpload {
             awaitsInterim: awaitsInterim, carriesCredentials: !isTargetForeign)
     }
 
-    /// At `acknowledged`: everything that is left, if that is not too much.
+    /// An append at `acknowledged` with all remaining content, or as much as the bound allows.
     func append() -> ClientRequest {
         guard let length = intent.length else {
             let limit = bound.maxCount
@@ -37,7 +37,7 @@ extension ClientUpload {
             count == 0 ? .empty : .range(from: acknowledged, count: count), isLast: acknowledged + count == length)
     }
 
-    /// The completing append without content, which may be repeated.
+    /// The completing append without content, which can be repeated.
     func completion() -> ClientRequest { append(.empty, isLast: true) }
 
     private func append(_ content: ClientRequest.Content, isLast: Bool) -> ClientRequest {
@@ -73,7 +73,7 @@ extension ClientUpload {
             content: content, carriesCredentials: !isTargetForeign && !isUploadForeign)
     }
 
-    // MARK: Their parts
+    // MARK: Parts of requests
 
     private var completeContent: ClientRequest.Content {
         switch intent.length {

@@ -1,11 +1,11 @@
 import HTTPSemantics
 
 extension ClientUpload {
-    /// Takes the final response to the request that was being sent.
+    /// Handles the final response to the current request.
     /// - Parameters:
-    ///   - sent: bytes of its content that went out.
-    ///   - sourceEnded: whether the source ended with them; it matters where its length is not known.
-    ///   - problem: of the response's content.
+    ///   - sent: bytes of its content that were sent.
+    ///   - sourceEnded: whether the source ended after them; used if its length is not known.
+    ///   - problem: the problem document in the response.
     ///   - now: seconds since 1970.
     package mutating func responded(
         _ head: UploadResponseHead, sent: Int64, sourceEnded: Bool, problem: ProblemType?, now: Int64
@@ -37,7 +37,7 @@ extension ClientUpload {
         }
     }
 
-    /// A final response with what is known besides its head.
+    /// A final response and what is known about its request.
     struct Answer {
         let head: UploadResponseHead
         let sent: Int64
@@ -50,19 +50,19 @@ extension ClientUpload {
         var offset: Int64? { head.fields.uploadInteger(UploadFieldName.offset) }
     }
 
-    // MARK: Answers of the target
+    // MARK: Responses of the target
 
-    /// Whether this is what the target itself says, so that there is nothing to resume (draft section 4.1.2).
+    /// Whether this is the response of the target, after which there is nothing to resume (draft section 4.1.2).
     private func isFinal(_ answer: Answer, to request: ClientRequest) -> Bool {
         if intent.style == .plain { return answer.status.isSuccessful }
-        // Some servers copy the flag that they store into a refusal of the offset.
+        // Some servers copy the stored flag into the response that rejects the offset.
         if answer.status == .conflict, request.kind == .append, let reported = answer.offset, reported != request.offset
         {
             return false
         }
         if let reported = intent.dialect.completeness(of: answer.head.fields) { return reported }
-        // Servers that leave the field away, or send another version's, do so when they are done; an offset before the
-        // end tells that they are not.
+        // Some servers omit the field, or send that of another version, when the upload is complete. An offset before
+        // the end means that it is not.
         guard answer.status.isSuccessful, intent.dialect.completeness(of: request.fields) == true else { return false }
         guard request.kind == .append, let reported = answer.offset, let length = intent.length else { return true }
         return reported >= length
@@ -74,7 +74,7 @@ extension ClientUpload {
         if let exceededSize { return abort(.tooLarge(limit: exceededSize)) }
         if request.kind == .create, !handleLocation(answer) { return }
         guard intent.dialect.completeness(of: request.fields) == false else {
-            // It ended before the end of the representation. Where it stands is not known.
+            // The request was not the last one, and the offset of the upload is not known.
             if let reported = answer.offset, reported > acknowledged {
                 if accepts(offset: reported) { phase = .append }
                 return
@@ -95,7 +95,7 @@ extension ClientUpload {
         phase = .append
     }
 
-    /// Takes the upload resource of a final response; false: there is none to go on with.
+    /// Stores the upload resource of a final response; returns false if there is none to continue with.
     private mutating func handleLocation(_ answer: Answer) -> Bool {
         guard let location = answer.head.location else {
             if resumption == nil { fail(.resumptionUnsupported(answer.status)) }
@@ -128,7 +128,7 @@ extension ClientUpload {
         if let reportedLength, let length = intent.length, reportedLength != length { return stop(.sourceChanged) }
         guard accepts(offset: reported) else { return }
         isKnownToExist = true
-        // The server has sent no other lifetime: by its clock this one has not passed.
+        // The server knows the upload and has sent no other lifetime, so by its clock this one has not passed.
         if isExpired(answer.now) { resumption?.expires = nil }
         if intent.dialect.completeness(of: answer.head.fields) == true { return handleCompletion(answer) }
         if let exceededSize { return abort(.tooLarge(limit: exceededSize)) }
@@ -143,7 +143,7 @@ extension ClientUpload {
         }
     }
 
-    /// The server has ended the upload, and its answer cannot be had.
+    /// The server has completed the upload, and its response cannot be retrieved.
     mutating func endWithoutAnswer(_ head: UploadResponseHead) {
         completed = nil
         if let length = intent.length, acknowledged < length { return fail(.answerLost) }
@@ -159,8 +159,8 @@ extension ClientUpload {
 
     // MARK: The limits of the target, and cancellation
 
-    /// Whether the target tells that it takes resumable uploads of this version: a server of another one could take the
-    /// empty content of a careful creation for everything.
+    /// Whether the target announces resumable uploads of this version. A server of another version could treat the
+    /// empty content of a careful creation as the complete file.
     private func isSupport(_ head: UploadResponseHead) -> Bool {
         head.status.isSuccessful && intent.dialect.understands(head.fields)
             && UploadLimits(parsing: head.fields, dialect: intent.dialect) != nil
@@ -174,7 +174,7 @@ extension ClientUpload {
 
     mutating func endCancellation(isConfirmed: Bool) {
         let failure = failure ?? .cancelled
-        // What shall be deleted and was not can be deleted later; other failures have nothing to go on with.
+        // A failed cancellation can be repeated later. After other failures there is nothing to continue.
         if isConfirmed || failure != .cancelled { resumption = nil }
         phase = .failed(failure)
     }

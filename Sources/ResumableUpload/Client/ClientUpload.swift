@@ -1,24 +1,24 @@
 import HTTPSemantics
 
-/// The client's side of one upload, as a value: it says what to send, and is told what came of it.
+/// The state of one upload on the client: it returns the next request, and receives the responses.
 ///
-/// It does no input or output and knows no time but what it is told. The order of calls is: ``next(now:)``, and for a
+/// It does no input or output, and gets the time as a parameter. The order of calls is: ``next(now:)``, and for a
 /// request any number of ``interim(_:now:)``, then one of ``responded(_:sent:sourceEnded:problem:now:)`` and
-/// ``interrupted(_:sent:sourceEnded:)``, then ``next(now:)`` again. Never is there more than one request at a time.
+/// ``interrupted(_:sent:sourceEnded:)``, then ``next(now:)`` again. There is at most one request at a time.
 package struct ClientUpload: Sendable {
-    /// What remains for another run; `nil` while, or once, there is nothing to resume.
+    /// The data for another run; `nil` if there is nothing to resume.
     package internal(set) var resumption: UploadResumption?
-    /// The highest offset that the server has told, in bytes.
+    /// The highest offset that the server has reported, in bytes.
     package internal(set) var acknowledged: Int64 = 0
 
     enum Phase: Sendable {
         case create
-        /// At `acknowledged`.
+        /// Send an append at `acknowledged`.
         case append
         case retrieve
-        /// Ask for the stored final response; the answer to a retrieval said that there is one.
+        /// Request the stored final response, after a retrieval has reported that the upload is complete.
         case replay(UploadResponseHead)
-        /// Ask for the target's limits, then create or retrieve.
+        /// Request the limits of the target, then create or retrieve.
         case discover
         /// Delete the upload resource, then fail.
         case cancel(UploadFailure)
@@ -27,10 +27,10 @@ package struct ClientUpload: Sendable {
         case failed(UploadFailure)
     }
 
-    /// What follows once the request that is being ended has ended.
+    /// What to do after the current request has been aborted.
     enum AbortPlan: Sendable {
         case abort(UploadFailure)
-        /// The content was more than the server takes at once.
+        /// The content was more than the server accepts in one request.
         case sendInParts
     }
 
@@ -41,28 +41,28 @@ package struct ClientUpload: Sendable {
     var phase: Phase
     var pendingWait: (duration: Duration, reason: UploadInterruption)?
     var abort: AbortPlan?
-    /// What a replay falls back to, while one is being sent.
+    /// The response to use if the current replay fails.
     var completed: UploadResponseHead?
-    /// What a cancellation leads to, while one is being sent.
+    /// The failure to report after the current cancellation.
     var failure: UploadFailure?
-    /// Further tries since there was progress.
+    /// The number of retries since the last progress.
     var attempts = 0
 
     var limits = UploadLimits()
-    /// Bytes at once that the server has been seen not to refuse, or half of what it refused.
+    /// The maximum content of one request, learned from rejected requests.
     var learnedMax: Int64?
-    /// Whether the target was asked for its limits.
+    /// Whether the limits of the target were requested.
     var hasDiscovered = false
-    /// What it answered of resumable uploads; `nil` if it was not asked, or gave no answer.
+    /// Whether the target supports resumable uploads; `nil` if that is unknown.
     package internal(set) var supportsResumption: Bool?
 
-    /// Where redirections of the target and of the upload resource led.
+    /// The current target and upload resource, after redirections.
     var target: ClientRequest.Resource = .target
     var temporaryURI: String?
     var redirections = 0
     var isTargetForeign = false
     var isUploadForeign = false
-    /// Whether the upload resource was made, or told, in this run.
+    /// Whether the upload resource was created or reported in this run.
     var isOwnCreation = true
     /// Whether a retrieval has just shown that the server knows the upload.
     var isKnownToExist = false
@@ -83,8 +83,8 @@ package struct ClientUpload: Sendable {
         phase = .discover
     }
 
-    /// The rest of an upload. Its first request asks for the offset.
-    /// - Parameter intent: of which the version gives way to that of `resuming`.
+    /// Resumes an upload. Its first request retrieves the offset.
+    /// - Parameter intent: the version of `resuming` replaces that of the intent.
     package init(
         resuming: UploadResumption, intent: UploadIntent, retry: RetryPolicy, random: @escaping @Sendable () -> Double
     ) {
@@ -98,7 +98,7 @@ package struct ClientUpload: Sendable {
         phase = .retrieve
     }
 
-    /// What to do now.
+    /// Returns the next step.
     /// - Parameter now: seconds since 1970.
     package mutating func next(now: Int64) -> UploadStep {
         if let wait = pendingWait {
@@ -133,20 +133,20 @@ package struct ClientUpload: Sendable {
         return .send(request)
     }
 
-    /// The source cannot give the bytes at `offset`: the upload is deleted, for it can never be completed (draft
-    /// section 4.3.1).
+    /// Reports that the source cannot provide the bytes at `offset`. The upload is deleted, because it cannot be
+    /// completed (draft section 4.3.1).
     package mutating func sourceFailed(at offset: Int64) {
         abort(.sourceUnavailable(at: offset))
     }
 
-    /// The upload shall be deleted.
+    /// Cancels the upload and deletes its resource.
     package mutating func cancel() {
         abort(.cancelled)
     }
 
     // MARK: Transitions
 
-    /// Deletes what the server may have, and then fails.
+    /// Deletes the upload resource, if there is one, and then fails.
     mutating func abort(_ failure: UploadFailure) {
         pendingWait = nil
         abort = nil
@@ -156,13 +156,13 @@ package struct ClientUpload: Sendable {
         }
     }
 
-    /// Fails for good; nothing remains to be resumed.
+    /// Fails permanently; there is nothing to resume.
     mutating func fail(_ failure: UploadFailure) {
         resumption = nil
         phase = .failed(failure)
     }
 
-    /// Ends this run; another one can go on if there is an upload resource.
+    /// Ends this run. Another run can resume the upload if there is an upload resource.
     mutating func stop(_ failure: UploadFailure) {
         phase = .failed(failure)
     }
@@ -172,8 +172,8 @@ package struct ClientUpload: Sendable {
         phase = .finished(UploadOutcome(response: head, isResponseLost: isResponseLost))
     }
 
-    /// Another try, after a wait, unless there were too many.
-    /// - Parameter duration: as the server asks; `nil`: as the policy says.
+    /// Retries after a delay, or fails after too many retries.
+    /// - Parameter duration: the delay that the server requests; `nil`: that of the policy.
     mutating func tryAgain(_ phase: Phase, after duration: Duration? = nil, because reason: UploadInterruption) {
         attempts += 1
         guard attempts <= retry.triesWithoutProgress else { return stop(.exhausted(lastReason: reason)) }
@@ -182,7 +182,7 @@ package struct ClientUpload: Sendable {
         pendingWait = (duration ?? wait, reason)
     }
 
-    /// Takes an offset that the server told; it never is smaller than one before.
+    /// Records an offset that the server reported. It is never smaller than a previous one.
     mutating func record(offset: Int64) {
         guard offset > acknowledged else { return }
         acknowledged = offset
@@ -190,7 +190,7 @@ package struct ClientUpload: Sendable {
         attempts = 0
     }
 
-    /// Whether an offset that the server told can be gone on from; otherwise the upload is given up.
+    /// Whether the upload can continue at an offset that the server reported; otherwise it is aborted.
     mutating func accepts(offset: Int64) -> Bool {
         if let problem = problem(with: offset) {
             abort(problem)
@@ -206,7 +206,7 @@ package struct ClientUpload: Sendable {
         return nil
     }
 
-    /// Takes the limits that a response tells.
+    /// Records the limits in a response.
     mutating func record(limitsOf fields: Fields, now: Int64) {
         guard let reported = UploadLimits(parsing: fields, dialect: intent.dialect) else { return }
         limits = reported
@@ -214,7 +214,7 @@ package struct ClientUpload: Sendable {
         resumption?.expires = reported.maxAge.map { now.addingReportingOverflow($0).partialValue }
     }
 
-    /// The largest size of a representation, where that is less than this one.
+    /// The maximum size of a representation, if this one exceeds it.
     var exceededSize: Int64? {
         guard let limit = limits.maxSize, let length = intent.length, length > limit else { return nil }
         return limit
@@ -223,9 +223,9 @@ package struct ClientUpload: Sendable {
     /// Whether the lifetime that the server sent has passed by the local clock, which may be wrong.
     func isExpired(_ now: Int64) -> Bool { resumption?.expires.map { $0 < now } ?? false }
 
-    /// A lifetime that has passed ends all access to the upload resource (draft section 4.1.4). Of one that was sent in
-    /// an earlier run it is not known whether the local clock was right then and now: the server is asked before anything
-    /// is forgotten.
+    /// A lifetime that has passed ends all access to the upload resource (draft section 4.1.4). If the lifetime was
+    /// sent in an earlier run, the local clock may have been wrong, so the offset is retrieved before the upload is
+    /// dropped.
     private mutating func checkExpiry(now: Int64) {
         guard isExpired(now) else { return }
         switch phase {

@@ -1,4 +1,4 @@
-/// What of a response's problem document (RFC 9457) tells an upload how to go on.
+/// The parts of a problem document (RFC 9457) that decide how an upload continues.
 package struct ProblemType: Sendable, Hashable {
     /// The URI of the problem type.
     package var type: String
@@ -10,6 +10,6 @@ package struct ProblemType: Sendable, Hashable {
         self.expectedOffset = expectedOffset
     }
 
-    /// Whether it says that bytes arrived other than they were digested.
+    /// Whether it reports that the received bytes do not match their digest.
     var isDigestMismatch: Bool { type.hasSuffix("digest-mismatch") }
 }

@@ -1,22 +1,22 @@
 import HTTPSemantics
 
-/// When an interrupted transfer is tried again.
+/// When an interrupted transfer is retried.
 public struct RetryPolicy: Sendable, Hashable {
-    /// Seconds to wait before the first, second … further try at most; after the last one it stays at that. The wait is
-    /// a random part of it, so that the clients of a server that comes back do not come back all at once.
+    /// The maximum delays in seconds before the first, second and further retries; the last one is used for all later
+    /// retries. The delay is a random part of it, so that the clients of a restarted server do not return at the same
+    /// time.
     public var delays: [Double] = [0, 1, 2, 4, 8, 15, 30]
-    /// How many further tries may bring no progress; progress starts the count anew.
+    /// The maximum number of retries without progress; progress resets the count.
     public var triesWithoutProgress: Int = 8
-    /// Seconds that a `Retry-After` is followed for at most.
+    /// The maximum delay in seconds that is accepted from `Retry-After`.
     public var maximumRetryAfter: Double = 600
 
     public init() {}
 
-    /// How long to wait before further try number `attempt`, the first being 1.
+    /// The delay before retry number `attempt`, starting with 1.
     /// - Parameters:
     ///   - random: in 0..<1.
-    ///   - isRefused: whether the server said that this is not the time: it is not asked again at once, but after half of
-    ///     the wait at least.
+    ///   - isRefused: whether the server rejected the request for now. The delay is then at least half of the maximum.
     package func delay(before attempt: Int, random: Double, isRefused: Bool = false) -> Duration {
         guard let last = delays.last, attempt > 0 else { return .zero }
         let longest = attempt <= delays.count ? delays[attempt - 1] : last
@@ -25,8 +25,8 @@ public struct RetryPolicy: Sendable, Hashable {
         return .milliseconds(Int64(positive * (0.5 + random / 2) * 1000))
     }
 
-    /// How long `Retry-After` (RFC 9110 section 10.2.3) asks to wait, seconds or a date; `nil` where it is absent or
-    /// void.
+    /// The delay that `Retry-After` (RFC 9110 section 10.2.3) requests, as seconds or a date; `nil` if it is absent or
+    /// malformed.
     /// - Parameter now: seconds since 1970.
     package func retryAfter(_ fields: Fields, now: Int64) -> Duration? {
         let values = fields.values("Retry-After")
@@ -44,8 +44,8 @@ public struct RetryPolicy: Sendable, Hashable {
 }
 
 extension Status {
-    /// Whether another try may be answered otherwise: 408, 423, 425, 429 and 5xx but for those that name a missing
-    /// ability of the server (501, 505).
+    /// Whether a retry can have another result: 408, 423, 425, 429 and 5xx, except 501 and 505, which name a missing
+    /// feature of the server.
     package var isTransient: Bool {
         isServerError ? rawValue != 501 && rawValue != 505 : [408, 423, 425, 429].contains(rawValue)
     }

@@ -1,18 +1,19 @@
 import HTTPSemantics
 
-/// What a client wants of an upload, before anything was sent.
+/// The parameters of an upload before anything is sent.
 package struct UploadIntent: Sendable, Hashable {
     package var dialect: Dialect
     package var style: CreationStyle
-    /// Of the request that creates the upload.
+    /// The method of the request that creates the upload.
     package var method: Method
     /// Bytes of the representation; `nil` while they are not known.
     package var length: Int64?
-    /// Bytes that the content of one request has at most, that of the creation included; `nil`: no bound of our own.
+    /// The maximum content of one request in bytes, including the creation; `nil`: no bound of the client.
     package var maximumContent: Int64?
     /// The caller's fields of the request that creates the upload: they describe the representation.
     package var fields: Fields
-    /// Whether an upload resource of another origin than that of the request is used. It never gets credentials.
+    /// Whether an upload resource of another origin than that of the request is accepted. Credentials are never sent to
+    /// it.
     package var allowsOtherOrigin: Bool
 
     package init(

@@ -1,25 +1,26 @@
 import HTTPSemantics
 
-/// Why an upload does not go on for now.
+/// Why an upload is interrupted.
 package enum UploadInterruption: Sendable, Hashable {
-    /// The server could not be reached: nothing of the request has arrived.
+    /// The server could not be reached, so nothing of the request has arrived.
     case unreachable
     /// The connection was lost.
     case connection
-    /// Nothing moved for too long.
+    /// No byte was sent or received for too long.
     case stall
-    /// The other side cannot be trusted or understood. Another try would end the same way and is not made.
+    /// The server is not trusted or its messages are malformed. It is not retried, because the result would be the
+    /// same.
     case unusableConnection
-    /// A response that another try may change.
+    /// A response that a retry may change.
     case status(Status)
-    /// The server refused the offset that it had told, or did not move it.
+    /// The server rejected the offset that it had reported, or did not change it.
     case offsetConflict
     /// The upload's lifetime passed before it was complete.
     case expiry
 }
 
 extension UploadInterruption {
-    /// Whether the server said that it cannot serve the request now.
+    /// Whether the server reported that it cannot serve the request now.
     var isRefusal: Bool {
         if case .status = self { true } else { false }
     }

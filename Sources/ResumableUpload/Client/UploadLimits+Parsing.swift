@@ -2,10 +2,10 @@ import HTTPSemantics
 import StructuredFields
 
 extension UploadLimits {
-    /// The limits that a response announces; `nil` where it has no `Upload-Limit` or a void one.
+    /// The limits that a response announces; `nil` if `Upload-Limit` is absent or malformed.
     ///
-    /// Unknown keys are ignored; a known key whose value is no Integer voids the whole field (draft section 4.1.4), a
-    /// negative one, too.
+    /// Unknown keys are ignored; if the value of a known key is negative or not an Integer, the entire field is ignored
+    /// (draft section 4.1.4).
     package init?(parsing fields: Fields, dialect: Dialect) {
         let lines = fields.values(UploadFieldName.limit)
         guard !lines.isEmpty, let members = try? OrderedDictionary(parsing: lines) else { return nil }

@@ -1,10 +1,10 @@
 import HTTPSemantics
 
-/// The head of an interim or final response, as the client's side of an upload sees it.
+/// The parts of the head of an interim or final response that an upload on the client needs.
 package struct UploadResponseHead: Sendable, Hashable {
     package var status: Status
     package var fields: Fields
-    /// `Location`; `nil` where there is none or it cannot be understood.
+    /// `Location`; `nil` if it is absent or malformed.
     package var location: ResolvedLocation?
 
     package init(status: Status, fields: Fields, location: ResolvedLocation?) {
@@ -24,7 +24,7 @@ package struct ResolvedLocation: Sendable, Hashable {
         case insecure
     }
 
-    /// Absolute.
+    /// The absolute URI.
     package let uri: String
     package let relation: Relation
 

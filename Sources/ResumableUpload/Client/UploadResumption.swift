@@ -1,14 +1,15 @@
-/// What another process needs to know of an upload to go on with it. The URI is a secret: who knows it can write.
+/// The data with which another process can resume an upload. The URI is a secret: a client that knows it can write to
+/// the upload.
 package struct UploadResumption: Sendable, Hashable, Codable {
-    /// Of the upload resource, absolute.
+    /// The absolute URI of the upload resource.
     package var uri: String
     package var dialect: Dialect
-    /// The highest offset that the server ever told, in bytes.
+    /// The highest offset that the server has reported, in bytes.
     package var acknowledged: Int64
     /// Bytes of the representation; `nil` while they are not known.
     package var length: Int64?
     package var limits: UploadLimits
-    /// When the upload's lifetime ends, in seconds since 1970; `nil` where the server told none.
+    /// When the upload's lifetime ends, in seconds since 1970; `nil` if the server reported none.
     package var expires: Int64?
 
     package init(

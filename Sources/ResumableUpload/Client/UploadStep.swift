@@ -1,27 +1,27 @@
-/// What the client's side of an upload wants next.
+/// The next step of an upload on the client.
 package enum UploadStep: Sendable, Hashable {
-    /// Send this, report its interim responses, and then how it ended.
+    /// Send this request, pass its interim responses, and then its result.
     case send(ClientRequest)
-    /// Wait this long for this reason, then ask again.
+    /// Wait this long for this reason, then call `next` again.
     case wait(Duration, UploadInterruption)
-    /// The upload is over: the target answered, or its answer is lost.
+    /// The upload is complete: the target responded, or its response is lost.
     case finished(UploadOutcome)
-    /// The upload is over; the resumption says whether another run can go on with it.
+    /// The upload failed; `resumption` is not nil if another run can resume it.
     case failed(UploadFailure)
 }
 
-/// What follows from an interim response.
+/// What to do after an interim response.
 package enum InterimReaction: Sendable, Hashable {
     case proceed
-    /// Content that is held back may go.
+    /// Send the content that waits for the announcement.
     case openGate
-    /// End the request now and report it as interrupted.
+    /// Abort the request and report it as interrupted.
     case abort
 }
 
-/// How an upload ended of which the server has everything that it wants.
+/// The result of a complete upload.
 package struct UploadOutcome: Sendable, Hashable {
-    /// The target's answer, whatever its status says; or where that is lost, the last answer to a retrieval.
+    /// The response of the target, with any status; if it is lost, the last response to a retrieval.
     package var response: UploadResponseHead?
     package var isResponseLost: Bool
 

@@ -20,7 +20,7 @@ struct ConnectionOutput: Sendable {
         return outcome
     }
 
-    /// Tells the peer that nothing more will come, and goes on receiving.
+    /// Ends the output; input is still received.
     func endOutput() {
         session?.endOutput()
         socket.endOutput()

@@ -49,7 +49,7 @@ struct MetricsTests {
                 ])
             #expect(
                 metrics.nonzero("onward_http_requests_interrupted_total") == [
-                    #"by="client""#: 1, #"by="taken-over""#: 1,
+                    #"reason="client""#: 1, #"reason="taken-over""#: 1,
                 ])
             #expect(
                 metrics.nonzero("onward_errors_total") == [
