@@ -1,13 +1,13 @@
 import HTTPSemantics
 
-/// Lets everybody in who may use a server that knows no tokens.
+/// Authorizes requests to a server without tokens.
 ///
-/// A web page or a proxy on the same machine reaches the loopback address, too. So unless everybody is allowed, a request
-/// must be addressed to this machine by one of its own names (against DNS rebinding), must not have come through a proxy,
-/// and must not be an unsafe one from a foreign page.
+/// A web page or a proxy on the same machine can connect to the loopback address, too. So unless anonymous access is
+/// allowed, the authority of a request must be localhost or a loopback address (against DNS rebinding), the request
+/// must not have forwarding fields, and an unsafe request must not come from a page of another origin.
 struct AnonymousAuthorizer: Authorizer {
     let allowsAnonymous: Bool
-    /// Serialized origins whose pages count as our own; `*` stands for all.
+    /// Serialized origins whose pages may send unsafe requests; `*` means all.
     let allowedOrigins: [String]
 
     static let localHosts: Set<String> = ["localhost", "127.0.0.1", "[::1]"]
@@ -16,14 +16,14 @@ struct AnonymousAuthorizer: Authorizer {
         guard !allowsAnonymous else { return .anonymous }
         let fields = head.fields
         let authority = target.authority ?? fields["Host"] ?? ""
-        // HTTP/1.0 needs no Host; no browser speaks it.
+        // HTTP/1.0 does not require Host, and browsers do not use it.
         if !authority.isEmpty || head.version >= .http11 {
             guard let host = Authority(parsing: authority)?.host.lowercased(), Self.localHosts.contains(host) else {
                 throw .forbidden(
                     code: "foreign-host", detail: "Without --allow-anonymous this server answers only for localhost.")
             }
         }
-        // Who sent them is no matter: that a proxy is trusted to tell the truth lets nobody in.
+        // Requests of trusted proxies are rejected, too: a trusted proxy reports the client, but does not authorize it.
         if fields.contains(where: { TrustedProxies.isForwardingField($0.name) }) {
             throw .forbidden(
                 code: "forwarded-request",

@@ -1,12 +1,12 @@
 import HTTPSemantics
 
-/// Why a request is not served.
+/// Why a request is not authorized.
 public struct AuthorizationRefusal: Error, Sendable {
     public let problem: ProblemDetails
-    /// The value of `WWW-Authenticate` (RFC 9110 section 11.6.1), which every 401 has.
+    /// The value of `WWW-Authenticate` (RFC 9110 section 11.6.1), which a 401 requires; `nil` for no such field.
     public let challenge: String?
 
-    /// The request lacks valid credentials: 401.
+    /// A refusal of a request without valid credentials: 401.
     public static func unauthenticated(
         code: String, detail: String, challenge: String
     ) -> AuthorizationRefusal {
@@ -14,13 +14,13 @@ public struct AuthorizationRefusal: Error, Sendable {
             problem: ProblemDetails(status: 401, detail: detail, code: code), challenge: challenge)
     }
 
-    /// Whoever sends it may not do that: 403.
+    /// A refusal of an operation that the identity may not perform: 403.
     public static func forbidden(code: String, detail: String, challenge: String? = nil) -> AuthorizationRefusal {
         AuthorizationRefusal(
             problem: ProblemDetails(status: 403, detail: detail, code: code), challenge: challenge)
     }
 
-    /// Whether other credentials are all that is missing.
+    /// Whether the request may succeed with other credentials.
     var isForLackOfCredentials: Bool { problem.status == 401 }
 
     var fields: Fields {

@@ -1,19 +1,19 @@
 import HTTPSemantics
 
-/// Decides who may do what on a server.
+/// Decides which identity may perform which operation.
 ///
-/// It is asked before anything is told about a resource, before any content is read, and once more when an upload is
-/// complete (draft section 13). Calls come on the connections' threads, at the same time, and may block.
+/// The server calls it before it sends anything about a resource, before it reads content, and again when an upload is
+/// complete (draft section 13). The threads of connections call it concurrently, and the calls may block.
 public protocol Authorizer: Sendable {
-    /// Who sends a request, by what its head says.
+    /// Returns the identity that sends a request.
     ///
-    /// - Parameter target: the request's target; its authority and the `Host` field are not checked against each other.
-    /// - Throws: `AuthorizationRefusal` where the request is not to be served at all.
+    /// - Parameter target: the target of the request; its authority can differ from the `Host` field.
+    /// - Throws: `AuthorizationRefusal` if the request must not be served.
     func identify(_ head: RequestHead, target: RequestTarget) throws(AuthorizationRefusal) -> Identity
 
-    /// Why this identity may not do something, by the rules of this moment; `nil`: it may.
+    /// Returns why this identity may not perform the operation now; `nil` if it may.
     ///
-    /// - Parameter path: of the target resource. For an upload resource it is the path of the target that it was created
-    ///   for; `nil` stands for the server as a whole.
+    /// - Parameter path: the path of the target resource. For an upload resource it is the path of the target of the
+    ///   upload; `nil` means the server itself.
     func refusal(of identity: Identity, _ operation: Operation, at path: PathSegments?) -> AuthorizationRefusal?
 }

@@ -3,24 +3,24 @@ import ResumableUpload
 
 /// Cross-origin resource sharing (the Fetch standard's CORS protocol) for pages that upload and download.
 struct CrossOrigin: Sendable {
-    /// Serialized origins; `*` stands for any.
+    /// Serialized origins; `*` means any origin.
     let origins: [String]
 
-    /// Request fields that pages may set, whatever a preflight asks for: the upload protocol's, and those of
-    /// representations and ranges.
+    /// Request fields that pages may always set: those of the upload protocol, of representations and of ranges.
     static let requestFields =
         UploadFieldName.requestFields + [
             "Authorization", "Content-Type", "Content-Encoding", "Content-Disposition", "Content-Digest", "Repr-Digest",
             "Want-Repr-Digest", "Range", "If-Range", "If-Match", "If-None-Match",
         ] + ServerFieldName.requestFields
-    /// Response fields that pages may read. Browsers hide interim responses; these come with final ones.
+    /// Response fields that pages may read. Browsers do not show interim responses, so these are fields of final
+    /// responses.
     static let responseFields =
         UploadFieldName.responseFields + [
             "Location", "Content-Location", "Content-Range", "Accept-Ranges", "ETag", "Repr-Digest", "Retry-After",
             "Accept-Patch", "Content-Disposition", "Link", "Allow", "Date", "WWW-Authenticate", ServerFieldName.explain,
         ]
 
-    /// Fields for every response to a request.
+    /// The CORS fields of every response to a request.
     func responseFields(for request: Fields) -> Fields {
         guard !origins.isEmpty else { return [:] }
         var fields: Fields = ["Vary": "Origin"]
@@ -30,13 +30,13 @@ struct CrossOrigin: Sendable {
         return fields
     }
 
-    /// Whether a browser asks for a page's sake what the page may send.
+    /// Whether a request is a CORS preflight.
     static func isPreflight(_ request: Fields) -> Bool {
         request.contains("Origin") && request.contains("Access-Control-Request-Method")
     }
 
-    /// Further fields of a response to `OPTIONS`: what the page may send, if the request is a preflight of an allowed
-    /// origin. The answer depends on the preflight's fields in any case.
+    /// The additional fields of a response to `OPTIONS`. For a preflight of an allowed origin they list what the page
+    /// may send; `Vary` is always there.
     func optionsFields(for request: Fields, methods: [Method]) -> Fields {
         guard !origins.isEmpty else { return [:] }
         var fields: Fields = ["Vary": "Access-Control-Request-Method, Access-Control-Request-Headers"]
@@ -48,14 +48,14 @@ struct CrossOrigin: Sendable {
         return fields
     }
 
-    // MARK: Fields of the page's own
+    // MARK: Fields that the page requests
 
-    /// Bytes of `Access-Control-Request-Headers` that are read; a longer list is ignored.
+    /// The maximum length of `Access-Control-Request-Headers` in bytes; a longer list is ignored.
     static let maximumRequestedLength = 4096
 
-    /// The fixed names and those that the preflight asks for.
+    /// The fixed names and those that the preflight requests.
     ///
-    /// A list that is malformed, or too long, is ignored entirely: nothing of it appears in the response.
+    /// A list that is malformed or too long is ignored entirely.
     private static func allowedFields(for request: Fields) -> [String] {
         var known = Set(requestFields.map { $0.lowercased() })
         return requestFields
@@ -75,8 +75,9 @@ struct CrossOrigin: Sendable {
         return names
     }
 
-    /// Whether a page may ever set the field. Browsers do not let it set the first ones (Fetch standard, forbidden
-    /// request-header); forwarding fields are those of proxies alone. To browsers the name `*` means all names.
+    /// Whether the server may allow a page to set the field. Browsers never allow the first ones (Fetch standard,
+    /// forbidden request-header), and only proxies may set forwarding fields. For browsers the name `*` means all
+    /// names.
     private static func isAllowed(_ name: String) -> Bool {
         let name = name.lowercased()
         return name != "*" && !forbidden.contains(name) && !name.hasPrefix("proxy-") && !name.hasPrefix("sec-")

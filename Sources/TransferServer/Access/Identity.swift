@@ -1,8 +1,8 @@
-/// Who sent a request.
+/// The sender of a request.
 public struct Identity: Sendable, Hashable {
-    /// The name to which uploads belong and quotas apply, and which is logged.
+    /// The principal: the name that owns uploads and files, for which quotas are counted, and which is logged.
     public let principal: String
-    /// Which of the principal's credentials was shown, in words of the authorizer; never the credential itself.
+    /// The credential that the client sent, as an identifier of the authorizer; never the credential itself.
     public let credential: String
 
     public init(principal: String, credential: String = "") {
@@ -10,6 +10,6 @@ public struct Identity: Sendable, Hashable {
         self.credential = credential
     }
 
-    /// Everybody who showed nothing.
+    /// The identity of all clients without credentials.
     public static let anonymous = Identity(principal: "anonymous")
 }

@@ -1,18 +1,18 @@
 import HTTPSemantics
 
-/// What a request wants to do with a target resource.
+/// The operation of a request on a target resource.
 public enum Operation: Sendable, Hashable, CaseIterable {
-    /// Learn which methods and limits there are.
+    /// Read the methods and limits (`OPTIONS`).
     case discover
     case read
     /// Read the server's metrics.
     case readMetrics
-    /// Bring in a representation under a name that is free, or go on with, ask for, or cancel the upload of one.
+    /// Create a file with a new name, or append to, retrieve or cancel an upload.
     case create
-    /// Replace or remove what exists.
+    /// Replace or delete an existing file.
     case write
 
-    /// What a request without a representation wants.
+    /// The operation of a request without content.
     init(_ method: Method) {
         self = method == .options ? .discover : method.isSafe ? .read : .write
     }

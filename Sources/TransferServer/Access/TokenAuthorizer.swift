@@ -1,18 +1,19 @@
 import HTTPSemantics
 import SystemCalls
 
-/// Lets those in who show a bearer token (RFC 6750) that it knows.
+/// Authorizes requests by bearer tokens (RFC 6750).
 public final class TokenAuthorizer: Authorizer {
     private let list: Monitor<TokenList>
     private let allowsPublicReading: Bool
 
-    /// - Parameter allowsPublicReading: whether everybody may read files and listings. The metrics are for tokens in any case.
+    /// - Parameter allowsPublicReading: whether files and listings can be read without a token. The metrics always need
+    ///   a token.
     public init(_ list: TokenList, allowsPublicReading: Bool = false) {
         self.list = Monitor(list)
         self.allowsPublicReading = allowsPublicReading
     }
 
-    /// Knows other tokens from now on. Requests under way are judged by them when their uploads are complete.
+    /// Replaces the tokens. They also apply to requests in progress when their uploads are complete.
     public func replace(with list: TokenList) {
         self.list.withLock { $0 = list }
     }
@@ -22,7 +23,7 @@ public final class TokenAuthorizer: Authorizer {
     ) throws(AuthorizationRefusal) -> Identity {
         let lines = head.fields.values("Authorization")
         if lines.isEmpty {
-            // OPTIONS reads nothing; a preflight is answered as one without credentials.
+            // OPTIONS is not a read; a preflight gets its response without credentials.
             guard allowsPublicReading, head.method == .get || head.method == .head else { throw Self.missing }
             return .anonymous
         }
@@ -97,13 +98,13 @@ extension TokenList.Token {
         }
     }
 
-    /// Names are compared byte by byte, as the file system does: letters that look alike are not the same.
+    /// Names are compared byte by byte, as in the file system, without normalization.
     func covers(_ path: PathSegments?) -> Bool {
         guard let path, !prefixes.isEmpty else { return true }
         return prefixes.contains { prefix in
             path.segments.count >= prefix.count
                 && zip(prefix, path.segments).allSatisfy { $0.utf8.elementsEqual($1.utf8) }
-                // The prefix's own name without the slash is a file beside, not something in it.
+                // The name of the prefix without its slash is a file outside of the prefix.
                 && (path.segments.count > prefix.count || path.hasTrailingSlash)
         }
     }

@@ -4,40 +4,39 @@ import UploadStorage
 
 /// The tokens that a server knows: the content of a token file.
 ///
-/// A line holds `NAME TOKEN [SCOPES] [prefix=/files/x/]…`, separated by white space; SCOPES are words of ``TokenScope``
-/// separated by commas, and all of them where none is named; `#` begins a comment. TOKEN is a bearer token (RFC 6750
-/// section 2.1) or `sha256:` and the hexadecimal SHA-256 of one. A name may have several lines: its tokens' uploads and
-/// quota are the same.
+/// A line holds `NAME TOKEN [SCOPES] [prefix=/files/x/]…`, separated by white space; SCOPES are names of ``TokenScope``
+/// separated by commas, by default all; `#` begins a comment. TOKEN is a bearer token (RFC 6750 section 2.1) or
+/// `sha256:` and the hexadecimal SHA-256 of one. A name can have several lines: its tokens share uploads and quota.
 public struct TokenList: Sendable, Hashable {
-    /// What is wrong with a token file.
+    /// An error in a token file.
     public struct Malformed: Error, Sendable, Hashable {
-        /// Counted from one.
+        /// The number of the line, starting with 1.
         public let line: Int
         public let reason: String
     }
 
     struct Token: Sendable, Hashable {
         let name: String
-        /// SHA-256 of the token; the token itself is not kept.
+        /// The SHA-256 of the token. The token itself is not kept.
         let digest: [UInt8]
-        /// The digest as text, which ``Identity/credential`` is.
+        /// The digest as text, used as ``Identity/credential``.
         let credential: String
         let scopes: Set<TokenScope>
-        /// Decoded segments of the paths below which it counts; none: everywhere.
+        /// The decoded segments of the paths below which the token is valid; if empty, it is valid everywhere.
         let prefixes: [[String]]
     }
 
     private(set) var tokens: [Token] = []
-    /// How many tokens there are.
+    /// The number of tokens.
     public var count: Int { tokens.count }
-    /// Names with a token that is short enough to be guessed.
+    /// The names with a token so short that it can be guessed.
     public private(set) var namesWithShortTokens: [String] = []
 
-    /// No token is known.
+    /// A list without tokens.
     public init() {}
 
     public init(parsing text: String) throws(Malformed) {
-        // A line feed that follows a carriage return makes one Character with it.
+        // CR and LF together are one Character.
         for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
             let words = line.prefix { $0 != "#" }.split { $0 == " " || $0 == "\t" }.map(String.init)
             guard !words.isEmpty else { continue }
@@ -79,7 +78,7 @@ public struct TokenList: Sendable, Hashable {
                 prefixes: prefixes))
     }
 
-    // The texts of errors never show a token: they end in logs.
+    // Error texts must not contain a token, because they are logged.
     private mutating func digest(of token: String, name: String) throws(Reason) -> [UInt8] {
         if token.hasPrefix("sha256:") {
             let digits = Array(token.utf8.dropFirst(7))
@@ -139,7 +138,7 @@ public struct TokenList: Sendable, Hashable {
         return digest.finalized()
     }
 
-    /// The token with this digest. Every one is compared, and every byte: time tells nothing.
+    /// The token with this digest. All tokens and all bytes are compared, so that the duration reveals nothing.
     func token(withDigest digest: [UInt8]) -> Token? {
         var found: Token?
         for token in tokens where Self.isEqual(token.digest, digest) { found = token }

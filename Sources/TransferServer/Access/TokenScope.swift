@@ -1,9 +1,9 @@
-/// What a token allows.
+/// The scope of a token: a set of operations.
 public enum TokenScope: String, Sendable, Hashable, CaseIterable {
-    /// Downloads and listings.
+    /// Read files and listings.
     case read
-    /// Uploads under names that are free.
+    /// Create files with new names.
     case create
-    /// Uploads under every name, and deletions.
+    /// Create, replace and delete files.
     case write
 }

@@ -1,22 +1,22 @@
 import HTTPSemantics
 
-/// The client that a connection counts for when there are too many connections.
+/// The client for which a connection is counted when the server limits connections.
 struct ConnectionClient: Sendable, Hashable, CustomStringConvertible {
     private enum Name: Hashable {
         /// An IPv4 address, or the /64 of an IPv6 address.
         case network(AddressBlock)
-        /// A name of a proxy's own making, or the text of an address that cannot be parsed.
+        /// A name that a proxy generated, or an address that cannot be parsed.
         case text(String)
         case unixSocket
     }
 
     private let name: Name
-    /// Whether the connection is that of a trusted peer, a program on this machine or a proxy, and serves no request that was
-    /// forwarded. Such connections are closed only if no others are open.
+    /// Whether the peer is trusted (a program on this machine or a proxy) and the current request was not forwarded.
+    /// Such connections are closed only if no others are open.
     let isExempt: Bool
 
     /// - Parameters:
-    ///   - address: the client's address, or the name that a proxy has for the client; `nil` on a Unix socket.
+    ///   - address: the address of the client, or its name from a proxy; `nil` on a Unix socket.
     ///   - isExempt: see ``isExempt``.
     init(_ address: String?, isExempt: Bool) {
         self.isExempt = isExempt
@@ -24,7 +24,7 @@ struct ConnectionClient: Sendable, Hashable, CustomStringConvertible {
             name = .unixSocket
             return
         }
-        // A link-local address is reported with the interface that it is on.
+        // A link-local address has the name of its interface as a suffix.
         let parsed = IPAddress(parsing: String(address.prefix { $0 != "%" }))
         name = parsed.map { .network(AddressBlock(clientNetworkOf: $0)) } ?? .text(address)
     }

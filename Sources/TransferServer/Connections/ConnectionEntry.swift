@@ -1,63 +1,64 @@
 import SystemCalls
 import TLS
 
-/// One open connection as other threads may see it: they can end it, and see since when it is idle.
+/// An open connection that other threads can observe and close.
 ///
-/// The descriptor belongs to libmicrohttpd, which closes it only after `close()` has returned; the lock sees to it that
-/// no other connection that was given the same number is ever ended.
+/// libmicrohttpd owns the descriptor and closes it only after `close()` has returned. The lock ensures that no later
+/// connection with the same descriptor number is closed.
 final class ConnectionEntry: Sendable {
-    /// What the connection waits for, which decides how long it may.
+    /// What the connection waits for, which determines its timeout.
     enum Phase: Sendable {
-        /// The head of a request that has not begun or is not complete.
+        /// The head of a request; it is missing or incomplete.
         case head(first: Bool)
         /// Content of a request.
         case content
-        /// The server, to store content that is followed by more.
+        /// The server stores content, and more content follows.
         case storing
-        /// The server itself: a store, a target.
+        /// The server processes the request in the store or the target.
         case server
-        /// The client, to take the response.
+        /// The client reads the response.
         case response
-        /// The client, to close after an answer that it was given early.
+        /// The client has an early response and has not closed yet.
         case discarding
     }
 
-    /// Who ended the connection, if it was not the client.
+    /// Why the server closed the connection.
     enum CloseReason: String, Sendable, CaseIterable {
-        /// Another request has the upload now, or took it away.
+        /// Another request took the upload over or canceled it.
         case takenOver = "taken-over"
-        /// Its client let it wait for too long.
+        /// The client sent nothing for too long.
         case timeout
-        /// Its client moved fewer bytes than it has to.
+        /// The client was slower than the minimum rate.
         case tooSlow = "too-slow"
-        /// The server stops.
+        /// The server is stopping.
         case stopping
-        /// Content of its response could not be read or produced.
+        /// The content of the response could not be read or produced.
         case contentFailed = "content-failed"
-        /// There were too many connections, and this one made room for another one.
+        /// There were too many connections, and this one was closed for another one.
         case tooMany = "too-many-connections"
     }
 
     struct State: Sendable {
         var phase: Phase = .head(first: true)
-        /// Monotonic nanoseconds of the last sign of life.
+        /// The time of the last activity in monotonic nanoseconds.
         var since: Int64
         var isOpen = true
         var closeReason: CloseReason?
-        /// Of the response, where the kernel tells no time of the last sending.
+        /// Unacknowledged bytes of the response, if the kernel does not report when it sent last.
         var unacknowledged: Int32 = 0
-        /// Bytes of content received, and nanoseconds in which the client could have sent them.
+        /// The bytes of content received, and the nanoseconds during which the client could send.
         var received: Int64 = 0
         var waited: Int64 = 0
         var rate = RateWindow()
     }
 
     let output: SocketOutput
-    /// The address at the other end, perhaps a proxy's; `nil` on a Unix socket.
+    /// The address of the peer, which may be a proxy; `nil` on a Unix socket.
     let peer: String?
-    /// The client that it counts for while it serves no forwarded request.
+    /// The client for which the connection is counted while it serves no forwarded request.
     let peerClient: ConnectionClient
-    /// What it was opened with lives as long as it does, whatever new connections get; `nil` without TLS.
+    /// The certificate of this connection, which must outlive it even if new connections get another one; `nil` without
+    /// TLS.
     let credentials: ServerCredentials?
     private let state: Monitor<State>
 
@@ -71,7 +72,7 @@ final class ConnectionEntry: Sendable {
         state = Monitor(State(since: now))
     }
 
-    /// - Parameter received: bytes of content with which the phase before it ended.
+    /// - Parameter received: bytes of content received at the end of the previous phase.
     func enter(_ phase: Phase, received: Int = 0, at now: Int64) {
         state.withLock {
             if case .content = $0.phase { $0.waited += max(0, now - $0.since) }
@@ -85,20 +86,20 @@ final class ConnectionEntry: Sendable {
         }
     }
 
-    /// Ends the connection from any thread. Its own thread notices, and ends the request as interrupted.
+    /// Closes the connection from any thread. Its own thread then ends the request as interrupted.
     func close(reason: CloseReason) {
         state.withLock {
             guard $0.isOpen else { return }
             $0.closeReason = $0.closeReason ?? reason
-            // What a slow reader has not read would stay in the kernel for as long as it goes on reading slowly.
+            // Without a reset the kernel would keep unread output for as long as a slow client reads.
             if case (.tooMany, .response) = (reason, $0.phase) { output.resetOnClose() }
             output.endConnection()
         }
     }
 
-    /// Content of the response cannot be read or produced. libmicrohttpd then closes the connection.
-    /// - Parameter resets: the end of the connection would be the end of the content, so that nothing but a reset shows that
-    ///   the content is incomplete.
+    /// Reports that content of the response cannot be read or produced. libmicrohttpd then closes the connection.
+    /// - Parameter resets: whether the end of the connection marks the end of the content, so that only a reset shows
+    ///   that it is incomplete.
     func failContent(resets: Bool) {
         state.withLock {
             guard $0.isOpen else { return }
@@ -107,7 +108,7 @@ final class ConnectionEntry: Sendable {
         }
     }
 
-    /// Bytes that moved in either direction so far; 0 if that is not known, as on a Unix socket.
+    /// The bytes sent and received so far; 0 if that is unknown, as on a Unix socket.
     func transferredBytes() -> Int64 {
         state.withLock {
             guard $0.isOpen, let bytes = output.transferredBytes() else { return 0 }
@@ -115,7 +116,7 @@ final class ConnectionEntry: Sendable {
         }
     }
 
-    /// Ends the connection unless its client waits for an answer that is being made or sent.
+    /// Closes the connection unless a response is being produced or sent.
     func closeUnlessAnswering() {
         state.withLock {
             switch $0.phase {
@@ -128,16 +129,16 @@ final class ConnectionEntry: Sendable {
         }
     }
 
-    /// Who ended the connection; `nil`: it is open, or its client did.
+    /// Why the server closed the connection; `nil` if it is open or the client closed it.
     var closeReason: CloseReason? { state.withLock { $0.closeReason } }
 
-    /// Whether its client still waits for an answer.
+    /// Whether the client still waits for a response.
     var isAwaited: Bool { state.withLock { $0.isOpen && $0.closeReason == nil && !output.isEndedByPeer } }
 
-    /// The descriptor is about to be closed.
+    /// Must be called before the descriptor is closed.
     func close() { state.withLock { $0.isOpen = false } }
 
-    /// Ends the connection when it waits longer than `timeouts` allow.
+    /// Closes the connection if it waits longer than `timeouts` allow.
     func close(ifOverdue timeouts: ConnectionTimeouts, now: Int64) {
         state.withLock {
             guard $0.isOpen, $0.closeReason == nil, let limit = timeouts.limit(for: $0.phase) else { return }
@@ -151,7 +152,7 @@ final class ConnectionEntry: Sendable {
             }
             var idle = now > $0.since ? now - $0.since : 0
             if case .response = $0.phase {
-                // Content goes out without our help; what counts is when something last did.
+                // The kernel sends content from files by itself, so the time of its last sending is used.
                 if let milliseconds = output.millisecondsSinceLastSend() {
                     idle = min(idle, Int64(milliseconds) * 1_000_000)
                 } else if let unacknowledged = output.unacknowledgedBytes(),
@@ -168,8 +169,8 @@ final class ConnectionEntry: Sendable {
         }
     }
 
-    /// Bytes that the client has sent or taken in this request, and nanoseconds in which it could; `nil` where that is
-    /// not to be asked, or cannot be told.
+    /// The bytes that the client has sent or acknowledged in this request, and the nanoseconds during which it could;
+    /// `nil` if they are unknown or do not matter in this phase.
     private func moved(_ state: State, now: Int64) -> (bytes: Int64, nanoseconds: Int64)? {
         switch state.phase {
         case .content: (state.received, state.waited + max(0, now - state.since))
@@ -179,14 +180,14 @@ final class ConnectionEntry: Sendable {
     }
 }
 
-/// How long a connection may wait for its client, in nanoseconds.
+/// How long a connection waits for its client, in nanoseconds.
 struct ConnectionTimeouts: Sendable {
     var header: Int64
     var idle: Int64
-    /// Bytes a second that content and responses have to move, and the seconds over which that is looked at.
+    /// The minimum rate of content and responses in bytes per second, and the seconds over which it is averaged.
     var minimumRate: Int64?
     var rateWindow = Int64(ServerConfiguration.rateWindow)
-    /// Time for a client to read an early answer and stop sending.
+    /// The time for a client to read an early response and stop sending.
     var discard: Int64 = 10_000_000_000
 
     func limit(for phase: ConnectionEntry.Phase) -> Int64? {

@@ -1,7 +1,8 @@
 import SystemCalls
 import TLS
 
-/// Writing to a connection between libmicrohttpd's own writes, in the clear or encrypted. For the connection's own thread.
+/// Writes to a connection between the writes of libmicrohttpd, with or without TLS. Use it only on the thread of the
+/// connection.
 struct ConnectionOutput: Sendable {
     private let socket: SocketOutput
     /// `nil` on a connection without TLS.
@@ -12,7 +13,7 @@ struct ConnectionOutput: Sendable {
         self.session = session
     }
 
-    /// Sends all of `bytes`, waiting at most `timeout` milliseconds for the first byte to fit.
+    /// Sends all of `bytes`. Waits at most `timeout` milliseconds until the socket is writable.
     func send(_ bytes: [UInt8], timeout: Int32) -> SocketOutput.Outcome {
         let outcome = session?.send(bytes, on: socket, timeout: timeout) ?? socket.send(bytes, timeout: timeout)
         // After a response from a file libmicrohttpd leaves the socket corked.
@@ -26,7 +27,6 @@ struct ConnectionOutput: Sendable {
         socket.endOutput()
     }
 
-    /// Reads and throws away what arrives, until the peer or ``ConnectionEntry/close(reason:)`` ends the connection, or so many
-    /// bytes have arrived.
+    /// Reads and discards input until the connection ends or `limit` bytes have arrived.
     func discardInput(atMost limit: Int64) { socket.discardInput(atMost: limit) }
 }

@@ -1,16 +1,16 @@
 import SystemCalls
 
-/// The open connections of a server, and the reaper that ends those whose client keeps them waiting.
+/// The open connections of a server. It closes those that exceed their timeouts.
 ///
-/// libmicrohttpd's own timeout is not used: it counts inactivity alone, and spins in the last second before it.
+/// The timeout of libmicrohttpd is not used: it only measures inactivity, and polls without a pause in its last second.
 final class ConnectionRegistry: Sendable {
     private struct Entries {
         var open: [ObjectIdentifier: ConnectionEntry] = [:]
-        /// Those of `open` that were not closed to make room.
+        /// The connections of `open` that were not closed for others.
         var table = ConnectionTable<ObjectIdentifier>()
         var isDraining = false
         var isStopped = false
-        /// Nobody waits for answers any more.
+        /// Whether `drain` must end now, without waiting for responses.
         var shouldDrainNow = false
     }
 
@@ -19,24 +19,25 @@ final class ConnectionRegistry: Sendable {
 
     private let capacity: Int
 
-    /// - Parameter capacity: connections at a time.
+    /// - Parameter capacity: the maximum number of open connections.
     init(timeouts: ConnectionTimeouts, capacity: Int) {
         self.timeouts = timeouts
         self.capacity = capacity
     }
 
-    /// How many connections may be closed whose threads have not ended yet. At this number new connections are refused: the
-    /// threads are stuck, and must not become more and more.
+    /// The maximum number of closed connections whose threads have not ended yet. At this number new connections are
+    /// rejected, because the threads are stuck and must not accumulate.
     static func maximumClosing(capacity: Int) -> Int { max(64, capacity) }
 
-    /// What happens to a connection that arrives.
+    /// The result of ``admit(_:)``.
     enum Admission {
         case served
-        /// The limit was reached: so many open connections were closed for the new one, which is served unless it is refused.
+        /// The limit was reached. `closed` connections were closed for the new one, which is served unless `isRefused`.
         case limited(closed: Int, isRefused: Bool, largest: (client: ConnectionClient, count: Int)?)
     }
 
-    /// Decides whether a connection of `client` is served, and closes another one for it if there are too many.
+    /// Decides whether a new connection of `client` is served. If there are too many connections, it closes another
+    /// one.
     func admit(_ client: @autoclosure () -> ConnectionClient) -> Admission {
         var closed: [ConnectionEntry] = []
         let admission = entries.withLock { entries -> Admission in
@@ -44,7 +45,7 @@ final class ConnectionRegistry: Sendable {
             let largest = entries.table.largestClient
             var isRefused = entries.open.count - entries.table.count >= Self.maximumClosing(capacity: capacity)
             let (client, now) = (client(), SystemClock.monotonicNanoseconds())
-            // Listeners that admit connections at the same time may have admitted one too many.
+            // Several listeners may have admitted connections at the same time.
             while !isRefused && entries.table.count >= capacity {
                 switch entries.table.makeRoom(
                     for: client, at: now, measure: { entries.open[$0]?.transferredBytes() ?? 0 })
@@ -67,7 +68,7 @@ final class ConnectionRegistry: Sendable {
         }
     }
 
-    /// Counts a connection for another client: that of the request that it serves.
+    /// Counts a connection for the client of its current request.
     func count(_ entry: ConnectionEntry, for client: ConnectionClient) {
         let bytes = entry.transferredBytes()
         entries.withLock {
@@ -85,8 +86,8 @@ final class ConnectionRegistry: Sendable {
         entries.notifyAll()
     }
 
-    /// Ends all connections but those that the server itself works for or answers; then waits for these until the
-    /// deadline (monotonic nanoseconds) and ends them, too.
+    /// Closes all connections whose response is not being produced or sent. It waits for the others until the deadline
+    /// (monotonic nanoseconds), and then closes them, too.
     func drain(until deadline: Int64) {
         entries.withLock { $0.isDraining = true }
         repeat {
@@ -96,16 +97,16 @@ final class ConnectionRegistry: Sendable {
         for entry in snapshot() { entry.close(reason: .stopping) }
     }
 
-    /// Makes ``drain(until:)`` end at once.
+    /// Makes ``drain(until:)`` close all connections now.
     func drainNow() { entries.withLock { $0.shouldDrainNow = true } }
 
-    /// Connections that are open.
+    /// The number of open connections.
     var count: Int { entries.withLock { $0.open.count } }
 
-    /// Whether the server drains: connections that become idle are not kept.
+    /// Whether the server is draining, so that idle connections are closed.
     var isDraining: Bool { entries.withLock { $0.isDraining } }
 
-    /// Runs until `stop()`; looks at every connection four times a second.
+    /// Checks the timeouts of all connections four times a second, until `stop()`.
     func reap() {
         while waitUnlessStopped(nanoseconds: 250_000_000) {
             let now = SystemClock.monotonicNanoseconds()
@@ -113,13 +114,13 @@ final class ConnectionRegistry: Sendable {
         }
     }
 
-    /// - Returns: `false` once the server has stopped, without waiting any longer.
+    /// - Returns: `false` as soon as the server stops.
     func waitUnlessStopped(nanoseconds: Int64) -> Bool {
         let deadline = SystemClock.monotonicNanoseconds() + nanoseconds
         return entries.wait(until: deadline) { $0.isStopped ? true : nil } == nil
     }
 
-    /// Lets the threads that a failed start has stopped run again.
+    /// Resets the state after a failed start.
     func resume() { entries.withLock { $0.isStopped = false } }
 
     func stop() {

@@ -5,12 +5,12 @@
 /// so a client that has the most makes room among its own or is refused, and cannot take a place from another client. If
 /// several clients have the most, the connections of all of them are compared.
 ///
-/// Every connection begins with ``credit``. A new connection therefore has a rate of ``credit`` bytes per second: it replaces
-/// connections that moved less, and is refused if all others that it is compared with moved more.
+/// Every connection starts with ``credit``. A new connection therefore has a rate of ``credit`` bytes per second: it
+/// replaces connections that moved less, and is refused if all others that it is compared with moved more.
 ///
-/// The table neither reads a clock nor asks the system: times and counts of bytes are passed in.
+/// The table makes no system calls: times and byte counts are parameters.
 struct ConnectionTable<ID: Hashable> {
-    /// What happens when a connection arrives while the server has as many as it may have.
+    /// What to do with a new connection if the limit is reached.
     enum Decision: Equatable {
         /// The new connection is not served.
         case refuse
@@ -20,11 +20,11 @@ struct ConnectionTable<ID: Hashable> {
 
     private struct Row {
         let id: ID
-        /// Monotonic nanoseconds: since when the connection counts for this client.
+        /// The time in monotonic nanoseconds since when the connection is counted for this client.
         let since: Int64
-        /// Bytes that the connection had moved by then.
+        /// The bytes that the connection had transferred at that time.
         let initialBytes: Int64
-        /// Bytes that the connection had moved when it was measured last. It has moved at least these since.
+        /// The bytes that the connection had transferred at the last measurement; now they are at least as many.
         var bytes: Int64
 
         func rate(at now: Int64) -> Double { ConnectionTable.rate(bytes: bytes - initialBytes, age: now - since) }
@@ -49,15 +49,15 @@ struct ConnectionTable<ID: Hashable> {
     /// Connections that are not exempt.
     private var closable = 0
 
-    /// Bytes that are added for each connection, over one second: the head of a request needs time to arrive.
+    /// The bytes that are added to those of each connection, because the head of a request needs time to arrive.
     static var credit: Int64 { 1024 }
 
-    /// Bytes per second, by which connections are compared.
+    /// The rate in bytes per second by which connections are compared.
     static func rate(bytes: Int64, age: Int64) -> Double {
         Double(bytes + credit) / (Double(max(0, age)) / 1e9 + 1)
     }
 
-    /// Connections that count.
+    /// The number of counted connections.
     var count: Int { places.count }
 
     /// The client with the most connections, and how many it has; `nil` if there is none.
@@ -66,10 +66,10 @@ struct ConnectionTable<ID: Hashable> {
             .map { (groups[$0].client, groups[$0].rows.count) }
     }
 
-    /// Counts a connection for a client. A connection that counted for another one counts for this one from now on.
+    /// Counts a connection for a client, and no longer for another one.
     /// - Parameters:
     ///   - now: monotonic nanoseconds.
-    ///   - bytes: that the connection has moved so far.
+    ///   - bytes: the bytes that the connection has transferred so far.
     mutating func insert(_ id: ID, of client: ConnectionClient, at now: Int64, bytes: Int64 = 0) {
         remove(id)
         let index = indices[client] ?? groups.count
@@ -82,7 +82,7 @@ struct ConnectionTable<ID: Hashable> {
         if !client.isExempt { closable += 1 }
     }
 
-    /// Counts a connection that is counted already for another client.
+    /// Counts a connection for another client.
     mutating func move(_ id: ID, to client: ConnectionClient, at now: Int64, bytes: Int64) {
         guard let place = places[id], place.client != client else { return }
         insert(id, of: client, at: now, bytes: bytes)
@@ -91,7 +91,7 @@ struct ConnectionTable<ID: Hashable> {
     mutating func remove(_ id: ID) {
         guard let place = places.removeValue(forKey: id), let index = indices[place.client] else { return }
         if !place.client.isExempt { closable -= 1 }
-        // The last one moves to the place that becomes free, in the group and among the groups.
+        // The last element moves to the free index, in the group and among the groups.
         let last = groups[index].rows.removeLast()
         if last.id != id {
             groups[index].rows[place.row] = last
@@ -110,8 +110,8 @@ struct ConnectionTable<ID: Hashable> {
     ///
     /// - Parameters:
     ///   - now: monotonic nanoseconds.
-    ///   - measure: returns the bytes that a connection has moved by now. It is called only for connections whose last count
-    ///     leaves open whether they are the slowest, which is few in each call unless many have moved bytes in between.
+    ///   - measure: returns the bytes that a connection has transferred so far. It is called only for connections that
+    ///     may be the slowest according to their last measurement, which are usually few.
     mutating func makeRoom(for newcomer: ConnectionClient, at now: Int64, measure: (ID) -> Int64) -> Decision {
         // Exempt connections are compared only if no others are open.
         let isExempt = closable == 0
@@ -136,8 +136,8 @@ struct ConnectionTable<ID: Hashable> {
             let rate = groups[group].rows[row].rate(at: now)
             if rate < lowest { (slowest, lowest) = (id, rate) }
         }
-        // A known rate is never above the true one. So the connection with the lowest known rate is measured first, and
-        // then only those whose known rate is below the lowest true rate so far.
+        // The last measured rate is never higher than the current one. So the connection with the lowest last rate is
+        // measured first, and then only those whose last rate is below the lowest current rate so far.
         var first: (group: Int, row: Int)?
         var lowestKnown = lowest
         for group in compared {

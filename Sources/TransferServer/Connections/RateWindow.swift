@@ -1,13 +1,13 @@
-/// Tells whether bytes move more slowly than they have to, on the average of one window after the other.
+/// Checks whether the average rate in consecutive windows is below a minimum.
 struct RateWindow: Sendable {
-    /// Where the present window began; `nil`: it begins with the next look.
+    /// The start of the current window; `nil`: it starts with the next call.
     private var start: (bytes: Int64, nanoseconds: Int64)?
 
     /// - Parameters:
-    ///   - bytes: moved so far.
-    ///   - nanoseconds: in which the peer could have moved them so far.
-    ///   - minimum: bytes a second.
-    ///   - length: of a window, in seconds.
+    ///   - bytes: the bytes transferred so far.
+    ///   - nanoseconds: the time so far in which the peer could transfer them.
+    ///   - minimum: bytes per second.
+    ///   - length: the length of a window in seconds.
     mutating func isTooSlow(bytes: Int64, nanoseconds: Int64, minimum: Int64, length: Int64) -> Bool {
         guard let begun = start else {
             start = (bytes, nanoseconds)

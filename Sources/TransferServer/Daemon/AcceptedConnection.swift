@@ -6,11 +6,11 @@ import TLS
 
 /// A connection that the server accepted, from before libmicrohttpd first receives on it until its descriptor is closed.
 ///
-/// In between libmicrohttpd receives through ``RequestReader``: `CReceiveFilter` calls this object in place of recv(2) and
-/// `gnutls_record_recv`. Everything but `entry` is used by the connection's own thread alone, and by those that open and
-/// close the connection before and after it.
+/// In between libmicrohttpd receives through ``RequestReader``: `CReceiveFilter` calls this object in place of recv(2)
+/// and `gnutls_record_recv`. Everything except `entry` is used only by the thread of the connection, and before and
+/// after it by the threads that open and close the connection.
 final class AcceptedConnection {
-    /// What other threads see of the connection.
+    /// The part of the connection that other threads use.
     let entry: ConnectionEntry
     private let descriptor: Int32
     private var reader = RequestReader()
@@ -20,29 +20,30 @@ final class AcceptedConnection {
         self.descriptor = descriptor
     }
 
-    /// Receives through the filter from now on.
-    /// - Returns: false if the descriptor's number is too large: the connection has to be ended.
+    /// Starts to receive through the filter.
+    /// - Returns: false if the descriptor number is too large; the connection must then be closed.
     func beginFiltering() -> Bool {
         _ = Self.installation
         return onward_filter_add(descriptor, Unmanaged.passUnretained(self).toOpaque(), entry.credentials != nil)
     }
 
-    /// The descriptor is about to be closed.
+    /// Must be called before the descriptor is closed.
     func endFiltering() { onward_filter_remove(descriptor) }
 
-    /// The request that libmicrohttpd was notified of, once; nil if it received nothing through the filter since.
+    /// Returns the request that libmicrohttpd was notified of, once; nil if libmicrohttpd has received no other request
+    /// through the filter.
     func takeRequest() -> ReceivedRequest? { reader.takeRequest() }
 
-    /// Why the content of that request is refused, as far as libmicrohttpd received it.
+    /// Why the content of that request is rejected; `nil` if the content so far is valid.
     var contentRefusal: FramingRefusal? { reader.contentRefusal }
 
-    /// Nothing that still arrives is read as a request, whoever receives it.
+    /// Stops parsing: input that still arrives is discarded.
     func stopReading() {
         reader.discard()
         endFiltering()
     }
 
-    // MARK: - In place of the functions that libmicrohttpd calls
+    // MARK: - Replacements of the functions that libmicrohttpd calls
 
     private static let installation: Void = onward_filter_install(
         { context, session, buffer, size in

@@ -1,12 +1,12 @@
 import HTTPSemantics
 
-/// Decodes the chunked transfer coding (RFC 9112 section 7.1) in place. Extensions and trailer fields are checked and
-/// dropped.
+/// Decodes the chunked transfer coding (RFC 9112 section 7.1) in place. Extensions and trailer fields are verified and
+/// discarded.
 struct ChunkedDecoder {
     enum Outcome: Equatable {
-        /// All input was decoded, and the content goes on.
+        /// All input was decoded, and more content follows.
         case incomplete
-        /// The content and its trailer section have ended; input behind them is left alone.
+        /// The content and its trailer section are complete; input after them is not read.
         case complete
         /// Input from here on is malformed.
         case refused(FramingRefusal)
@@ -14,7 +14,7 @@ struct ChunkedDecoder {
 
     private enum Place {
         case size
-        /// White space behind the size, where only an extension may follow.
+        /// White space after the size; only an extension may follow.
         case space
         case chunkExtension
         case sizeLineFeed
@@ -25,17 +25,17 @@ struct ChunkedDecoder {
         case trailerLineFeed
     }
 
-    /// Bytes of a size with its extension, and of a trailer section.
+    /// The maximum length in bytes of a chunk size with its extension, and of a trailer section.
     static let maxLineSize = 16 << 10
 
     private var place = Place.size
-    /// The size as far as it was read, then the bytes of the chunk that are still to come.
+    /// While a size is read, its value so far; then the remaining bytes of the chunk.
     private var count: Int64 = 0
-    /// Bytes of the present line of a size, or of the trailer section.
+    /// The bytes of the current size line, or of the trailer section.
     private var lineSize = 0
     private var trailerLine: [UInt8] = []
 
-    /// Decodes `input` and moves the content to `output`, which may be the same memory, or memory before it.
+    /// Decodes `input` and moves the content to `output`, which may be the same memory, or start before it.
     mutating func decode(
         _ input: UnsafeRawBufferPointer, to output: UnsafeMutableRawPointer
     ) -> (consumed: Int, produced: Int, outcome: Outcome) {
@@ -49,7 +49,7 @@ struct ChunkedDecoder {
                 (next, produced, count) = (next + size, produced + size, count - Int64(size))
                 if count == 0 { place = .dataCarriageReturn }
             case .size where lineSize == 0:
-                // Many small chunks are the most expensive content there is.
+                // Many small chunks are the most expensive content, so they have a fast path.
                 if let size = Self.smallChunk(input, at: next) {
                     for index in 0..<size {
                         output.storeBytes(of: input[next + 3 + index], toByteOffset: produced + index, as: UInt8.self)
@@ -68,7 +68,7 @@ struct ChunkedDecoder {
         return (next, produced, .incomplete)
     }
 
-    /// The size of a chunk whose size has one digit, if all of it is there and nothing else.
+    /// The size of a chunk if it has one digit and no extension, and its line is complete.
     private static func smallChunk(_ input: UnsafeRawBufferPointer, at start: Int) -> Int? {
         guard start + 6 <= input.count, input[start + 1] == 0x0D, input[start + 2] == 0x0A,
             let size = digit(input[start]), size > 0, start + size + 5 <= input.count,
@@ -86,7 +86,7 @@ struct ChunkedDecoder {
         }
     }
 
-    /// Reads a byte that is no content.
+    /// Reads a byte that is not content.
     private mutating func read(_ byte: UInt8) -> Outcome {
         switch place {
         case .size: return readSize(byte)
@@ -128,12 +128,12 @@ struct ChunkedDecoder {
             count = product + Int64(digit)
             return .incomplete
         }
-        // A size has a digit.
+        // A size needs at least one digit.
         guard lineSize > 0 else { return .refused(.malformedChunk) }
         return endSize(byte)
     }
 
-    /// Reads a byte behind the size or its extension.
+    /// Reads a byte after the size or its extension.
     private mutating func endSize(_ byte: UInt8) -> Outcome {
         switch byte {
         case 0x0D: place = .sizeLineFeed

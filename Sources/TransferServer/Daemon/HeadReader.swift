@@ -1,7 +1,7 @@
 import HTTPSemantics
 
-/// Reads the head of one request (RFC 9112 sections 2 to 5) as it is received, more strictly than libmicrohttpd: what two
-/// recipients could read in two ways is refused.
+/// Reads the head of one request (RFC 9112 sections 2 to 5) as it is received, more strictly than libmicrohttpd:
+/// everything that two recipients could interpret differently is rejected.
 struct HeadReader {
     enum Outcome {
         /// All input belongs to the head, and more has to follow.
@@ -13,24 +13,24 @@ struct HeadReader {
     static let maxSize = 64 << 10
     static let maxLines = 1000
 
-    /// Without the version: that of HTTP/1.1 until the request line is complete.
+    /// The head so far. Until the request line is complete, its version is HTTP/1.1.
     private(set) var head = RequestHead(method: Method(rawValue: "-"), target: "")
     /// Whether the request line is complete.
     private(set) var hasRequestLine = false
-    /// The beginning of a line whose end is still to come.
+    /// The start of an incomplete line.
     private var line: [UInt8] = []
     private var size = 0
     /// Bytes of empty lines before the request line, which are not part of `size`.
     private var emptySize = 0
     private var lines = 0
 
-    /// Whether nothing of a request has arrived, empty lines apart.
+    /// Whether nothing of a request except empty lines has arrived.
     var isEmpty: Bool { !hasRequestLine && line.isEmpty }
 
     mutating func read(_ input: UnsafeRawBufferPointer) -> (consumed: Int, outcome: Outcome) {
         var start = 0
         while start < input.count {
-            // The rest of this line, with its end if that is there.
+            // The remaining bytes of this line, including its end if it has arrived.
             let end = input[start...].firstIndex(of: 0x0A).map { $0 + 1 } ?? input.count
             let piece = UnsafeRawBufferPointer(rebasing: input[start..<end])
             size += piece.count
@@ -38,7 +38,7 @@ struct HeadReader {
                 return (start, .refused(hasRequestLine ? .headTooLarge : .targetTooLong))
             }
             guard let last = piece.last, last == 0x0A else {
-                // Only a CR at the very end may still be followed by its LF.
+                // A CR as the last byte can still be followed by its LF.
                 guard line.last != 0x0D, !Self.hasForbiddenBytes(piece.dropLast()), piece.last != 0 else {
                     return (end, .refused(.malformedHead))
                 }
@@ -71,7 +71,7 @@ struct HeadReader {
             return .refused(.malformedHead)
         }
         if text.isEmpty {
-            // Empty lines before a request mean nothing (RFC 9112 section 2.2).
+            // Empty lines before a request are ignored (RFC 9112 section 2.2).
             if hasRequestLine { return .complete }
             (emptySize, size) = (emptySize + bytes.count, 0)
             return emptySize <= Self.maxSize ? .incomplete : .refused(.malformedRequestLine)
@@ -88,7 +88,7 @@ struct HeadReader {
         guard words.count == 3, let version = ProtocolVersion(parsing: Self.string(words[2])) else { return false }
         let method = Self.string(words[0])
         guard Fields.isValidName(method), !words[1].isEmpty else { return false }
-        // A later minor version is served as the one that is known (RFC 9110 section 2.5).
+        // A later minor version is handled as HTTP/1.1 (RFC 9110 section 2.5).
         head = RequestHead(
             method: Method(rawValue: method), target: Self.string(words[1]),
             version: version.major == 1 && version > .http11 ? .http11 : version)

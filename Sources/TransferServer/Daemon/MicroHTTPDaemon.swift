@@ -4,34 +4,35 @@ import HTTPSemantics
 import SystemCalls
 import TLS
 
-/// What the daemon asks of the server above it.
+/// The interface of the daemon to the server.
 protocol RequestService: Sendable {
-    /// Where a request comes from whose connection is `peer`'s (`nil`: a Unix socket).
+    /// The origin of a request on a connection from `peer` (`nil`: a Unix socket).
     func origin(of fields: Fields, peer: String?) -> RequestOrigin
-    /// The client that a connection from `peer` (`nil`: a Unix socket) counts for while it serves no forwarded request.
+    /// The client for which a connection from `peer` (`nil`: a Unix socket) is counted while it serves no forwarded
+    /// request.
     func client(ofPeer peer: String?) -> ConnectionClient
-    /// The client that a trusted peer's connection counts for while it serves this request; `nil`: the peer.
+    /// The client for which a connection from a trusted peer is counted while it serves this request; `nil`: the peer.
     func client(of fields: Fields, origin: RequestOrigin) -> ConnectionClient?
-    /// Fields of every response to a request with these fields, which may be incomplete.
+    /// The fields of every response to a request with `fields`, which can be incomplete.
     func responseFields(for fields: Fields, isSecure: Bool) -> Fields
-    /// A request's head is complete.
+    /// Starts to serve a request whose head is complete.
     func begin(_ request: IncomingRequest) -> DispatchedRequest
-    /// A request ended, however it did.
+    /// Records a request that has ended.
     func record(_ summary: RequestSummary)
-    /// Content of the response to a request could not be read or produced.
+    /// Reports that content of a response could not be read or produced.
     func contentFailed(_ error: any Error, request: RequestID)
-    /// A connection arrived, and there were as many as there may be. Open connections were closed for it, or it was refused.
+    /// Reports a new connection at the limit. Open connections were closed for it, or it was rejected.
     /// - Parameter largest: the client with the most connections, and how many it had.
     func reachedConnectionLimit(closed: Int, isRefused: Bool, largest: (client: ConnectionClient, count: Int)?)
 }
 
 /// One listening socket served by libmicrohttpd, with a thread for each connection.
 ///
-/// This is the one file that knows libmicrohttpd's callbacks. All of them run on the connection's thread, but for
-/// `admit` and `notifyConnection`, which run on the listening one.
+/// Only this file has callbacks of libmicrohttpd. They run on the thread of the connection, except `admit` and
+/// `notifyConnection`, which run on the listening thread.
 final class MicroHTTPDaemon: @unchecked Sendable {
-    // `handle` is set once by `start`, before any callback can run, and cleared by `stop`; both are called by one owner
-    // in turn. Everything else is constant.
+    // `handle` is set once by `start`, before any callback can run, and cleared by `stop`; one owner calls both, one
+    // after the other. Everything else is constant.
     private var handle: OpaquePointer?
     private let service: any RequestService
     private let registry: ConnectionRegistry
@@ -40,7 +41,8 @@ final class MicroHTTPDaemon: @unchecked Sendable {
 
     struct Options: Sendable {
         var maximumConnections: Int
-        /// Bytes of libmicrohttpd's buffer for one connection; all of it becomes resident once a connection is reused.
+        /// The size in bytes of libmicrohttpd's buffer for one connection, which becomes resident once a connection is
+        /// reused.
         var connectionMemory = 128 << 10
         var threadStack = 512 << 10
     }
@@ -51,7 +53,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         self.credentials = credentials
     }
 
-    /// Serves `socket`, which the daemon then owns; `nil`: only connections that are added.
+    /// Serves `socket`, which the daemon then owns; `nil`: only connections that are added are served.
     /// - Throws: `Errno` when the daemon cannot start.
     func start(on socket: ListeningSocket?, options: Options) throws(Errno) {
         var flags =
@@ -63,8 +65,9 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         }
         var items = [
             option(.CONNECTION_MEMORY_LIMIT, options.connectionMemory),
-            // At its own limit libmicrohttpd closes every new connection, regardless of the client. So it has to have room for
-            // those that are served, those that were closed for others, and those whose threads it has not joined yet.
+            // At its own limit libmicrohttpd closes every new connection, regardless of the client. So its limit
+            // includes open connections, closed ones whose threads have not ended, and threads that it has not joined
+            // yet.
             option(
                 .CONNECTION_LIMIT,
                 options.maximumConnections
@@ -80,7 +83,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         errno = 0
         if let initial = credentials?.value {
             flags |= MHD_USE_TLS.rawValue
-            // libmicrohttpd wants a certificate of its own; connections get the current one when they are opened.
+            // libmicrohttpd requires a certificate at its start; connections get the current one when they are opened.
             handle = (initial.certificate + [0]).withUnsafeBytes { certificate in
                 (initial.key + [0]).withUnsafeBytes { key in
                     ServerCredentials.priorities.withCString { priorities in
@@ -100,7 +103,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         if handle == nil { throw Errno(rawValue: errno == 0 ? ENOMEM : errno) }
     }
 
-    /// Takes no more connections; those that are open go on.
+    /// Stops to accept connections; open ones continue.
     func stopListening() {
         guard let handle else { return }
         let descriptor = MHD_quiesce_daemon(handle)
@@ -115,7 +118,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         }
     }
 
-    /// Ends every connection and waits until their threads have returned.
+    /// Closes all connections and waits until their threads have returned.
     func stop() {
         guard let handle else { return }
         MHD_stop_daemon(handle)
@@ -134,7 +137,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             entry.enter(.server, at: SystemClock.monotonicNanoseconds())
             return begin(state, on: connection)
         case .receiving(let exchange) where connection.accepted.contentRefusal != nil:
-            // What came before it stays; these bytes are no content.
+            // The content before this piece is kept; this piece is invalid.
             exchange.end(.interrupted)
             state.exchange = nil
             size.pointee = 0
@@ -144,7 +147,8 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             let bytes = UnsafeRawBufferPointer(start: data, count: size.pointee)
             state.contentReceived += Int64(bytes.count)
             size.pointee = 0
-            // While we work the client waits for us. From the last byte on nobody ends the connection for its sake.
+            // While the server works, the timeouts for the client do not apply. After the last byte the connection is
+            // not closed for a timeout.
             entry.enter(
                 state.isCompletelyReceived ? .server : .storing, received: bytes.count,
                 at: SystemClock.monotonicNanoseconds())
@@ -164,7 +168,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         case .answering(let reply):
             return queue(reply, state, on: connection)
         case .discarding:
-            // The answer is out. Reading on keeps the kernel from destroying it with a reset.
+            // The response was sent. Reading continues so that the kernel does not destroy it with a reset.
             if size.pointee == 0 { return .NO }
             state.contentReceived += Int64(size.pointee)
             state.discarded += Int64(size.pointee)
@@ -188,7 +192,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             return refuse(refusal, state, on: connection)
         }
         state.framing = framing
-        // Of a head that can be believed alone.
+        // The origin is evaluated only if the head is valid.
         let origin = service.origin(of: head.fields, peer: connection.entry.peer)
         state.origin = origin
         if connection.entry.peerClient.isExempt, let client = service.client(of: head.fields, origin: origin) {
@@ -207,7 +211,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         switch started.step {
         case .proceed:
             if !state.isCompletelyReceived { connection.entry.enter(.content, at: SystemClock.monotonicNanoseconds()) }
-            // libmicrohttpd sees no expectation.
+            // libmicrohttpd does not get the Expect field, so the server sends 100 itself.
             if Expectation(fields: head.fields, version: head.version) == .continue100 {
                 guard connection.output.send(Self.continueHead, timeout: 2000) == .sent else { return .NO }
             }
@@ -216,17 +220,18 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         case .reply(let reply):
             guard request.expectsContent else {
                 if reply.status == .lengthRequired {
-                    // Content without a length may follow all the same.
+                    // Content without a length can follow.
                     state.shouldLinger = true
                     return queue(reply, state, on: connection)
                 }
-                // Queued at the request's end, the response leaves the connection open.
+                // If the response is queued at the end of the request, the connection stays open.
                 state.stage = .answering(reply)
                 return .YES
             }
-            // The client that waits for 100 gets the final status in its place.
+            // A client that waits for 100 gets the final status instead.
             if Expectation(fields: head.fields, version: head.version) == .continue100 {
-                // Its patience may have ended, and content be on its way: libmicrohttpd closes at once.
+                // The client may have stopped waiting and be sending content, but libmicrohttpd closes at once, so the
+                // connection is kept open for a moment.
                 state.shouldLinger = true
                 return queue(reply, state, on: connection)
             }
@@ -236,15 +241,15 @@ final class MicroHTTPDaemon: @unchecked Sendable {
 
     private static let continueHead = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
 
-    /// Refuses a request whose framing is refused: nothing after it on this connection is served.
+    /// Rejects a request with invalid framing. Nothing after it on this connection is served.
     private func refuse(
         _ refusal: FramingRefusal, _ state: RequestState, on connection: RequestConnection
     ) -> MHD_Result {
         replyEarly(Reply(ProblemDetails(refusal)), state, on: connection)
     }
 
-    /// Answers while content is still to come, which libmicrohttpd cannot do: the response is written by us, our side of
-    /// the connection is closed, and what still arrives is read and thrown away until the client closes or time is up.
+    /// Sends a response before the content has ended, which libmicrohttpd cannot do. The server writes the response
+    /// itself, ends its output, and discards input until the client closes or a timeout ends the connection.
     private func replyEarly(_ reply: Reply, _ state: RequestState, on connection: RequestConnection) -> MHD_Result {
         let reply = state.complete(reply)
         guard case .bytes(let content) = reply.content else { return .NO }
@@ -295,7 +300,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         service.record(state.summary(end, of: connection.entry))
         if state.isForwarded { registry.count(connection.entry, for: connection.entry.peerClient) }
         if state.shouldLinger {
-            // Unread content would make the kernel destroy the answer with a reset.
+            // Without this the kernel would destroy the response with a reset because of unread content.
             connection.output.endOutput()
             connection.entry.enter(.discarding, at: SystemClock.monotonicNanoseconds())
             connection.accepted.stopReading()
@@ -313,7 +318,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             output: output, peer: peer, client: service.client(ofPeer: peer), credentials: credentials,
             now: SystemClock.monotonicNanoseconds())
         if let credentials, let session = RequestConnection.session(of: connection) {
-            // If this fails the connection gets the certificate of the start.
+            // If this fails, the connection uses the certificate from the start.
             try? credentials.use(for: session)
         }
         let accepted = AcceptedConnection(entry, descriptor: descriptor)
@@ -327,7 +332,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         registry.remove(connection.entry)
     }
 
-    /// Whether a connection that was accepted is served. libmicrohttpd closes it otherwise, before it makes a thread for it.
+    /// Whether an accepted connection is served. Otherwise libmicrohttpd closes it without starting a thread.
     fileprivate func admits(_ address: UnsafePointer<sockaddr>, length: socklen_t) -> Bool {
         let admission = registry.admit(
             service.client(ofPeer: SocketOutput.numericHost(of: address, length: length)))
@@ -347,8 +352,8 @@ private func daemon(_ context: UnsafeMutableRawPointer?) -> MicroHTTPDaemon? {
     context.map { Unmanaged<MicroHTTPDaemon>.fromOpaque($0).takeUnretainedValue() }
 }
 
-/// A request's first line has arrived. The state that is returned goes with the request; there is none for what did not
-/// come through the filter.
+/// Called when the first line of a request has arrived. Returns the state of the request; nil if it was not received
+/// through the filter.
 private let beginTarget:
     @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?) -> UnsafeMutableRawPointer? = {
         _, _, handle in

@@ -3,32 +3,32 @@ import HTTPSemantics
 import SystemCalls
 import UploadStorage
 
-/// A response of libmicrohttpd, released when this object goes.
+/// A response of libmicrohttpd, which this object releases.
 final class OutgoingResponse {
-    /// What happens while content is sent, on the connection's thread.
+    /// Callbacks while content is sent, on the thread of the connection.
     struct ContentEvents {
-        /// So many bytes of a content without a known length were produced.
+        /// Called with the number of bytes that were produced, if the length of the content is unknown.
         let streamed: (Int) -> Void
-        /// Content cannot be read or produced; the response ends before its content.
+        /// Called if content cannot be read or produced. The response is then incomplete.
         let failed: (any Error) -> Void
     }
 
     let handle: OpaquePointer
 
     /// - Parameters:
-    ///   - isSecure: whether it goes out encrypted.
-    ///   - isHead: whether it answers `HEAD`.
-    /// - Returns: `nil` where libmicrohttpd has no memory, or the content cannot be opened.
+    ///   - isSecure: whether the connection is encrypted.
+    ///   - isHead: whether the request is `HEAD`.
+    /// - Returns: `nil` if memory is not available or the content cannot be opened.
     init?(_ reply: Reply, isSecure: Bool, isHead: Bool, events: ContentEvents) {
         guard let made = Self.make(reply.content, isSecure: isSecure, events) else { return nil }
         handle = made
         if isHead, case .stream = reply.content {
-            // libmicrohttpd 0.9.75 would send the last chunk, without any content before it: the next response on the
-            // connection would begin with it. In this mode it uses no chunks, and closes the connection.
+            // For HEAD libmicrohttpd 0.9.75 would send the last chunk, which the client would read as the start of the
+            // next response. In this mode it uses no chunks, and closes the connection.
             _ = onward_mhd_set_flags(handle, .RF_HTTP_1_0_COMPATIBLE_STRICT)
         }
         for field in reply.fields where Fields.isValidName(field.name) && Fields.isValidValue(field.value) {
-            // Empty values are refused by libmicrohttpd, and mean nothing in any field that we send.
+            // libmicrohttpd rejects empty values, which have no meaning in any field that the server sends.
             MHD_add_response_header(handle, field.name, field.value)
         }
     }
@@ -43,11 +43,11 @@ final class OutgoingResponse {
                     buffer.count, UnsafeMutableRawPointer(mutating: buffer.baseAddress), .RESPMEM_MUST_COPY)
             }
         case .file(let file, let range) where isSecure:
-            // The kernel cannot encrypt it, and libmicrohttpd reads files in small blocks.
+            // The kernel cannot encrypt the file, and libmicrohttpd reads files in small blocks.
             let reader = SegmentReader(file: file, segments: [.range(range)])
             return make(ContentFeed(events, reader.read), count: UInt64(range.upperBound - range.lowerBound))
         case .file(let file, let range):
-            // The kernel sends it from the file; libmicrohttpd closes the descriptor with the response.
+            // The kernel sends the content from the file. libmicrohttpd closes the descriptor with the response.
             guard let descriptor = try? file.duplicateDescriptor()?.duplicateForHandover() else { return nil }
             return MHD_create_response_from_fd_at_offset64(
                 UInt64(range.upperBound - range.lowerBound), descriptor, UInt64(range.lowerBound))
@@ -74,7 +74,7 @@ final class OutgoingResponse {
     }
 }
 
-/// Gives libmicrohttpd the content of a response when it asks for it. Released with the response.
+/// Provides the content of a response when libmicrohttpd requests it. Released with the response.
 private final class ContentFeed {
     /// MHD_CONTENT_READER_END_OF_STREAM
     static let end = -1
@@ -112,7 +112,7 @@ private final class ContentFeed {
 
 /// Reads content that is made of parts of a file at any position.
 private final class SegmentReader {
-    /// The file is shorter than it was.
+    /// The file has become shorter.
     private struct UnexpectedEnd: Error, CustomStringConvertible {
         let description = "a published file has become shorter while it was sent"
     }

@@ -1,14 +1,14 @@
 import HTTPSemantics
 
-/// A request as far as it was received when libmicrohttpd is notified of it.
+/// A request as it was received when libmicrohttpd is notified of it.
 struct ReceivedRequest {
     enum Evaluation {
         case accepted(MessageFraming, RequestTarget)
-        /// Nothing after it on the connection is served.
+        /// The request is rejected, and nothing after it on the connection is served.
         case refused(FramingRefusal)
     }
 
-    /// Of a refused request it may be incomplete.
+    /// The head, which can be incomplete if the request is rejected.
     let head: RequestHead
     let evaluation: Evaluation
 
@@ -27,8 +27,8 @@ struct ReceivedRequest {
         evaluation = .refused(refusal)
     }
 
-    /// The head that libmicrohttpd gets in place of the received one: no more than it needs to delimit the content, and to
-    /// send the response in the right form.
+    /// The head that libmicrohttpd receives instead of the original: only what it needs to delimit the content and to
+    /// format the response.
     var substitute: [UInt8] {
         var text = head.method == .head ? "HEAD / " : "POST / "
         text += head.version < .http11 ? "HTTP/1.0\r\n" : "HTTP/1.1\r\n"
@@ -36,7 +36,7 @@ struct ReceivedRequest {
         switch evaluation {
         case .accepted(.length(let length), _): text += "Content-Length: \(length)\r\n"
         case .accepted(.none, _): break
-        // libmicrohttpd expects content then, so that we can refuse first and read what is still on its way.
+        // libmicrohttpd then expects content, so that the server can reject the request and read what still arrives.
         case .accepted(.chunked, _), .refused: text += "Transfer-Encoding: chunked\r\n"
         }
         if hasConnectionOption("close") {

@@ -4,7 +4,7 @@ import HTTPSemantics
 import SystemCalls
 import TLS
 
-/// libmicrohttpd's connection during one callback. The handle must not be kept beyond it.
+/// The connection of libmicrohttpd during one callback. The handle must not be used after it.
 struct RequestConnection {
     private let handle: OpaquePointer
     let accepted: AcceptedConnection
@@ -17,10 +17,10 @@ struct RequestConnection {
         accepted = Unmanaged<AcceptedConnection>.fromOpaque(raw).takeUnretainedValue()
     }
 
-    /// What other threads see of the connection.
+    /// The part of the connection that other threads use.
     var entry: ConnectionEntry { accepted.entry }
 
-    /// For writing beside libmicrohttpd.
+    /// The output of the connection, for writes between those of libmicrohttpd.
     var output: ConnectionOutput {
         ConnectionOutput(
             socket: entry.output,
@@ -35,7 +35,7 @@ struct RequestConnection {
         onward_mhd_connection_info(handle, .CONNECTION_INFO_CONNECTION_FD)?.pointee.connect_fd
     }
 
-    /// Interim responses for a client of `version`; HTTP/1.0 knows none (RFC 9110 section 15.2).
+    /// The channel for interim responses to a client of `version`; closed for HTTP/1.0 (RFC 9110 section 15.2).
     func interimChannel(version: ProtocolVersion, base: PublicBase) -> InterimChannel {
         InterimChannel(output: version >= .http11 ? output : nil, base: base)
     }

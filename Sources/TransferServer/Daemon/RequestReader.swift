@@ -1,19 +1,19 @@
 import HTTPSemantics
 
-/// Reads what a connection receives (RFC 9112), and writes it anew for libmicrohttpd, which reads nothing else.
+/// Parses the input of a connection (RFC 9112) and writes it in a normalized form, which is the only input of
+/// libmicrohttpd.
 ///
-/// libmicrohttpd's own reading is lax, differs between its versions and from that of other recipients, and answers some
-/// malformed requests with pages of its own. So it gets heads that we have written, one request at a time, content with a
-/// length as it was received, and chunked content as one chunk for all that a call received. It can therefore never see
-/// another end of a request than we do.
+/// The parser of libmicrohttpd is lax, differs between versions and from other recipients, and sends its own pages for
+/// some malformed requests. So it gets heads that this type has written, one request at a time, content with a length
+/// unchanged, and chunked content as one chunk for each call. Therefore both always agree about the end of a request.
 struct RequestReader {
-    /// What a read gave.
+    /// The result of a read.
     enum Arrival: Equatable {
-        /// So many bytes, at least one.
+        /// The number of bytes, at least one.
         case bytes(Int)
-        /// None now.
+        /// No bytes now.
         case none
-        /// There will be no more: 0 at the end of the connection, else an error number of the kind that the caller uses.
+        /// The end of the input: 0 for the end of the connection, otherwise an error number of the caller's kind.
         case end(Int)
     }
 
@@ -21,16 +21,16 @@ struct RequestReader {
         case head
         case content(Int64)
         case chunks
-        /// Content is malformed, which libmicrohttpd is not notified of yet.
+        /// The content is malformed, and libmicrohttpd is not notified of it yet.
         case malformed(FramingRefusal)
-        /// After a refusal everything is thrown away.
+        /// After a rejected request all input is discarded.
         case discarding
     }
 
-    /// Bytes of one call for more in a head: what follows it has to be copied.
+    /// The bytes to receive in one call while a head is read. It is small because bytes after the head must be copied.
     private static let headPiece = 16 << 10
-    /// Bytes that are read and thrown away after a refusal, so that it reaches a client that is still sending. Then the
-    /// connection ends.
+    /// The maximum of bytes that are discarded after a rejected request, so that the response reaches a client that
+    /// still sends. Then the connection is closed.
     static let maxDiscarded: Int64 = 256 << 20
     /// The size line and the end of a chunk, and the last chunk.
     private static let (chunkPrefix, chunkSuffix, lastChunk) = (10, 2, Array("0\r\n\r\n".utf8))
@@ -38,32 +38,32 @@ struct RequestReader {
     private var place = Place.head
     private var head = HeadReader()
     private var decoder = ChunkedDecoder()
-    /// Bytes that have arrived behind a head or a message.
+    /// Bytes that have arrived after a head or a message.
     private var pending: [UInt8] = []
     private var pendingStart = 0
     private var end: Int?
-    /// Bytes that were thrown away.
+    /// The number of discarded bytes.
     private var discarded: Int64 = 0
-    /// Whether the source may have more without being asked to wait.
+    /// Whether the source may have more input without waiting.
     private(set) var mayHaveMore = false
 
-    /// The request whose substitute was written last, until it is taken.
+    /// The request whose substitute was written last, until ``takeRequest()``.
     private var request: ReceivedRequest?
-    /// Why the content of that request is refused.
+    /// Why the content of that request is rejected.
     private(set) var contentRefusal: FramingRefusal?
 
-    /// Whether a read would give something although the source has no more.
+    /// Whether a read would return bytes or the end although the source has no input.
     var hasInput: Bool { pendingStart < pending.count || end != nil || isMalformed || mayHaveMore }
 
     private var isMalformed: Bool { if case .malformed = place { true } else { false } }
 
-    /// The request whose substitute was written last; nil the second time.
+    /// Returns the request whose substitute was written last, and nil the second time.
     mutating func takeRequest() -> ReceivedRequest? {
         defer { request = nil }
         return request
     }
 
-    /// Throws away everything that still arrives.
+    /// Discards all further input.
     mutating func discard() {
         place = .discarding
         (pending, pendingStart) = ([], 0)
@@ -126,13 +126,13 @@ struct RequestReader {
         guard substitute.count <= output.count else { return noRoom() }
         output.copyBytes(from: substitute)
         if case .head = place { return .bytes(substitute.count) }
-        // Content that has arrived goes out with it.
+        // Content that has arrived follows it.
         return readContent(into: output, from: substitute.count, &input)
     }
 
     // MARK: - Content
 
-    /// - Parameter written: bytes of `output` that are filled already.
+    /// - Parameter written: the number of bytes of `output` that are already filled.
     private mutating func readContent(
         into output: UnsafeMutableRawBufferPointer, from written: Int, _ input: inout Input<some ByteSource>
     ) -> Arrival {
@@ -142,7 +142,7 @@ struct RequestReader {
         case .chunks: return readChunks(into: output, from: written, &input)
         case .malformed(let refusal):
             guard written == 0 else { return .bytes(written) }
-            // Any content makes libmicrohttpd call us; that this content is none is seen by `contentRefusal`.
+            // Any content makes libmicrohttpd call the server, which then finds `contentRefusal`.
             let signal = Array("1\r\n?\r\n".utf8)
             guard signal.count <= output.count else { return noRoom() }
             contentRefusal = refusal
@@ -209,7 +209,7 @@ struct RequestReader {
                 guard case .bytes(let count) = input.next(into: room) else { break }
                 let received = UnsafeRawBufferPointer(rebasing: room.prefix(count))
                 let result = decoder.decode(received, to: base + filled)
-                // The content never covers what is not decoded yet.
+                // The decoded content never overwrites input that is not decoded yet.
                 keep(UnsafeRawBufferPointer(rebasing: received[result.consumed...]))
                 (produced, outcome) = (result.produced, result.outcome)
             }
@@ -229,7 +229,7 @@ struct RequestReader {
             UnsafeMutableRawBufferPointer(rebasing: output[written...]).copyBytes(from: Self.lastChunk)
             written += Self.lastChunk.count
         case .refused(let refusal):
-            // Content before the fault is delivered first.
+            // Content before the error is delivered first.
             place = .malformed(refusal)
             return readContent(into: output, from: written, &input)
         }
@@ -246,7 +246,7 @@ struct RequestReader {
         start.storeBytes(of: 0x0A, toByteOffset: 9, as: UInt8.self)
     }
 
-    /// libmicrohttpd's buffer is always large enough for what we write; otherwise the connection ends.
+    /// libmicrohttpd's buffer is always large enough for this output; otherwise the connection is closed.
     private mutating func noRoom() -> Arrival {
         discard()
         return .end(0)
@@ -263,21 +263,21 @@ struct RequestReader {
     /// The source during one read.
     private struct Input<Source: ByteSource> {
         let source: Source
-        /// What ended it, if it has ended.
+        /// The end of the input; nil while it is open.
         var end: Int?
-        /// Whether it has no more now.
+        /// Whether it has no more input now.
         var isDrained = false
 
         init(source: Source, end: Int?) { (self.source, self.end) = (source, end) }
 
-        /// What a read without output gives.
+        /// The result of a read without output.
         var last: Arrival { end.map { .end($0) } ?? .none }
 
         mutating func next(into buffer: UnsafeMutableRawBufferPointer) -> Arrival {
             if end != nil || isDrained { return last }
             let arrival = source.receive(into: buffer)
             switch arrival {
-            // A stream socket that gives less than there is room for has no more.
+            // A stream socket that returns fewer bytes than requested has no more.
             case .bytes(let count): isDrained = !source.isRecordwise && count < buffer.count
             case .none: isDrained = true
             case .end(let code): (end, isDrained) = (code, true)
@@ -287,10 +287,10 @@ struct RequestReader {
     }
 }
 
-/// Where a ``RequestReader`` gets bytes from.
+/// The input of a ``RequestReader``.
 protocol ByteSource {
-    /// Whether it gives one record at a time, however much has arrived.
+    /// Whether it returns one record at a time, even if more has arrived.
     var isRecordwise: Bool { get }
-    /// Puts more bytes into `buffer`, without waiting.
+    /// Stores input in `buffer`, without waiting.
     func receive(into buffer: UnsafeMutableRawBufferPointer) -> RequestReader.Arrival
 }

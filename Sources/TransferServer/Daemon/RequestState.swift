@@ -3,55 +3,55 @@ import StructuredFields
 import SystemCalls
 import UploadStorage
 
-/// What the daemon remembers of one request between libmicrohttpd's callbacks; used by the connection's thread alone.
+/// The state of one request between the callbacks of libmicrohttpd; used only by the thread of the connection.
 final class RequestState {
     enum Stage {
-        /// The request line is here, the head may not be.
+        /// The request line has arrived; the head may be incomplete.
         case begun
         case receiving(any Exchange)
-        /// The answer is known and goes out when the request has ended.
+        /// The response is known, and is sent when the request has ended.
         case answering(Reply)
-        /// The answer went out before the content had ended.
+        /// The response was sent before the content had ended.
         case discarding
         case queued
     }
 
     let id = RequestID()
-    /// As far as it was received; its framing may be refused.
+    /// The request as it was received; its framing can be rejected.
     let received: ReceivedRequest
     private let startedAt = SystemClock.monotonicNanoseconds()
     var stage: Stage = .begun
     var exchange: (any Exchange)?
-    /// Where it comes from; `nil` until its head is complete.
+    /// The origin of the request; `nil` until its head is complete.
     var origin: RequestOrigin?
-    /// Whether the connection counts for the client that a proxy reported, not for the proxy.
+    /// Whether the connection is counted for the client that a proxy reported, instead of the proxy.
     var isForwarded = false
-    /// Fields that go with every response to this request.
+    /// The fields of every response to this request.
     var responseFields = Fields()
-    /// Who asks, where the server knows.
+    /// The principal that sent the request; `nil` if it is unknown.
     var principal: String?
     let account = RequestAccount()
     var framing = MessageFraming.chunked
     var isAnswered = false
-    /// Whether the connection ends after the answer, with content perhaps still on its way.
+    /// Whether to keep reading for a moment after the response, because content may still arrive.
     var shouldLinger = false
-    /// Bytes of content.
+    /// The bytes of content received.
     var contentReceived: Int64 = 0
-    /// Those of them that arrived after the answer.
+    /// The bytes of content that arrived after the response.
     var discarded: Int64 = 0
     private var status: Status?
     private var code: String?
-    /// Bytes of content that the answer has; of content that is produced while it is sent, those so far.
+    /// The bytes of content in the response; if it is produced while it is sent, the bytes so far.
     private var sent: Int64 = 0
-    /// Bytes that the client's system had taken on this connection when the response began; `nil` where that cannot be
-    /// told.
+    /// The bytes that the client's system had acknowledged on this connection when the response began; `nil` if that is
+    /// unknown.
     var acknowledgedBefore: Int64?
 
     init(_ received: ReceivedRequest) { self.received = received }
 
     var head: RequestHead { received.head }
 
-    /// Whether all content has arrived, as far as its length tells before its end is seen.
+    /// Whether all content has arrived, if its length is known before its end.
     var isCompletelyReceived: Bool {
         switch framing {
         case .none: true
@@ -60,7 +60,7 @@ final class RequestState {
         }
     }
 
-    /// The reply as it goes out, remembered for the log.
+    /// Adds the common fields to the reply, and stores its status for the log.
     func complete(_ reply: Reply) -> Reply {
         status = reply.status
         code = reply.code
@@ -76,18 +76,18 @@ final class RequestState {
         }
         if let base = origin?.base { reply.fields = base.rebased(reply.fields) }
         for field in responseFields { reply.fields.append(field.name, field.value) }
-        // Problem documents may repeat what strangers sent.
+        // Problem documents can contain untrusted input.
         if reply.fields["Content-Type"] == ProblemDetails.mediaType {
             reply.fields.set("X-Content-Type-Options", "nosniff")
             reply.fields.set("Content-Security-Policy", "sandbox; default-src 'none'")
         }
-        // By our clock, which libmicrohttpd's may be behind: a Last-Modified of now must not be later (RFC 9110 section
+        // The clock of libmicrohttpd can be late, and Last-Modified must not be later than Date (RFC 9110 section
         // 8.8.2.1).
         reply.fields.set("Date", HTTPDate(secondsSinceEpoch: SystemClock.realtimeSeconds()).serialized)
         return reply
     }
 
-    /// Content whose length was not known is on its way.
+    /// Counts sent content of unknown length.
     func countStreamed(_ bytes: Int) { sent += Int64(bytes) }
 
     func summary(_ end: RequestEnd, of connection: ConnectionEntry) -> RequestSummary {
@@ -101,7 +101,8 @@ final class RequestState {
             explanation: account.explanation, countedReceived: account.countedReceived)
     }
 
-    /// Bytes of content that went out. Of a response that was interrupted it is what the client's system took.
+    /// The bytes of content that were sent. For an interrupted response, the bytes that the client's system
+    /// acknowledged.
     private func sent(_ end: RequestEnd, on connection: ConnectionEntry) -> Int64 {
         guard isAnswered else { return 0 }
         guard end == .interrupted, sent > 0 else { return sent }
@@ -110,29 +111,29 @@ final class RequestState {
     }
 }
 
-/// What is logged and counted of a request that ended.
+/// The data of a finished request for log and metrics.
 struct RequestSummary: Sendable {
     let id: RequestID
     let method: String
     let target: String
-    /// `nil` when no answer went out.
+    /// `nil` if no response was sent.
     let status: Status?
     let code: String?
-    /// Bytes of content received and sent.
+    /// The bytes of content received and sent.
     let received: Int64
     let sent: Int64
     let nanoseconds: Int64
-    /// Who ended the request before its end; `nil`: nobody.
+    /// Why the request was interrupted; `nil` if it was not.
     let interruption: String?
     let origin: RequestOrigin
     let principal: String?
     let route: String
-    /// A hash of the upload's name.
+    /// A hash of the upload's ID.
     let upload: String?
-    /// Bytes of the upload that are known to be durable.
+    /// The durable offset of the upload; `nil` if it is unknown.
     let offset: Int64?
     let progress: UploadProgress
     let explanation: UploadExplanation?
-    /// Bytes of `received` that were counted before the end.
+    /// The part of `received` that the metrics have already counted.
     let countedReceived: Int64
 }

@@ -3,7 +3,7 @@ import HTTPSemantics
 import SystemCalls
 import UploadStorage
 
-/// Digests of published files, computed when somebody asks and remembered by entity tag.
+/// Digests of published files, computed on request and cached by entity tag.
 final class FileDigests: Sendable {
     private struct Key: Hashable {
         let entityTag: String
@@ -19,10 +19,10 @@ final class FileDigests: Sendable {
     private let capacity = 1024
     private let cache = Monitor(Cache())
 
-    /// Computes it once, whoever else asks meanwhile.
+    /// Returns the digest, which is computed only once for concurrent requests.
     ///
-    /// - Parameter isWanted: asked again and again while the file is read, which may take minutes.
-    /// - Returns: `nil` where the file cannot be read to its end, or the digest is no longer wanted.
+    /// - Parameter isWanted: called repeatedly while the file is read, which can take minutes.
+    /// - Returns: `nil` if the file cannot be read completely, or the digest is no longer wanted.
     func value(of file: PublishedFile, _ algorithm: DigestAlgorithm, while isWanted: () -> Bool) -> [UInt8]? {
         let key = Key(entityTag: file.attributes.entityTag.serialized, algorithm: algorithm)
         while isWanted() {

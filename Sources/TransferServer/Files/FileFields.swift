@@ -1,11 +1,11 @@
 import HTTPSemantics
 import UploadStorage
 
-/// The representation fields of a file: those that its upload gave it, else what its name tells.
+/// The representation fields of a file: those of its upload, otherwise those that its name determines.
 enum FileFields {
     static let representation = ["Content-Type", "Content-Encoding", "Content-Language"]
 
-    /// What is kept of an upload's fields with the file.
+    /// The fields of an upload that are stored with the file.
     static func saved(of upload: Fields) -> Fields {
         var saved = Fields()
         for name in representation {
@@ -19,23 +19,23 @@ enum FileFields {
         return saved
     }
 
-    /// Whether the value is a media type of a file. Some clients send that of a part with the creation; it says nothing
-    /// about the file.
+    /// Whether the value can be the media type of a file. Some clients send the media type of appends with the
+    /// creation.
     private static func isRepresentationType(_ value: String) -> Bool {
         guard let type = MediaType(parsing: value), Fields.isValidValue(value) else { return false }
         return !["application/partial-upload", "application/offset+octet-stream"].contains(type.essence)
     }
 
-    /// What is sent with the file.
-    /// - Parameter showsActiveTypes: whether a file of an active type is shown, in its sandbox, and no attachment.
+    /// The fields that are sent with the file.
+    /// - Parameter showsActiveTypes: whether a file of an active type is shown in a sandbox instead of saved.
     static func served(of file: PublishedFile, named name: String, showsActiveTypes: Bool) -> Fields {
         var fields = file.fields
         if !fields.contains("Content-Type") {
             let suffix = name.split(separator: ".").last.map { $0.lowercased() } ?? ""
             fields.append("Content-Type", types[suffix] ?? "application/octet-stream")
         }
-        // What was uploaded is data: it must not run as a page of this site. The sandbox is there for every type, as it
-        // also holds if a browser takes one for another.
+        // An uploaded file must not run as a page of this origin. Every type gets the sandbox, in case a browser
+        // guesses another type.
         if !showsActiveTypes, !InertTypes.contain(fields["Content-Type"] ?? "") {
             let disposition = ContentDisposition(type: "attachment", filename: name)
             fields.append("Content-Disposition", disposition.serialized)

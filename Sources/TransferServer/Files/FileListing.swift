@@ -2,7 +2,7 @@ import HTTPSemantics
 import ResumableUpload
 import UploadStorage
 
-/// What a directory holds: HTML, or pages of JSON if those are asked for. Neither needs memory for the entire directory.
+/// The listing of a directory, as HTML or as pages of JSON. Neither needs memory for the entire directory.
 struct FileListing {
     let store: UploadStore
     let resourcePolicy: ResourcePolicy
@@ -13,8 +13,8 @@ struct FileListing {
             ? try json(directory, request) : try html(directory, request)
     }
 
-    /// Whether JSON is named and not less preferred than HTML is by its name. Everybody else gets HTML: clients that read
-    /// listings, such as rclone, lftp and wget, accept anything and expect links.
+    /// Whether Accept names JSON with at least the weight of HTML. All other requests get HTML, because clients such as
+    /// rclone, lftp and wget accept anything and expect links.
     private static func prefersJSON(_ fields: Fields) -> Bool {
         guard let accept = AcceptField(fieldLines: fields.values("Accept")),
             let json = accept.weight(naming: "application/json"), json > 0
@@ -22,8 +22,8 @@ struct FileListing {
         return json >= accept.weight(naming: "text/html") ?? 0
     }
 
-    // No validator: the time of a directory says nothing of changes inside its files, and has the clock's resolution. A
-    // wrong 304 would be worse than sending a listing again.
+    // There is no validator, because the modification time of a directory does not change with its files, and is
+    // coarse. A wrong 304 would be worse than another listing.
     private var fields: Fields {
         [
             "Vary": "Accept", "X-Content-Type-Options": "nosniff",
@@ -38,7 +38,7 @@ struct FileListing {
         var fields = fields
         fields.append("Content-Type", "text/html; charset=utf-8")
         fields.append("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
-        // Without the slash at its end the last segment of the URL leads into the directory.
+        // If the URL does not end with a slash, links must start with its last segment.
         let last = request.target.path.split(separator: "/").last.map { "\($0)/" } ?? ""
         let format = HTMLListing(
             title: "/" + directory.segments.joined(separator: "/"),
@@ -47,7 +47,7 @@ struct FileListing {
         return .stream(status: 200, fields: fields, content)
     }
 
-    /// One page, in the order of the names' bytes, with a link to the next one.
+    /// One page, ordered by the bytes of the names, with a link to the next page.
     private func json(
         _ directory: PublishedName.Directory, _ request: TargetRequest
     ) throws(StoreError) -> TargetAnswer {

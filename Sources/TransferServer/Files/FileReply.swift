@@ -2,13 +2,13 @@ import HTTPSemantics
 import SystemCalls
 import UploadStorage
 
-/// The answer to `GET` or `HEAD` for a published file: conditions, ranges and digests (RFC 9110 sections 13 and 14,
-/// RFC 9530).
+/// The response to `GET` or `HEAD` for a published file, with conditions, ranges and digests (RFC 9110 sections 13 and
+/// 14, RFC 9530).
 struct FileReply {
     private let digests: FileDigests
     private let isAwaited: () -> Bool
 
-    /// - Parameter isAwaited: whether the client still waits for the answer.
+    /// - Parameter isAwaited: whether the client still waits for the response.
     init(_ digests: FileDigests, isAwaited: @escaping () -> Bool) {
         self.digests = digests
         self.isAwaited = isAwaited
@@ -17,7 +17,7 @@ struct FileReply {
     func reply(_ file: PublishedFile, fields: Fields, to request: TargetRequest) -> Reply {
         let now = HTTPDate(secondsSinceEpoch: SystemClock.realtimeSeconds())
         let attributes = file.attributes
-        // A file may bear a time to come; what is sent never does.
+        // The modification time of a file can be in the future, but Last-Modified must not be.
         let modified = min(HTTPDate(secondsSinceEpoch: attributes.modifiedSeconds), now)
         let validators = Validators(entityTag: attributes.entityTag, lastModified: modified, date: now)
         var common: Fields = [
@@ -29,7 +29,7 @@ struct FileReply {
         case .failed: return Reply(ProblemDetails.preconditionFailed)
         case .notModified:
             common.remove("Content-Type")
-            // The length that 200 would have: another one must not stand there (RFC 9110 section 8.6).
+            // Content-Length must be that of a 200 response (RFC 9110 section 8.6).
             return Reply(status: 304, fields: common, content: .file(file, 0..<attributes.size))
         case .proceed: break
         }
@@ -71,7 +71,7 @@ struct FileReply {
             fields.append("Content-Range", contentRange.serialized)
             return Reply(status: 206, fields: fields, content: .file(file, range))
         }
-        // 128 random bits do not occur in the content.
+        // 128 random bits are so unlikely in the content that it is not searched for them.
         let boundary = RequestID().description + RequestID().description
         guard
             let parts = MultipartByteRanges(

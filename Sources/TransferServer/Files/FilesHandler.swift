@@ -3,8 +3,8 @@ import ResumableUpload
 import SystemCalls
 import UploadStorage
 
-/// Files under their own names: `PUT` creates or replaces one, `POST` to a collection creates one whose name the server
-/// chooses, `GET` serves them with ranges, `DELETE` removes them. A file appears in one step when its upload is complete.
+/// Serves files: `PUT` creates or replaces a file, `POST` to a collection creates a file whose name the server chooses,
+/// `GET` sends a file with ranges, and `DELETE` removes it. A file appears atomically when its upload is complete.
 public struct FilesHandler: TargetHandler {
     private let store: UploadStore
     private let showsActiveTypes: Bool
@@ -22,10 +22,10 @@ public struct FilesHandler: TargetHandler {
         self.resourcePolicy = resourcePolicy
     }
 
-    /// Publishing is an operation of the store, which sees to it that it happens once.
+    /// The store ensures that a file is published only once.
     public var completionIsRepeatable: Bool { true }
 
-    /// What names and describes the file, and the conditions, which are evaluated once more at publication.
+    /// The fields that name and describe the file, and the conditions, which are evaluated again at publication.
     public var storedFields: [String] {
         FileFields.representation + [
             "Content-Disposition", TusProtocol.metadataField, "If-Match", "If-None-Match", "If-Modified-Since",
@@ -33,7 +33,7 @@ public struct FilesHandler: TargetHandler {
         ]
     }
 
-    /// Of `Upload-Metadata` name and type, and nothing if it is malformed.
+    /// Keeps only name and type of `Upload-Metadata`, and nothing if it is malformed.
     public func storedPart(of fields: Fields) -> Fields {
         var stored = fields
         stored.remove(TusProtocol.metadataField)
@@ -49,7 +49,7 @@ public struct FilesHandler: TargetHandler {
 
     public func accept(_ proposal: UploadProposal) -> Acceptance {
         if proposal.target.isCollection {
-            // A browser's form wraps the file, and what was published would be the wrapping.
+            // A browser form would publish the multipart body instead of the file.
             let type = proposal.fields["Content-Type"].flatMap { MediaType(parsing: $0) }
             return type?.essence == "multipart/form-data" ? .refuse(FinalResponse(ProblemDetails.form)) : .accept
         }
@@ -72,7 +72,7 @@ public struct FilesHandler: TargetHandler {
         let method = upload.method
         let mayReplace = upload.mayReplace
         if upload.target.isCollection {
-            // The names are those of a target that was checked when the upload was created.
+            // The target was verified when the upload was created.
             let names = FreeNames(
                 directory: upload.target.segments, disposition: fields["Content-Disposition"],
                 metadata: UploadMetadata(fields))
@@ -98,7 +98,7 @@ public struct FilesHandler: TargetHandler {
                 }))
     }
 
-    /// The refusal of conditions that do not hold, at creation and once more at publication.
+    /// The response if the conditions fail, at creation and again at publication.
     private static func refusal(
         method: Method, fields: Fields, current: PublishedFile.Attributes?, mayReplace: Bool = true
     ) -> FinalResponse? {
@@ -112,7 +112,7 @@ public struct FilesHandler: TargetHandler {
         return outcome == .proceed ? nil : FinalResponse(ProblemDetails.preconditionFailed)
     }
 
-    /// What ``StoreConfiguration/validated`` is to be, so that recovery answers as a publication does.
+    /// The response of a publication, for ``StoreConfiguration/validated``, so that recovery sends the same.
     @Sendable public static func validated(
         _ response: FinalResponse, _ attributes: PublishedFile.Attributes
     ) -> FinalResponse {
@@ -146,7 +146,7 @@ public struct FilesHandler: TargetHandler {
         }.joined(separator: "/")
     }
 
-    // MARK: Everything else
+    // MARK: Other requests
 
     public func respond(to request: TargetRequest) -> TargetAnswer {
         do {

@@ -1,7 +1,8 @@
 import HTTPSemantics
 import UploadStorage
 
-/// Names for a file that the server names: what the client proposed, made safe; then the same with a number.
+/// Candidates for a file name that the server chooses: the sanitized name from the client, then the same name with a
+/// number.
 struct FreeNames: Sendable {
     private let directory: [String]
     private let stem: String
@@ -9,7 +10,7 @@ struct FreeNames: Sendable {
 
     /// - Parameters:
     ///   - disposition: the value of `Content-Disposition`.
-    ///   - metadata: what `Upload-Metadata` says; its name is used if the disposition has none.
+    ///   - metadata: the parsed `Upload-Metadata`; its name is used if the disposition has none.
     init(directory: [String], disposition: String?, metadata: UploadMetadata? = nil) {
         self.directory = directory
         let proposals = [disposition.flatMap { ContentDisposition(parsing: $0)?.filename }, metadata?.filename]
@@ -24,7 +25,8 @@ struct FreeNames: Sendable {
         }
     }
 
-    /// The `attempt`th name, the first being 0; after some it ends in random letters, so that one is free.
+    /// The candidate number `attempt`, starting with 0. Later candidates end with random letters, so that one of them
+    /// is free.
     func name(_ attempt: Int) -> PublishedName? {
         let mark: String =
             switch attempt {

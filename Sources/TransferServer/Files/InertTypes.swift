@@ -1,10 +1,10 @@
 import HTTPSemantics
 
-/// Media types that a browser shows without running anything of them: text, images of pixels, sound, film, fonts, data and
-/// archives. Every other type is active: HTML, SVG and all else in XML, scripts, PDF, Flash, `multipart/…`, types that
-/// nobody knows.
+/// Media types that a browser shows without executing anything: text, bitmap images, audio, video, fonts, data and
+/// archives. Every other type is active: HTML, SVG and other XML, scripts, PDF, Flash, `multipart/…` and unknown types.
 enum InertTypes {
-    /// Whether a value of Content-Type is one of them. A malformed value is not: who knows what a browser makes of it.
+    /// Whether a value of Content-Type is an inert type. A malformed value is not, because browsers may guess any type
+    /// for it.
     static func contain(_ contentType: String) -> Bool {
         guard let type = MediaType(parsing: contentType), !type.subtype.hasSuffix("+xml") else { return false }
         switch type.type {

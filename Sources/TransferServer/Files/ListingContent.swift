@@ -1,7 +1,7 @@
 import SystemCalls
 import UploadStorage
 
-/// The content of a listing: each entry is read and written when the client has room for it.
+/// The content of a listing. An entry is read and written when the connection is writable.
 final class ListingContent: StreamedContent {
     private enum Stage {
         case start, entries, ended
@@ -11,7 +11,7 @@ final class ListingContent: StreamedContent {
         let listing: PublishedListing
         var stage = Stage.start
         var hasEntries = false
-        /// What was written and is not sent, from `sent` on.
+        /// The output; the bytes from `sent` on are not sent yet.
         var written: [UInt8] = []
         var sent = 0
     }
@@ -39,7 +39,7 @@ final class ListingContent: StreamedContent {
         }
     }
 
-    /// Writes the next part in the place of what was sent; false if there is none.
+    /// Replaces the sent output by the next part; returns false if there is none.
     private func write(to state: inout State) throws(StoreError) -> Bool {
         state.written.removeAll(keepingCapacity: true)
         state.sent = 0

@@ -1,7 +1,7 @@
 import HTTPSemantics
 import UploadStorage
 
-/// How a listing is written: something at its start and end, and something for each entry.
+/// The format of a listing: its start, its entries and its end.
 protocol ListingFormat: Sendable {
     func appendStart(to bytes: inout [UInt8])
     func append(_ entry: PublishedEntry, isFirst: Bool, to bytes: inout [UInt8])
@@ -9,9 +9,9 @@ protocol ListingFormat: Sendable {
 }
 
 extension PublishedEntry {
-    /// The name as the last segment of a URL's path; a directory's ends with a slash.
+    /// The name as the last segment of a URL path, with a slash at the end for a directory.
     fileprivate var reference: String {
-        // Listings have names that URLs can have.
+        // All names in a listing can be expressed in a URL.
         let segments = try? PathSegments(segments: [name], hasTrailingSlash: isDirectory)
         return String(segments?.percentEncoded.dropFirst() ?? "")
     }
@@ -44,8 +44,8 @@ struct JSONListing: ListingFormat {
 struct HTMLListing: ListingFormat {
     /// The directory's path as text.
     let title: String
-    /// What leads from the URL of the request into the directory, such as `./`: with a proxy in front of the server the
-    /// path that clients see may be another one.
+    /// The relative reference from the URL of the request to the directory, such as `./`. Absolute paths could be wrong
+    /// behind a proxy.
     let prefix: String
 
     func appendStart(to bytes: inout [UInt8]) {
@@ -81,7 +81,7 @@ struct HTMLListing: ListingFormat {
 }
 
 extension [UInt8] {
-    /// Appends text so that it is text in HTML, also as an attribute's value in quotation marks.
+    /// Appends text with HTML escapes, also valid in quoted attribute values.
     fileprivate mutating func appendHTML(_ text: String) {
         for byte in text.utf8 {
             switch byte {

@@ -1,8 +1,8 @@
 import HTTPSemantics
 
-/// Which page of a listing a URL's query asks for.
+/// The page of a listing that the query of a URL selects.
 struct ListingQuery: Sendable, Hashable {
-    /// Why a query is refused. The raw value is a stable word.
+    /// Why a query is rejected. The raw value is the stable code of problem documents.
     enum Refusal: String, Error {
         case invalidLimit = "invalid-limit"
         case invalidCursor = "invalid-cursor"
@@ -10,9 +10,9 @@ struct ListingQuery: Sendable, Hashable {
 
     static let maxLimit = 10_000
 
-    /// Entries on the page.
+    /// The maximum number of entries on the page.
     var limit = 1000
-    /// The name behind which the page begins; nil: the first page.
+    /// The page starts after this name; nil: the first page.
     var cursor: String?
 
     init(limit: Int = 1000, cursor: String? = nil) {
@@ -35,7 +35,7 @@ struct ListingQuery: Sendable, Hashable {
                 self.limit = limit
                 isLimited = true
             case "after":
-                // As forms encode it, a plus sign is a space. What is no name is no cursor either.
+                // In form encoding a plus sign is a space. A cursor must be a valid name.
                 let path = "/" + value.replacing("+", with: "%20")
                 guard cursor == nil, let name = try? PathSegments(decoding: path), name.segments.count == 1,
                     !name.hasTrailingSlash
@@ -46,7 +46,7 @@ struct ListingQuery: Sendable, Hashable {
         }
     }
 
-    /// The query of the same for another cursor.
+    /// The same query with another cursor.
     func serialized(after cursor: String) -> String {
         "limit=\(limit)&after=" + cursor.utf8.percentEncoded(allowing: \.isUnreserved)
     }

@@ -12,13 +12,13 @@ struct UploadMetadata: Sendable, Hashable {
     /// `filetype`, or else `type`, as the client wrote it.
     let filetype: String?
 
-    /// `nil` if the field is absent or malformed anywhere: then none of it counts.
+    /// `nil` if the field is absent or any part of it is malformed.
     init?(_ fields: Fields) {
         guard let list = fields[TusProtocol.metadataField] else { return nil }
         var values: [String: Data] = [:]
         for pair in list.split(separator: ",", omittingEmptySubsequences: false) {
             let words = pair.split(separator: " ").map(String.init)
-            // Without a value the space may be absent, too.
+            // A key without a value can be without the space, too.
             guard (1...2).contains(words.count), Fields.isValidValue(words[0]),
                 let value = Self.decoded(words.count == 2 ? words[1] : ""),
                 values.updateValue(value, forKey: words[0]) == nil
@@ -34,15 +34,14 @@ struct UploadMetadata: Sendable, Hashable {
         filetype = texts["filetype"] ?? texts["type"]
     }
 
-    /// The bytes of a text in Base64; nil if it is not the one text for them: bits behind the last byte have to be zero (RFC
-    /// 4648 section 3.5).
+    /// Decodes Base64; nil if the text is not canonical: unused bits must be zero (RFC 4648 section 3.5).
     private static func decoded(_ text: String) -> Data? {
         guard let data = Data(base64Encoded: text), data.base64EncodedString() == text else { return nil }
         return data
     }
 
-    /// The field's value with these pairs alone; `nil` without any. Clients also send other pairs, such as the data and tokens
-    /// of their applications.
+    /// The value of the field with only these pairs; `nil` if there is none. Clients also send other pairs, for example
+    /// data and tokens of applications, which are not stored.
     var value: String? {
         let pairs = [("filename", filename), ("filetype", filetype)].compactMap { key, text in
             text.map { key + " " + Data($0.utf8).base64EncodedString() }

@@ -2,9 +2,9 @@ import FoundationEssentials
 import HTTPSemantics
 import SystemCalls
 
-/// One line to be logged. The text is made on the thread that writes, so that requests do not wait for it.
+/// One line of the log. The writing thread formats it, so that requests do not wait.
 enum LogEntry: Sendable {
-    /// The access log's line for one request.
+    /// The access log line of one request.
     case request(RequestSummary, time: Int64)
     case message(LogLevel, String, request: RequestID?, time: Int64)
 
@@ -17,11 +17,11 @@ enum LogEntry: Sendable {
     }
 }
 
-/// Makes lines of log entries. Used by one thread.
+/// Formats log entries. Used by one thread.
 struct LogFormatter {
     private let format: LogFormat
     private let encoder: JSONEncoder
-    /// Seconds since 1970, and their date and time as text: most lines share it with the line before.
+    /// The last formatted second since 1970 and its text, because most lines have the same second as the line before.
     private var second: (number: Int64, text: String) = (.min, "")
 
     init(_ format: LogFormat) {
@@ -103,10 +103,10 @@ private struct RequestLine: Encodable {
     let milliseconds: Double
     let end: String
     let reason, peer, proxy, scheme, host, principal: String?
-    /// A hash of the upload's name, and what of it is durable.
+    /// A hash of the upload's ID, and its durable offset.
     let upload: String?
     let offset: Int64?
-    /// Interim responses of the upload protocol that were sent, and the reason where there were none.
+    /// The number of interim responses that were sent, and the reason if none was.
     let interim: Int?
     let interimOmitted: String?
 

@@ -1,28 +1,28 @@
 import SystemCalls
 
-/// Writes complete lines, several with one call, and never blocks in write(2). Used by one thread.
+/// Writes complete lines, several in one call, and never blocks in write(2). Used by one thread.
 ///
-/// A call writes ``LogOutput/atomicSize`` bytes at most, and a line is only divided if it is longer: on a pipe that several
-/// processes share, lines do not mix.
+/// A call writes at most ``LogOutput/atomicSize`` bytes, and only longer lines are split, so that lines do not mix on a
+/// pipe that several processes share.
 struct LogWriter {
-    /// Lines that are lost and were not reported: dropped before, or failed here.
+    /// The number of lost lines that were not reported yet: dropped from the queue, or failed here.
     var lost = 0
     private let output: LogOutput
     private let expired: () -> Bool
     private var failedLines = 0
     private var buffer: [UInt8] = []
     private var lines = 0
-    /// An error left a line without its end.
+    /// Whether an error has left a line incomplete.
     private var isCut = false
 
-    /// - Parameter expired: whether to stop waiting for room in the output.
+    /// - Parameter expired: returns whether to stop waiting for the output.
     init(output: LogOutput, expired: @escaping () -> Bool) {
         self.output = output
         self.expired = expired
         buffer.reserveCapacity(LogOutput.atomicSize)
     }
 
-    /// Whether what does not fit into the output at once is lost.
+    /// Whether lines that cannot be written at once are lost.
     var isExpired: Bool { expired() }
 
     /// - Parameter line: without its end.
@@ -33,7 +33,7 @@ struct LogWriter {
         lines += 1
     }
 
-    /// Writes what was appended: waits for room, and counts the lines that fail.
+    /// Writes the appended lines, waits for the output, and counts the lines that fail.
     mutating func flush() {
         guard lines > 0 else { return }
         if isCut { buffer.insert(UInt8(ascii: "\n"), at: 0) }
@@ -50,7 +50,7 @@ struct LogWriter {
         lines = 0
     }
 
-    /// Writes a line that reports ``lost``. If that fails, the count stays for the next one.
+    /// Writes a line that reports ``lost``. If that fails, the count is kept for the next report.
     mutating func reportLost(_ line: String) {
         let count = lost
         append(line)
@@ -63,13 +63,13 @@ struct LogWriter {
         }
     }
 
-    /// The lines that failed since this was asked last.
+    /// Returns the number of failed lines since the last call.
     mutating func takeFailedLines() -> Int {
         defer { failedLines = 0 }
         return failedLines
     }
 
-    /// Writes the buffer until an error, or until it is too late.
+    /// Writes the buffer until an error or the end of the time.
     /// - Returns: the count of bytes written.
     private func write() -> Int {
         buffer.withUnsafeBytes { bytes in

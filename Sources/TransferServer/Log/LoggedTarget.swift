@@ -1,27 +1,27 @@
 import HTTPSemantics
 import UploadStorage
 
-/// A request target as it may be logged: the secret of an upload's URL is cut, control characters cannot forge lines.
+/// A request target for the log: the secret in the URL of an upload is removed, and control characters are replaced.
 struct LoggedTarget {
     let text: String
 
     init(_ target: String) {
         let withoutQuery = target.prefix { $0 != "?" }
         var segments = withoutQuery.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
-        // Requests are routed by what segments decode to.
+        // Requests are routed by decoded segments.
         let index = segments.firstIndex { (try? PathSegments(decoding: "/" + $0))?.segments == ["uploads"] }
         if let index, index + 1 < segments.count {
-            // Whatever follows may hold the secret in some spelling.
+            // The next segment can contain the secret in any encoding.
             let secret = segments[index + 1]
             segments = Array(segments[...index]) + [UploadID(parsing: secret)?.description ?? "…"]
         }
         let joined = segments.joined(separator: "/")
-        // A name below /files/ is no secret, whatever it looks like.
+        // A name below /files/ is not a secret.
         let isFile = (try? PathSegments(decoding: String(withoutQuery)))?.segments.first == "files"
         text = (isFile ? joined : Self.withoutSecrets(joined)).printable(300)
     }
 
-    /// Cuts what looks like an upload's secret, wherever it stands.
+    /// Removes everything that looks like the secret of an upload.
     private static func withoutSecrets(_ target: String) -> String {
         var result = ""
         var run = ""
@@ -29,7 +29,7 @@ struct LoggedTarget {
             result += run.count >= 32 ? run.prefix(8) + "…" : run
             run = ""
         }
-        // An encoded character is no part of any URL that we gave out.
+        // The server creates no URLs with encoded characters.
         let plain = target.prefix { $0 != "%" }
         for character in plain {
             if character.isHexDigit {
@@ -45,7 +45,7 @@ struct LoggedTarget {
 }
 
 extension String {
-    /// The first characters, without any that could forge a line or reach a terminal.
+    /// The first `limit` characters, with "?" in place of spaces and control characters.
     func printable(_ limit: Int) -> String {
         String(
             String.UnicodeScalarView(

@@ -7,9 +7,9 @@ import SystemCalls
 final class ServerLog: Sendable {
     private struct State {
         var queue = LogQueue<LogEntry>(maxEntries: 1024, maxBytes: 1 << 20)
-        /// When the thread stops, whether everything is written or not, in monotonic nanoseconds; nil: not asked to.
+        /// The time in monotonic nanoseconds at which the thread stops even if lines remain; nil if it must not stop.
         var deadline: Int64?
-        /// Whether a thread writes.
+        /// Whether the writing thread runs.
         var isWriting = false
     }
 
@@ -35,13 +35,13 @@ final class ServerLog: Sendable {
         log(.info, "explain \(request): \(explanation.sentence)", request: summary.id)
     }
 
-    /// Logs the access log's line for one request.
+    /// Logs the access log line of one request.
     func record(_ summary: RequestSummary) {
         guard level >= .info else { return }
         append(.request(summary, time: SystemClock.realtimeNanoseconds()))
     }
 
-    /// Entries that were dropped.
+    /// The number of dropped entries.
     var droppedLines: Int { state.withLock { $0.queue.droppedTotal } }
 
     private func log(_ severity: LogLevel, _ message: String, request: RequestID?) {
@@ -57,8 +57,8 @@ final class ServerLog: Sendable {
 
     // MARK: - The thread that writes
 
-    /// Starts to write. What is logged before stays in the queue.
-    /// - Throws: `EAGAIN` if the system has no thread to give.
+    /// Starts the writing thread. Entries that were logged before are in the queue.
+    /// - Throws: `EAGAIN` if the system cannot create a thread.
     func start() throws(Errno) {
         state.withLock { $0.deadline = nil }
         state.withLock { $0.isWriting = true }
@@ -74,7 +74,7 @@ final class ServerLog: Sendable {
         }
     }
 
-    /// Writes what is queued, for at most so many nanoseconds, and ends the thread. Without a thread the caller writes.
+    /// Writes the queued entries for at most `nanoseconds`, and ends the thread. If no thread runs, the caller writes.
     func stop(within nanoseconds: Int64) {
         let deadline = SystemClock.monotonicNanoseconds() + nanoseconds
         let isWriting = state.withLock { state in
@@ -83,7 +83,8 @@ final class ServerLog: Sendable {
         }
         state.notifyAll()
         if !isWriting { return write() }
-        // Another process can fill a pipe between poll(2) and write(2): then the thread is left where it is.
+        // Another process can fill a pipe between poll(2) and write(2). Then the thread stays blocked, and is not
+        // waited for.
         _ = state.wait(until: deadline + 500_000_000) { $0.isWriting ? nil : true }
     }
 
@@ -130,12 +131,12 @@ final class ServerLog: Sendable {
                 state.queue.countDropped(failed)
                 return state.deadline != nil
             }
-            // Under load the next lines share one write, and threads that log have no thread to wake.
+            // Under load this pause makes lines share one write, and logging does not need to wake a thread.
             if !isStopping { SystemClock.pause(nanoseconds: 5_000_000) }
         }
     }
 
-    /// Waits for entries; nil once the thread has to end.
+    /// Waits for entries; returns nil when the thread must end.
     private func next() -> LogQueue<LogEntry>.Batch? {
         state.waitForever { state -> LogQueue<LogEntry>.Batch?? in
             if let batch = state.queue.removeAll() { return .some(batch) }

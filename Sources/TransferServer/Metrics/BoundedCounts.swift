@@ -1,12 +1,12 @@
-/// Counts by key, for no more keys than a bound: what comes beyond counts for one key that stands for all others.
+/// Counts by key for a bounded number of keys. Further keys are counted under one common key.
 ///
-/// Whatever clients or embedders come up with, memory and the number of time series stay bounded.
+/// So memory and the number of time series are bounded for any input.
 struct BoundedCounts<Key: Hashable & Sendable>: Sendable {
     private(set) var counts: [Key: Int]
     private let capacity: Int
     private let others: Key
 
-    /// - Parameter known: keys that are there from the start, with zero.
+    /// - Parameter known: keys that are present from the start, with the count 0.
     init(capacity: Int, others: Key, known: [Key] = []) {
         self.capacity = capacity
         self.others = others

@@ -24,7 +24,7 @@ struct Exposition: Sendable {
 
     private(set) var text = ""
 
-    /// Adds a family of samples. Names are those of Prometheus' conventions; each family is added once.
+    /// Adds a family of samples. Names follow the conventions of Prometheus; each family is added once.
     mutating func add(_ name: String, _ kind: Kind, _ help: String, _ samples: [Sample]) {
         begin(name, kind.rawValue, help)
         for sample in samples { line(name, sample.labels, sample.value) }

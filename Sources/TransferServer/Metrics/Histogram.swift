@@ -1,8 +1,9 @@
-/// How often values were at most as large as certain bounds, as Prometheus counts them.
+/// A histogram as in Prometheus: the number of values up to each bound.
 struct Histogram: Sendable, Hashable {
     /// Ascending.
     let bounds: [Double]
-    /// Values within each bound and beyond the one before it; those beyond the last are in `count` alone.
+    /// The number of values up to each bound and above the previous one. Values above the last bound are only in
+    /// `count`.
     private(set) var counts: [Int]
     private(set) var count = 0
     private(set) var sum = 0.0
@@ -12,7 +13,7 @@ struct Histogram: Sendable, Hashable {
         counts = Array(repeating: 0, count: bounds.count)
     }
 
-    /// Seconds that a step to stable storage may take, from a fast disk to one that fails.
+    /// Bounds in seconds for synchronization, from fast disks to failing ones.
     static let storageSeconds = [
         0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
     ]
@@ -23,7 +24,7 @@ struct Histogram: Sendable, Hashable {
         if let place = bounds.firstIndex(where: { value <= $0 }) { counts[place] += 1 }
     }
 
-    /// For each bound how many values are within it.
+    /// The number of values up to each bound.
     var cumulative: [(bound: Double, count: Int)] {
         var total = 0
         return zip(bounds, counts).map { bound, count in

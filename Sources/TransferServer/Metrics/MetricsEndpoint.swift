@@ -1,8 +1,8 @@
 import HTTPSemantics
 import SystemCalls
 
-/// Serves `/metrics` to tokens that may read everything, or that have the prefix `/metrics/`; without tokens, to whoever is
-/// served at all.
+/// Serves `/metrics` to tokens that may read everything or have the prefix `/metrics/`; without tokens, to every
+/// authorized request.
 struct MetricsEndpoint {
     let service: TransferService
     let request: IncomingRequest
@@ -33,6 +33,6 @@ struct MetricsEndpoint {
 }
 
 extension PathSegments {
-    /// As that of a directory, so that a token's prefix can name it.
+    /// The path as that of a directory, so that the prefix of a token can be equal to it.
     fileprivate static let metrics = try? PathSegments(decoding: "/metrics/")
 }

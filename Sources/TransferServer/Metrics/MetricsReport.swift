@@ -1,15 +1,15 @@
 import UploadStorage
 
-/// Everything that `/metrics` tells at one moment.
+/// The content of `/metrics` at one moment.
 struct MetricsReport: Sendable {
     var counts: ServerCounts
-    /// `nil` where the store cannot tell.
+    /// `nil` if the store cannot provide them.
     var store: StoreStatistics?
     var openConnections: Int
     var maximumConnections: Int
     var isReady: Bool
     var droppedLogLines: Int
-    /// Seconds since 1970; `nil` where the system does not tell.
+    /// Seconds since 1970; `nil` if the system does not report it.
     var processStart: Double?
     var version: String?
 

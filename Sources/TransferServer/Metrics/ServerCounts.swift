@@ -1,14 +1,14 @@
 import HTTPSemantics
 import UploadStorage
 
-/// What a server has counted since it started: a value without locks or clocks.
+/// The counters of a server since its start: a value without locks or clocks.
 struct ServerCounts: Sendable {
     /// One time series of requests.
     struct RequestSeries: Sendable, Hashable, Comparable {
         var route: String
-        /// A method of HTTP that is in use here, or `other`.
+        /// A supported HTTP method, or `other`.
         var method: String
-        /// The status code, or `none` where no response went out.
+        /// The status code, or `none` if no response was sent.
         var status: String
 
         static func < (left: RequestSeries, right: RequestSeries) -> Bool {
@@ -18,7 +18,7 @@ struct ServerCounts: Sendable {
         static let others = RequestSeries(route: "other", method: "other", status: "other")
     }
 
-    /// What became of steps to stable storage.
+    /// Durations and failures of one kind of synchronization.
     struct Steps: Sendable {
         var seconds = Histogram(bounds: Histogram.storageSeconds)
         var failures = 0
@@ -45,7 +45,7 @@ struct ServerCounts: Sendable {
 
     private static let methods: Set<Method> = [.get, .head, .put, .post, .patch, .delete, .options]
 
-    /// A request ended.
+    /// Counts a finished request.
     mutating func record(_ request: RequestSummary) {
         let method = Method(rawValue: request.method)
         requests.add(
@@ -66,7 +66,7 @@ struct ServerCounts: Sendable {
         if let omission = explanation.omission { omissions.add(to: omission.word) }
     }
 
-    /// Content that arrived, while its request goes on.
+    /// Counts content of a request in progress.
     mutating func add(received bytes: Int64) { received += bytes }
 
     mutating func add(expired uploads: Int) { expired += uploads }
@@ -78,7 +78,7 @@ struct ServerCounts: Sendable {
         if !isDone { steps[step]?.failures += 1 }
     }
 
-    /// Whether it may be a label: a target may answer with any text as code.
+    /// Whether a code can be a label; a target can respond with any text as its code.
     private static func isWord(_ code: String) -> Bool {
         (1...64).contains(code.utf8.count)
             && code.utf8.allSatisfy { $0 == 0x2D || (0x30...0x39).contains($0) || (0x61...0x7A).contains($0) }

@@ -1,17 +1,17 @@
 import SystemCalls
 import UploadStorage
 
-/// The counts of a running server. Its lock is taken where a request ends and where offsets become durable, never for a
-/// piece of content.
+/// The counters of a running server. Its lock is acquired when a request ends and when offsets become durable, but not
+/// for each piece of content.
 final class ServerMetrics: StoreObserver {
     private let counts = Monitor(ServerCounts())
 
-    /// What was counted by now.
+    /// The current counters.
     var snapshot: ServerCounts { counts.withLock { $0 } }
 
     func record(_ request: RequestSummary) { counts.withLock { $0.record(request) } }
 
-    /// Counts content of a request that goes on, up to `total` bytes.
+    /// Counts the content of a request in progress, up to `total` bytes.
     func count(received total: Int64, of account: RequestAccount) {
         let bytes = total - account.countedReceived
         account.countedReceived = total

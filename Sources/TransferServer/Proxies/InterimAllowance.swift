@@ -1,13 +1,15 @@
 import HTTPSemantics
 
-/// How many interim responses a request may get.
+/// The maximum number of interim responses to a request.
 enum InterimAllowance {
-    /// What Go's HTTP client, and proxies made with it (Caddy, Traefik), take: with the sixth they end the request.
+    /// Go's HTTP client, and proxies that use it (Caddy, Traefik), accept at most 5 interim responses, and abort the
+    /// request at the sixth.
     private static let maxResponses = 5
 
-    /// Interim responses that tell offsets, beside the one that names the upload and a possible 100; `nil`: any number.
+    /// The maximum number of interim responses with offsets, in addition to the one with the URL of the upload and a
+    /// possible 100; `nil`: any number.
     ///
-    /// Whether it is Go that a request came through cannot be seen, so it is supposed of every proxy.
+    /// The limit applies to every proxy, because the server cannot see whether it is written in Go.
     static func offsets(for fields: Fields) -> Int? {
         let isForwarded = ["Via", "Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host"].contains {
             fields.contains($0)

@@ -1,16 +1,15 @@
 import HTTPSemantics
 
-/// What stands before the server's own paths where clients see them: nothing, a prefix that a proxy takes off, or a
-/// whole URL.
+/// The base of the server's paths in URLs for clients: nothing, a prefix that a proxy removes, or a complete URL.
 public struct PublicBase: Sendable, Hashable, CustomStringConvertible {
-    /// Empty, `/prefix` or `https://host/prefix`; never with a slash at its end.
+    /// The base: empty, `/prefix` or `https://host/prefix`, without a slash at its end.
     public let description: String
 
-    /// The server's paths are those that clients see.
+    /// An empty base: clients use the paths of the server.
     public init() { description = "" }
 
-    /// A URL such as `https://files.example/inbox/`, as `--public-url` has it. Nil unless it is one of http or https,
-    /// without user information, query and fragment, whose path could be served.
+    /// Parses a URL such as `https://files.example/inbox/`, as in `--public-url`. Nil unless its scheme is http or
+    /// https, it has no user information, query and fragment, and its path is valid.
     public init?(url: String) {
         guard let target = RequestTarget(parsing: url), target.form == .absolute, target.query == nil,
             let scheme = target.scheme, let authority = target.authority.flatMap(Authority.init(parsing:)),
@@ -19,8 +18,8 @@ public struct PublicBase: Sendable, Hashable, CustomStringConvertible {
         description = "\(scheme)://\(authority.serialized)\(path)"
     }
 
-    /// A prefix such as `/inbox`, as `X-Forwarded-Prefix` has it. Nil unless it is a path, in which two slashes in a row
-    /// would name another host.
+    /// Parses a prefix such as `/inbox`, as in `X-Forwarded-Prefix`. Nil unless it is a path without two slashes in a
+    /// row, which would name another host.
     public init?(prefix: String) {
         guard let path = Self.prefix(prefix) else { return nil }
         description = path
@@ -31,10 +30,10 @@ public struct PublicBase: Sendable, Hashable, CustomStringConvertible {
         return segments.isEmpty ? "" : (try? PathSegments(segments: segments))?.percentEncoded
     }
 
-    /// The URL, or reference, that clients know a path of the server by.
+    /// The URL or relative reference of a path of the server for clients.
     public func reference(to path: String) -> String { description + path }
 
-    /// The fields of a response with references to the server's own paths as clients know them.
+    /// The fields of a response, with this base before paths of the server.
     func rebased(_ fields: Fields) -> Fields {
         guard !description.isEmpty else { return fields }
         var fields = fields

@@ -1,16 +1,16 @@
 import HTTPSemantics
 
-/// Where a request came from, as far as that can be believed.
+/// The origin of a request, as far as it is trusted.
 struct RequestOrigin: Sendable, Hashable {
-    /// The client's address, or the name that a trusted proxy has for it; `nil`: it is on this machine, behind a Unix
-    /// socket.
+    /// The address of the client, or its name from a trusted proxy; `nil`: the client is on this machine and uses a
+    /// Unix socket.
     let client: String?
-    /// The peer of the connection where that is not the client but a proxy: its address, or `unix`.
+    /// The address of the proxy, or `unix`, if the peer of the connection is a proxy; otherwise `nil`.
     let proxy: String?
-    /// What the client asked, as the proxy tells it.
+    /// The scheme and host of the client's request, as the proxy reports them.
     var scheme: String?
     var host: Authority?
-    /// What the proxy took off the front of paths.
+    /// The prefix that the proxy removed from paths.
     var base = PublicBase()
 
     init(client: String?, proxy: String? = nil) {

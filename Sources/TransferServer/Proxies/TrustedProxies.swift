@@ -1,25 +1,26 @@
 import HTTPSemantics
 
-/// Whose word counts about where a request came from, and what follows from it.
+/// Determines the origin of requests from the fields of trusted proxies.
 ///
-/// What proxies say in `Forwarded` (RFC 7239) and `X-Forwarded-…` counts where the connection comes from one of them, and
-/// there as far as the chain of trusted addresses reaches: everything before that may have been written by the client.
-/// From anybody else it counts for nothing. It never makes a request more than it is: who may do what is decided by tokens.
+/// `Forwarded` (RFC 7239) and `X-Forwarded-…` are used only if the peer is a trusted proxy, and only as far as the
+/// chain of trusted addresses reaches: the client may have written everything before. They never authorize a request.
 struct TrustedProxies: Sendable {
     private let blocks: [AddressBlock]
 
-    /// - Parameter blocks: addresses of proxies, beside those of this machine, which are trusted always.
+    /// - Parameter blocks: addresses of proxies. Those of this machine are always trusted.
     init(_ blocks: [AddressBlock] = []) { self.blocks = AddressBlock.loopback + blocks }
 
-    /// What is known of a request that arrives on a connection from `peer`.
+    /// The origin of a request on a connection from `peer`.
     ///
-    /// - Parameter peer: the numeric address; `nil` on a Unix socket, which whoever may open the file has put a proxy at.
+    /// - Parameter peer: the numeric address; `nil` on a Unix socket, whose peers are trusted because only permitted
+    ///   users can open it.
     func origin(of fields: Fields, peer: String?) -> RequestOrigin {
         guard trusts(peer: peer) else { return RequestOrigin(client: peer) }
         let standard = last(of: standardHops(fields))
         let usual = last(of: usualHops(fields))
         var origin = RequestOrigin(client: peer)
-        // A proxy sets one of them and may let the client's own line in the other one pass: which it is cannot be told.
+        // A proxy sets one of the fields and may forward the other one from the client. If they differ, neither is
+        // used.
         if let node = standard?.client ?? usual?.client, (usual?.client ?? node) == node {
             origin = RequestOrigin(client: "\(node)", proxy: peer ?? "unix")
         }
@@ -29,27 +30,27 @@ struct TrustedProxies: Sendable {
         return origin
     }
 
-    /// The client that a connection from `peer` counts for while it serves no forwarded request.
+    /// The client for which a connection from `peer` is counted while it serves no forwarded request.
     func client(ofPeer peer: String?) -> ConnectionClient { ConnectionClient(peer, isExempt: trusts(peer: peer)) }
 
-    /// The client that a connection from a trusted peer counts for while it serves a request with these fields; `nil`: the
-    /// request was not forwarded, and the connection counts for its peer.
+    /// The client for which a connection from a trusted peer is counted while it serves a request with these fields;
+    /// `nil`: the request was not forwarded, and the connection is counted for its peer.
     func client(of fields: Fields, origin: RequestOrigin) -> ConnectionClient? {
         guard fields.contains(where: { Self.isForwardingField($0.name) }) else { return nil }
         return ConnectionClient(origin.client, isExempt: false)
     }
 
     private func trusts(peer: String?) -> Bool {
-        // A link-local address is reported with the interface that it is on.
+        // A link-local address has the name of its interface as a suffix.
         guard let peer else { return true }
         return IPAddress(parsing: String(peer.prefix { $0 != "%" })).map(trusts) ?? false
     }
 
     private func trusts(_ address: IPAddress) -> Bool { blocks.contains { $0.contains(address) } }
 
-    // MARK: Hops, the proxy next to us first
+    // MARK: Hops, starting with the nearest proxy
 
-    /// The last hop whose word counts: each one has to be named by a trusted one, and to name somebody.
+    /// The last trusted hop: a trusted hop must name it, and it must name its client.
     private func last(of hops: [ForwardedElement]) -> ForwardedElement? {
         var result: ForwardedElement?
         for hop in hops {
@@ -80,19 +81,19 @@ struct TrustedProxies: Sendable {
 
     private func scheme(_ value: String) -> String? { ["http", "https"].first { $0 == value.lowercased() } }
 
-    /// The value of a field that has one line. Where there are two, the client may have sent one of them.
+    /// The value of a field with exactly one line; if there are two, the client may have sent one of them.
     private func only(_ name: String, of fields: Fields) -> String? {
         let values = fields.values(name)
         return values.count == 1 ? values[0] : nil
     }
 
-    /// What is said in one way, or in both ways alike.
+    /// The value that only one field has, or that both fields agree on.
     private func agreed<Value: Equatable>(_ one: Value?, _ other: Value?) -> Value? {
         guard let one, let other else { return one ?? other }
         return one == other ? one : nil
     }
 
-    /// Whether a field tells of proxies that a request came through.
+    /// Whether a field is set by proxies that forward requests.
     static func isForwardingField(_ name: String) -> Bool {
         let name = name.lowercased()
         return name == "forwarded" || name == "via" || name == "x-real-ip" || name.hasPrefix("x-forwarded-")

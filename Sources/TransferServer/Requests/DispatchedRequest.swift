@@ -1,11 +1,11 @@
 import HTTPSemantics
 
-/// What the server made of a request's head.
+/// The result of ``RequestService/begin(_:)``: how a request is served.
 struct DispatchedRequest {
     let started: StartedExchange
-    /// They go with every response to the request.
+    /// The fields of every response to the request.
     let fields: Fields
-    /// Who asks, where that is known.
+    /// The principal that sent the request; `nil` if it is unknown.
     let principal: String?
 
     init(_ started: StartedExchange, fields: Fields, principal: String? = nil) {

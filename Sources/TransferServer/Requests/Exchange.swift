@@ -1,38 +1,38 @@
 import HTTPSemantics
 
-/// What is to happen next with a request.
+/// The next step of a request.
 enum NextStep {
-    /// Go on with the content, or with its end.
+    /// Continue with the content or its end.
     case proceed
-    /// This is the answer; content that still comes is not wanted.
+    /// Send this response; remaining content is not needed.
     case reply(Reply)
-    /// Close the connection without an answer.
+    /// Close the connection without a response.
     case drop
 }
 
 /// How a request ended.
 enum RequestEnd: Sendable {
     case answered
-    /// The client went away, was too slow, or the connection was taken from it.
+    /// The client closed the connection, or the server closed it, for example for a timeout.
     case interrupted
 }
 
-/// One request while it is served. All calls come from its connection's thread, in this order: any number of `receive`,
-/// at most one `finish`, and always one `end`.
+/// The handler of one request. The thread of the connection calls `receive` any number of times, `finish` at most once,
+/// and then always `end`.
 protocol Exchange: AnyObject {
-    /// The next bytes of content; they are gone when this returns.
+    /// Handles the next bytes of content, which are valid only during the call.
     func receive(_ bytes: UnsafeRawBufferPointer) -> NextStep
-    /// The content ended as its framing says.
+    /// Handles the regular end of the content.
     func finish() -> NextStep
     func end(_ end: RequestEnd)
 }
 
-/// An exchange that answers when the content has ended, which it ignores or refuses.
+/// An exchange that responds at the end of the content, which it ignores or rejects.
 final class DeferredExchange: Exchange {
     private let refusal: Reply?
     private let answer: () -> Reply
 
-    /// - Parameter refusal: the answer where there is any content; `nil`: it is ignored.
+    /// - Parameter refusal: the response if there is content; `nil`: content is ignored.
     init(_ refusal: Reply? = nil, _ answer: @escaping () -> Reply) {
         self.refusal = refusal
         self.answer = answer

@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// A request whose head is complete and whose framing can be believed.
+/// A request with a complete head and valid framing.
 struct IncomingRequest {
     let id: RequestID
     let head: RequestHead
@@ -13,14 +13,14 @@ struct IncomingRequest {
 
     var method: Method { head.method }
     var fields: Fields { head.fields }
-    /// The raw path; `*` has none.
+    /// The path as received.
     var path: String { target.path }
     /// Whether the client sent the request over https: as a trusted proxy reports, otherwise as the connection is.
     var isSecure: Bool { origin.scheme.map { $0 == "https" } ?? (connection.credentials != nil) }
-    /// Whether the client may mean that its content ends with the connection (RFC 1945 section 7.2), which HTTP/1.1 servers cannot
-    /// tell from a content that was cut.
+    /// Whether the end of the connection may be the end of the content (RFC 1945 section 7.2). A server cannot
+    /// distinguish that from an interruption.
     var lacksLength: Bool { head.version < .http11 && framing == .none }
-    /// Whether content is still to come after the head.
+    /// Whether content follows the head.
     var expectsContent: Bool {
         switch framing {
         case .none, .length(0): false
@@ -29,7 +29,7 @@ struct IncomingRequest {
     }
 }
 
-/// A name for one request in logs and responses: 64 random bits in hexadecimal.
+/// The ID of a request in logs and responses: 64 random bits in hexadecimal.
 struct RequestID: Sendable, Hashable, CustomStringConvertible {
     let description: String
 

@@ -1,20 +1,20 @@
 import HTTPSemantics
 import SystemCalls
 
-/// Sends interim responses of one request. Only the connection's own thread may use it, between the first and the last
-/// call for that request: then nothing else is being written to the connection.
+/// Sends interim responses to one request. Only the thread of the connection may use it, between the first and the last
+/// call for that request, when nothing else writes to the connection.
 struct InterimChannel: Sendable {
-    /// `nil` where the client does not know interim responses (HTTP/1.0) or they are turned off.
+    /// `nil` if the client does not support interim responses (HTTP/1.0) or they are turned off.
     let output: ConnectionOutput?
-    /// What stands before the server's paths where the client sees them.
+    /// The base of the server's paths for the client.
     let base: PublicBase
 
-    /// Whether interim responses can be sent at all.
+    /// Whether interim responses can be sent.
     var isOpen: Bool { output != nil }
 
-    /// Sends the head of an interim response, waiting at most `timeout` milliseconds for a client that does not read.
+    /// Sends the head of an interim response. Waits at most `timeout` milliseconds until the connection is writable.
     ///
-    /// An interim response is advice: a client that does not read it misses it (RFC 9110 section 15.2).
+    /// An interim response is optional: a client that does not read misses it (RFC 9110 section 15.2).
     func send(_ head: ResponseHead, timeout: Int32) -> SocketOutput.Outcome {
         guard let output else { return .notWritable }
         let rebased = ResponseHead(status: head.status, fields: base.rebased(head.fields))
@@ -23,7 +23,7 @@ struct InterimChannel: Sendable {
 }
 
 extension ResponseHead {
-    /// The head in the form of HTTP/1.1, with the empty line that ends it.
+    /// The head as in HTTP/1.1, including the empty line at its end.
     func serialized() -> [UInt8] {
         var text = "HTTP/1.1 \(status.rawValue) \(status.reasonPhrase)\r\n"
         for field in fields { text += "\(field.name): \(field.value)\r\n" }

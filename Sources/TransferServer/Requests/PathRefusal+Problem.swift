@@ -1,7 +1,7 @@
 import HTTPSemantics
 
 extension ProblemDetails {
-    /// A path that names nothing, in any spelling.
+    /// The problem of an invalid path.
     init(_ refusal: PathSegments.Refusal) {
         let advice: String =
             switch refusal {

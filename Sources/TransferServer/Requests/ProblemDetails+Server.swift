@@ -1,7 +1,7 @@
 import HTTPSemantics
 import UploadStorage
 
-/// The problems that are neither the upload protocol's nor a target's.
+/// Problems that belong neither to the upload protocol nor to a target.
 extension ProblemDetails {
     static let notFound = ProblemDetails(
         status: 404, detail: "Nothing is here. Files are below /files/, uploads below /uploads/.", code: "not-found")
@@ -31,7 +31,7 @@ extension ProblemDetails {
         status: 503, detail: "The upload is complete, but its target is still at work. Ask again.",
         code: "upload-processing")
 
-    /// The server should get nothing new: each reason is a stable word.
+    /// The server is not ready for new uploads. Each reason is a stable code.
     static func notReady(_ reasons: [String]) -> ProblemDetails {
         ProblemDetails(
             status: 503, detail: "The server is not ready: \(reasons.joined(separator: ", ")).", code: "not-ready",
@@ -42,7 +42,7 @@ extension ProblemDetails {
         self.init(status: refusal.status, detail: refusal.detail, code: refusal.code)
     }
 
-    /// A failure of the store that the client may outlive.
+    /// The problem of a failure of the store.
     init(_ error: StoreError) {
         let (status, detail): (Status, String) =
             switch error {

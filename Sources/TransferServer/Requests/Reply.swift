@@ -3,7 +3,7 @@ import HTTPSemantics
 import ResumableUpload
 import UploadStorage
 
-/// A final response with its content, which need not lie in memory.
+/// A final response. Its content is not necessarily in memory.
 struct Reply: Sendable {
     enum Content: Sendable {
         case bytes([UInt8])
@@ -11,14 +11,14 @@ struct Reply: Sendable {
         case file(PublishedFile, Range<Int64>)
         /// Several ranges of a published file, framed as `multipart/byteranges`.
         case parts(PublishedFile, MultipartByteRanges)
-        /// Produced while it is sent.
+        /// Content that is produced while it is sent.
         case stream(any StreamedContent)
     }
 
     var status: Status
     var fields: Fields
     var content: Content
-    /// The stable word for a refusal or failure, for the log.
+    /// The stable code of an error, for the log.
     var code: String?
 
     init(status: Status, fields: Fields = [:], content: Content = .bytes([]), code: String? = nil) {
@@ -38,7 +38,7 @@ struct Reply: Sendable {
         self.init(FinalResponse(problem, fields: fields), code: problem.code)
     }
 
-    /// Bytes of content; nil if that is not known before they are sent.
+    /// The bytes of content; nil if they are unknown before they are sent.
     var contentLength: Int64? {
         switch content {
         case .bytes(let bytes): Int64(bytes.count)
@@ -49,7 +49,7 @@ struct Reply: Sendable {
     }
 }
 
-/// The stable word in a problem document that a target made.
+/// The stable code in a problem document of a target.
 private struct ProblemCode: Decodable {
     let code: String?
 

@@ -2,24 +2,23 @@ import HTTPSemantics
 import ResumableUpload
 import UploadStorage
 
-/// What is learnt of one request while it is served: for the log, the metrics, and whoever asks why. Used by the
-/// connection's thread alone.
+/// Data about one request for log, metrics and explanations. Used only by the thread of the connection.
 final class RequestAccount {
-    /// The first segments of its URL, or another word of a few that there are.
+    /// The route label of the metrics; see ``RequestPlace/label``.
     var route = RequestPlace.nowhere.label
-    /// The upload that it is about.
+    /// The upload of the request.
     var upload: UploadID?
     /// Bytes of that upload that are known to be durable.
     var offset: Int64?
-    /// `nil`: the request brings no content for an upload or a target.
+    /// `nil` if the request has no content for an upload or a target.
     var explanation: UploadExplanation?
-    /// Whether its client wants the explanation in the response.
+    /// Whether the response must have the explanation.
     var wantsExplanation = false
     var progress = UploadProgress()
-    /// Bytes of content that the metrics know of already.
+    /// The bytes of content that the metrics have already counted.
     var countedReceived: Int64 = 0
 
-    /// The head is known: nothing is decided about its content yet.
+    /// Starts the account of a request whose head is known.
     func begin(_ head: RequestHead) {
         if [.put, .post, .patch].contains(head.method) { explanation = UploadExplanation() }
         wantsExplanation = head.fields.uploadBoolean(ServerFieldName.explain) == true

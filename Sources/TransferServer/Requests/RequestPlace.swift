@@ -1,16 +1,16 @@
 import HTTPSemantics
 
-/// What a request's target names, whoever asks and whether it exists.
+/// What the target of a request names, independent of access and existence.
 enum RequestPlace: Sendable {
     /// `/healthz` or `/readyz`.
     case health(String)
     case metrics
-    /// The server as a whole.
+    /// The server itself.
     case asterisk
     /// `/uploads` or something below it.
     case upload(PathSegments)
     case target(any TargetHandler, Target)
-    /// A path that names nothing in any spelling.
+    /// An invalid path.
     case unreadable(PathSegments.Refusal)
     case nowhere
 
@@ -38,7 +38,7 @@ enum RequestPlace: Sendable {
         }
     }
 
-    /// Whether it takes content: a target, an upload, or what might be meant for one.
+    /// Whether a request to it can have content: a target, an upload, or an invalid path.
     var canReceiveContent: Bool {
         switch self {
         case .health, .metrics, .asterisk: false
@@ -46,7 +46,7 @@ enum RequestPlace: Sendable {
         }
     }
 
-    /// One of as many words as there are handlers, and a few more.
+    /// The route label of the metrics: one for each handler, and a few others.
     var label: String {
         switch self {
         case .health(let path): path

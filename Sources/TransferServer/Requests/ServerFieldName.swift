@@ -1,8 +1,9 @@
-/// Names of fields that this server alone knows.
+/// Names of fields that only this server uses.
 enum ServerFieldName {
-    /// In a request, `off`: no interim response of the upload protocol, for proxies that break on it.
+    /// In a request, `off` turns off interim responses of the upload protocol, for proxies that fail on them.
     static let interim = "Onward-Interim"
-    /// In a request, `?1`: say in the response, in a field of this name, why there was no interim response.
+    /// In a request, `?1` requests an explanation of omitted interim responses, in a field of this name in the
+    /// response.
     static let explain = "Onward-Explain"
 
     static let requestFields = [interim, explain]

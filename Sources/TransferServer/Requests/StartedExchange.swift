@@ -1,7 +1,7 @@
 import HTTPSemantics
 import ResumableUpload
 
-/// What serves a request from now on, and what is to happen first.
+/// The exchange that serves a request, and its first step.
 struct StartedExchange {
     let exchange: any Exchange
     let step: NextStep
@@ -17,11 +17,11 @@ struct StartedExchange {
 
     init(_ refusal: AuthorizationRefusal) { self.init(Reply(refusal.problem, fields: refusal.fields)) }
 
-    /// Closes the connection without an answer.
+    /// Closes the connection without a response.
     static var dropped: StartedExchange { StartedExchange(AnsweredExchange(), .drop) }
 }
 
-/// A request whose answer was known from its head.
+/// A request whose response is determined by its head.
 private final class AnsweredExchange: Exchange {
     func receive(_ bytes: UnsafeRawBufferPointer) -> NextStep { .proceed }
     func finish() -> NextStep { .drop }

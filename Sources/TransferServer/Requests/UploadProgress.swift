@@ -1,9 +1,9 @@
-/// What one request did for uploads.
+/// The progress of uploads by one request, for the metrics.
 struct UploadProgress: Sendable, Hashable {
-    /// An upload resource came to be.
+    /// An upload resource was created.
     var hasCreated = false
-    /// Content was accepted behind some that was there already.
+    /// Content was appended to an upload that already had some.
     var hasResumed = false
-    /// The representation of an upload resource is whole, and its target has answered.
+    /// The representation of an upload is complete, and its target has responded.
     var hasCompleted = false
 }

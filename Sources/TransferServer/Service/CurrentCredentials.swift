@@ -1,7 +1,7 @@
 import SystemCalls
 import TLS
 
-/// The certificate that a server shows to new connections.
+/// The certificate that a server uses for new connections.
 final class CurrentCredentials: Sendable {
     private let current: Monitor<ServerCredentials>
 

@@ -1,21 +1,21 @@
 import SystemCalls
 import UploadStorage
 
-/// Finds out whether a server is still at work, for a watchdog that would start it again.
+/// Checks whether a server still works, for a watchdog that would restart it.
 ///
-/// A server is stuck when nobody is let in any more, because no thread accepts or no descriptor is left, or when its store
-/// has come to a halt, so that nothing is ever acknowledged. A disk that refuses is no reason: a restart would end the
-/// downloads that still work, and mend nothing.
+/// A server is stuck if it accepts no connections, because no thread or descriptor is available, or if its store does
+/// not make progress. A failing disk does not count: a restart would end downloads that still work, and not repair the
+/// disk.
 package final class LivenessCheck: Sendable {
     private let addresses: [SocketAddress]
     private let store: UploadStore
-    /// Addresses that could not be reached from here at the start, and are not looked at for that: a socket in the file
-    /// system whose owner is another user, one that is bound to a network device, a firewall.
+    /// Addresses to which this process could not connect at the start. They are not checked. Reasons are a socket file
+    /// of another user, a socket bound to a network device, or a firewall.
     package let unreachable: [SocketAddress]
 
     /// - Parameters:
-    ///   - addresses: where the server listens, already.
-    ///   - deadline: monotonic nanoseconds; what does not react by then counts as unreachable.
+    ///   - addresses: the addresses on which the server listens already.
+    ///   - deadline: monotonic nanoseconds; addresses without a reaction until then are unreachable.
     package init(addresses: [SocketAddress], store: UploadStore, until deadline: Int64) {
         self.store = store
         let reachable = addresses.filter { Self.canConnect($0, until: deadline) }
@@ -23,8 +23,8 @@ package final class LivenessCheck: Sendable {
         unreachable = addresses.filter { !reachable.contains($0) }
     }
 
-    /// What the store says of itself, where connections are taken at every address and the store does what it is asked, by
-    /// the deadline (monotonic nanoseconds); nil: the server is stuck, as it is when a check of the disk does not return.
+    /// Returns the health of the store if all addresses accept connections and the store responds before the deadline
+    /// (monotonic nanoseconds); otherwise nil, because the server is stuck.
     package func health(until deadline: Int64) -> Health? {
         guard addresses.allSatisfy({ Self.canConnect($0, until: deadline) }), store.isAtWork(until: deadline) else {
             return nil
@@ -32,8 +32,8 @@ package final class LivenessCheck: Sendable {
         return store.health(until: deadline)
     }
 
-    /// Whether a connection that says nothing and ends gets a thread, which closes it. No request is made, and none logged;
-    /// with TLS it ends in the same way.
+    /// Whether the server accepts and closes a connection that sends nothing. No request is made or logged, with or
+    /// without TLS.
     private static func canConnect(_ address: SocketAddress, until deadline: Int64) -> Bool {
         do throws(Errno) {
             let connection = try ConnectedSocket(address, until: deadline)
@@ -46,7 +46,7 @@ package final class LivenessCheck: Sendable {
                 if count == 0 { return true }
             }
         } catch {
-            // There are too many connections: it was accepted, and sent away.
+            // With too many connections, the server accepts and closes it.
             return error == .connectionReset || error == .brokenPipe
         }
     }

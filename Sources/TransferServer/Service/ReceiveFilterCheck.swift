@@ -2,10 +2,11 @@ import HTTPSemantics
 import SystemCalls
 import TLS
 
-/// Verifies that libmicrohttpd receives through ``AcceptedConnection``: a daemon of its own gets a connection that sends two
-/// requests in one piece, of which libmicrohttpd learns only if each of the replaced functions is called.
+/// Verifies that libmicrohttpd receives through ``AcceptedConnection``. It starts a daemon and sends it two requests in
+/// one write, which it handles correctly only if each of the replaced functions is called.
 ///
-/// Whether they are called depends on how the program is linked and on the version of libmicrohttpd, so it is tried out.
+/// Whether they are called depends on how the program is linked and on the version of libmicrohttpd, so it is tested at
+/// each start.
 enum ReceiveFilterCheck {
     private static let requests = """
         PUT /first HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n\
@@ -15,8 +16,8 @@ enum ReceiveFilterCheck {
     private static let expected = ["/first hello", "/second again"]
     private static let nanoseconds: Int64 = 5_000_000_000
 
-    /// - Parameter credentials: those of the server; with them a connection with TLS is tried out, too.
-    /// - Returns: how it was seen that the filter is not effective; `nil`: it is.
+    /// - Parameter credentials: those of the server; if not nil, a connection with TLS is tested, too.
+    /// - Returns: how the test failed; `nil` if the filter is effective.
     /// - Throws: `Errno` if the system has no thread for the daemon.
     static func failure(credentials: CurrentCredentials?) throws(Errno) -> String? {
         if let reason = try failureOfConnection(nil) { return reason }
@@ -24,7 +25,7 @@ enum ReceiveFilterCheck {
         return try failureOfConnection(credentials)
     }
 
-    /// A connection for which libmicrohttpd gets no thread ends as one that it misreads, so the second try decides.
+    /// If libmicrohttpd cannot create a thread, the first attempt fails in the same way, so the second one decides.
     private static func failureOfConnection(_ credentials: CurrentCredentials?) throws(Errno) -> String? {
         try failureOnce(credentials) == nil ? nil : failureOnce(credentials)
     }
@@ -99,7 +100,7 @@ enum ReceiveFilterCheck {
     }
 }
 
-/// A service that only receives requests: it counts no connections, and logs nothing.
+/// A service that only records requests.
 protocol RequestRecorder: RequestService {}
 
 extension RequestRecorder {

@@ -6,23 +6,23 @@ import UploadStorage
 
 /// A server for resumable uploads and Range downloads.
 ///
-/// It serves the handlers that it is given below their prefixes, upload resources below `/uploads/`, and `/healthz`,
-/// `/readyz` and `/metrics`. It neither installs signal handlers nor ends the process.
+/// It serves its handlers below their prefixes, upload resources below `/uploads/`, and `/healthz`, `/readyz` and
+/// `/metrics`. It neither installs signal handlers nor ends the process.
 public final class Server: Sendable {
-    /// Why a server cannot start.
+    /// Why a server could not start.
     public enum StartError: Error, Sendable {
-        /// An address cannot be listened on; the reason is a system error's name and text.
+        /// The server cannot listen on an address; the second value is the system error.
         case cannotListen(SocketAddress, Errno)
-        /// Anonymous service was not allowed, and this address can be reached from other machines.
+        /// Anonymous access is not allowed, and other machines can connect to this address.
         case anonymousBeyondLoopback(SocketAddress)
-        /// The system has no thread for this part of the server; nothing is listened on.
+        /// The system cannot create a thread for this part of the server. The server does not listen.
         case cannotStartThread(String, Errno)
         case alreadyStarted
-        /// libmicrohttpd does not receive through this library; the text says how that was seen. What it receives would
-        /// not be checked. See ``explanation``.
+        /// libmicrohttpd does not receive through this library, so its input would not be verified. The text describes
+        /// the failed test. See ``explanation``.
         case receiveFilterIneffective(String)
 
-        /// For the person who starts the program: what is wrong, and what to do about it.
+        /// The error and its remedy in a sentence for operators.
         public var explanation: String {
             switch self {
             case .cannotListen(let address, let reason): "cannot listen on \(address): \(reason)"
@@ -57,7 +57,7 @@ public final class Server: Sendable {
     private let running = Monitor(Running())
 
     /// - Parameters:
-    ///   - store: where uploads and files live. The server does not close it, and observes it.
+    ///   - store: the storage of uploads and files. The server observes it, and does not close it.
     ///   - handlers: target resources by the first segments of their URLs, such as `("files", FilesHandler(store:))`.
     public init(
         configuration: ServerConfiguration, store: UploadStore,
@@ -78,14 +78,14 @@ public final class Server: Sendable {
         store.observe(by: service.metrics)
     }
 
-    /// Where the server listens; ports that the system chose are filled in. Empty before `start()`.
+    /// The addresses on which the server listens, with the ports that the system chose. Empty before `start()`.
     public var addresses: [SocketAddress] { running.withLock { $0.addresses } }
 
-    /// Verifies that the receive filter is effective, starts all threads and listens on every address, or does nothing of
-    /// that.
+    /// Verifies the receive filter, starts all threads and listens on all addresses. If it throws, nothing was started.
     public func start() throws(StartError) { try start(on: []) }
 
-    /// - Parameter inherited: sockets to serve besides the addresses of the configuration, which the server then owns.
+    /// - Parameter inherited: sockets to serve in addition to the addresses of the configuration. The server then owns
+    ///   them.
     package func start(on inherited: [ListeningSocket]) throws(StartError) {
         ProcessControl.ignoreBrokenPipes()
         try running.withLock { state throws(StartError) in
@@ -131,7 +131,7 @@ public final class Server: Sendable {
                 for daemon in state.daemons { daemon.stop() }
                 state.daemons = []
                 state.addresses = []
-                // The socket listens already: what is missing is a thread, or memory for one.
+                // The socket listens already, so the error means that a thread or memory is not available.
                 if error == .wouldBlock || error == .outOfMemory {
                     throw .cannotStartThread("connections at \(socket.address)", error)
                 }
@@ -142,8 +142,9 @@ public final class Server: Sendable {
         }
     }
 
-    /// Stops: no new connections; what unfinished uploads have sent is made durable and their connections are closed;
-    /// answers under way have the drain time. Returns when every connection has ended.
+    /// Stops the server. It accepts no new connections, makes received content of unfinished uploads durable, closes
+    /// their connections, and waits for responses in progress up to ``ServerConfiguration/drainTimeout``. Returns when
+    /// all connections are closed.
     public func stop() {
         let daemons = running.withLock { state in
             defer { state.daemons = [] }
@@ -160,16 +161,15 @@ public final class Server: Sendable {
         log.stop(within: Self.logTimeout)
     }
 
-    /// Nanoseconds in which the log's last lines have to be accepted when the server ends.
+    /// The time in nanoseconds for writing the last lines of the log when the server stops.
     private static let logTimeout: Int64 = 1_000_000_000
 
-    /// Shows another certificate to new connections; those that are open go on with theirs. Without effect on a server
-    /// that was made without TLS.
+    /// Replaces the certificate for new connections; open ones keep theirs. It has no effect on a server without TLS.
     public func replaceCredentials(with credentials: ServerCredentials) {
         self.credentials?.replace(with: credentials)
     }
 
-    /// Writes a line of the embedder's own to the server's log.
+    /// Writes a line of the embedding program to the log of the server.
     public func note(_ level: LogLevel, _ message: String) {
         switch level {
         case .error: log.error(message)
@@ -178,7 +178,7 @@ public final class Server: Sendable {
         }
     }
 
-    /// Ends the answers that ``stop()`` waits for.
+    /// Makes ``stop()`` close all connections now, without waiting for responses.
     public func stopNow() { registry.drainNow() }
 
     private func startThreads(_ state: inout Running) throws(StartError) {
@@ -196,7 +196,7 @@ public final class Server: Sendable {
         }
     }
 
-    /// Removes what has expired and looks at what the store holds, part by part, once a second while the server runs.
+    /// Removes expired uploads and checks a part of the store, once a second while the server runs.
     private func sweep() {
         var seconds = 0
         var reported: [String: Int] = [:]
@@ -209,7 +209,7 @@ public final class Server: Sendable {
                     "the wall clock jumped \(jump < 0 ? "back" : "forward") by \(jump.magnitude) s; lifetimes of uploads are"
                         + " not affected")
             }
-            // What lasts is told once in a quarter of an hour.
+            // A failure that persists is logged once in 15 minutes.
             for failure in Set(report.failures.map { "\($0)" }).sorted() where reported[failure, default: 0] <= seconds
             {
                 log.warning("sweeping: \(failure)")

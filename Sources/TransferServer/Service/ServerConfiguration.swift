@@ -3,44 +3,48 @@ import ResumableUpload
 import SystemCalls
 import TLS
 
-/// How a server presents itself and what it lets its clients do.
+/// The configuration of a server.
 public struct ServerConfiguration: Sendable {
-    /// Where it listens.
+    /// The addresses on which the server listens.
     public var listeners: [SocketAddress]
-    /// With which the TCP addresses speak TLS; `nil`: they do not. Unix sockets never do.
+    /// The certificate for TLS on all TCP addresses; `nil`: no TLS. Unix sockets never use TLS.
     public var credentials: ServerCredentials?
-    /// Seconds for which browsers are asked to use nothing but https, by `Strict-Transport-Security` (RFC 6797) in responses to
-    /// requests that came over https; `nil`: no such field is sent. 0 makes browsers forget what an earlier response asked.
+    /// The `max-age` of `Strict-Transport-Security` (RFC 6797) in seconds, which makes browsers use only https. It is
+    /// sent in responses over https; `nil`: it is not sent. 0 revokes an earlier value.
     public var strictTransportSecurity: Int64?
-    /// What stands before the server's paths where clients see them; `nil`: what a trusted proxy says of each request.
+    /// The base of the server's paths for clients; `nil`: the base that a trusted proxy reports with each request.
     public var publicBase: PublicBase?
-    /// Proxies whose word counts about where requests come from, beside those on this machine.
+    /// Trusted proxies, in addition to those on this machine. Their forwarding fields determine the client of a
+    /// request.
     public var trustedProxies: [AddressBlock]
-    /// Whether 104 is sent to clients that understand it. Some proxies take it for the final response.
+    /// Whether 104 is sent to clients that understand it. Some proxies mistake it for the final response.
     public var sendsInterimResponses: Bool
-    /// Connections served at once. When there is one more, the slowest connection of the client that has the most is closed.
+    /// The maximum number of open connections. If there is one more, the slowest connection of the client with the most
+    /// connections is closed.
     public var maximumConnections: Int
-    /// Limits announced and enforced for every upload; `maxAge` is an upload's life in seconds.
+    /// The limits that are announced and enforced for every upload, in bytes; `maxAge` is the lifetime of an upload in
+    /// seconds.
     public var limits: UploadLimits
-    /// Announce upload resources to clients that name no version, as the published protocol will have it.
+    /// Whether upload resources are announced to clients that name no draft version, as in the published protocol.
     public var announcesWithoutVersion: Bool
-    /// Refuse chunked content that would complete a representation of unknown length: some proxies end a body that was cut
-    /// as if it were whole.
+    /// Whether chunked content that would complete a representation of unknown length is rejected, because some proxies
+    /// end interrupted content as if it were complete.
     public var requiresLength: Bool
-    /// Bytes that content and responses have to move in a second, on the average of ``rateWindow``; `nil`: any.
+    /// The minimum rate of content and responses in bytes per second, averaged over ``rateWindow``; `nil`: none.
     public var minimumRate: Int64?
-    /// Seconds over which ``minimumRate`` is looked at.
+    /// The seconds over which ``minimumRate`` is averaged.
     public static let rateWindow = 10
-    /// Seconds for the head of a connection's first request.
+    /// The timeout in seconds for the head of the first request of a connection.
     public var headerTimeout: Int
-    /// Seconds without a byte of content, of a response, or of a next request.
+    /// The timeout in seconds without a byte of content, of a response, or of the next request.
     public var idleTimeout: Int
-    /// Seconds for responses under way when the server stops.
+    /// The maximum time in seconds for responses in progress when the server stops.
     public var drainTimeout: Int
-    /// Take requests from anybody who can connect. Otherwise only from this machine, only for its own names, not through
-    /// a proxy, and not from foreign web pages.
+    /// Whether all clients that can connect are served without credentials. Otherwise only requests from this machine
+    /// are, if they name localhost or a loopback address, have no forwarding fields, and do not come from a page of
+    /// another origin.
     public var allowsAnonymous: Bool
-    /// Who may do what; `nil`: everybody anything, as far as ``allowsAnonymous`` goes.
+    /// The authorizer of all requests; `nil`: every operation is allowed within the bounds of ``allowsAnonymous``.
     public var authorizer: (any Authorizer)?
     /// Origins whose pages may use the server, such as `https://app.example`.
     public var corsOrigins: [String]
@@ -48,11 +52,11 @@ public struct ServerConfiguration: Sendable {
     public var logLevel: LogLevel
     /// Where log lines go; by default nowhere.
     public var logSink = LogSink.none
-    /// Log for each request with content why it got no interim response, or could not be resumed.
+    /// Whether to log for each request with content why it got no interim response, or could not be resumed.
     public var explains = false
-    /// How caches may use files. Responses to requests that need credentials are `private` besides.
+    /// The Cache-Control of files. `private` is added to responses that require credentials.
     public var cacheControl = CacheControl.noCache
-    /// Of the program, for `/metrics`.
+    /// The version of the program, for `/metrics`.
     public var version: String?
 
     public init(
@@ -91,7 +95,7 @@ public enum LogFormat: String, Sendable, CaseIterable {
     case text, json
 }
 
-/// How much is logged; each level includes those before it.
+/// The log level; each level includes those before it.
 public enum LogLevel: String, Sendable, CaseIterable, Comparable {
     case error, warning, info, debug
 

@@ -4,7 +4,7 @@ import Synchronization
 import SystemCalls
 import UploadStorage
 
-/// Leads each request to what serves it.
+/// Dispatches each request to its handler.
 final class TransferService: RequestService {
     let configuration: ServerConfiguration
     let store: UploadStore
@@ -17,7 +17,7 @@ final class TransferService: RequestService {
     private let trustedProxies: TrustedProxies
     let digests = FileDigests()
     private let draining = Atomic<Bool>(false)
-    /// Connections that were closed or refused since that was last logged, and when it is logged again (monotonic
+    /// The connections that were closed or rejected since the last report, and the time of the next report (monotonic
     /// nanoseconds).
     private let refusals = Monitor((closed: 0, refused: 0, nextReport: Int64(0)))
 
@@ -77,7 +77,7 @@ final class TransferService: RequestService {
         }
     }
 
-    /// Logs what the operator has to know of.
+    /// Logs errors of the store that the operator must know.
     func report(_ error: StoreError, request: RequestID) {
         if error.concernsOperator { log.error("\(error)", request: request) }
     }
@@ -104,7 +104,7 @@ final class TransferService: RequestService {
         if Expectation(fields: request.fields, version: request.head.version) == .unsupported {
             return DispatchedRequest(StartedExchange(ProblemDetails.unsupportedExpectation), fields: fields)
         }
-        // Whoever watches the server need not know a token.
+        // Health checks do not need a token.
         if case .health = place { return DispatchedRequest(serveHealth(request), fields: fields) }
         let identity: Identity
         do throws(AuthorizationRefusal) {
@@ -112,7 +112,8 @@ final class TransferService: RequestService {
         } catch {
             return DispatchedRequest(serveUnauthenticated(request, refusal: error), fields: fields)
         }
-        // The shared fields would be read as the draft's, and a file that is not there reported as uploaded.
+        // Otherwise the common field names would be read as those of the draft, and the client would report an upload
+        // that does not exist.
         if TusProtocol.isUsed(by: request.fields), place.canReceiveContent {
             return DispatchedRequest(
                 StartedExchange(ProblemDetails.tusProtocol), fields: fields, principal: identity.principal)
@@ -120,8 +121,8 @@ final class TransferService: RequestService {
         return DispatchedRequest(serve(request, at: place, identity), fields: fields, principal: identity.principal)
     }
 
-    /// Browsers ask without credentials whether a page may send a request with some. They learn that, and nothing of what
-    /// is here.
+    /// Responds to a request without valid credentials. Browsers send preflights without credentials; they get the CORS
+    /// fields, and no information about resources.
     private func serveUnauthenticated(_ request: IncomingRequest, refusal: AuthorizationRefusal) -> StartedExchange {
         guard refusal.isForLackOfCredentials, request.method == .options, !request.fields.contains("Authorization"),
             CrossOrigin.isPreflight(request.fields)
@@ -130,7 +131,7 @@ final class TransferService: RequestService {
         return StartedExchange(Reply(status: 204, fields: fields, content: .bytes([])))
     }
 
-    /// Why this identity may not do something with a target; without one, with the server.
+    /// Why this identity may not perform an operation on a target, or without a target on the server.
     func refusal(of identity: Identity, _ operation: Operation, on target: Target?) -> AuthorizationRefusal? {
         refusal(of: identity, operation, at: target?.location)
     }
@@ -149,7 +150,7 @@ final class TransferService: RequestService {
             TargetEndpoint(service: self, request: request, identity: identity, handler: handler, target: target)
                 .serve()
         case .unreadable(let refusal):
-            // No spelling of an upload's URL tells more than that there is no such upload.
+            // Every invalid URL of an upload gets the response for an unknown upload.
             StartedExchange(
                 request.path.hasPrefix("/uploads/")
                     ? UploadError.notFound.problem(in: .rfc) : ProblemDetails(refusal))
@@ -172,7 +173,7 @@ final class TransferService: RequestService {
         return StartedExchange(Reply(status: 200, fields: fields, content: .bytes(Array(text.utf8))))
     }
 
-    /// Why nothing new should be sent to this server now, in stable words; empty: it is ready.
+    /// The stable codes of the reasons why the server is not ready; empty if it is ready.
     var unreadiness: [String] {
         (draining.load(ordering: .relaxed) ? ["draining"] : []) + store.health().reasons
     }
@@ -186,7 +187,7 @@ final class TransferService: RequestService {
 
     private static let methods: [Method] = [.get, .head, .put, .post, .patch, .delete, .options]
 
-    /// The answer to `OPTIONS`, as discovery and as a browser's preflight.
+    /// The response to `OPTIONS`, both for discovery and for preflights of browsers.
     func discovery(_ request: IncomingRequest, methods: [Method], limits: UploadLimits? = nil) -> Reply {
         let response = responses(for: request, stored: nil).discovered(
             limits: limits ?? configuration.limits, allow: methods)
@@ -197,14 +198,14 @@ final class TransferService: RequestService {
         return reply
     }
 
-    /// The dialect of a request: the one it names, else the one in which its upload was begun.
+    /// The responses in the dialect of a request, or otherwise in that of the creation of its upload.
     func responses(for request: IncomingRequest, stored: Dialect?) -> UploadResponses {
         UploadResponses(
             answering: request.fields, version: request.head.version, storedDialect: stored,
             announcesWithoutVersion: configuration.announcesWithoutVersion, withholding: withholding(request.fields))
     }
 
-    /// Why a proxy that breaks on interim responses, its client or this server wants none.
+    /// Why the client, a proxy or the configuration does not allow interim responses; `nil` if they do.
     private func withholding(_ request: Fields) -> InterimObstacle? {
         if !configuration.sendsInterimResponses { return .turnedOff }
         return request.values(ServerFieldName.interim).contains { $0.lowercased() == "off" } ? .declined : nil

@@ -1,17 +1,17 @@
 import HTTPSemantics
 import UploadStorage
 
-/// A whole representation that waits for its target. Valid during `complete(_:)` alone.
+/// A complete representation for its target. Valid only during `complete(_:)`.
 public struct ReceivedUpload: Sendable {
     public let target: Target
-    /// Method of the request that created the upload.
+    /// The method of the request that created the upload.
     public let method: Method
     public let principal: String
     /// The fields of the creating request that ``TargetHandler/storedFields`` names.
     public let fields: Fields
-    /// Bytes of the representation.
+    /// The length of the representation in bytes.
     public let length: Int64
-    /// Whether whoever completed the upload may replace what exists, as ``UploadProposal/mayReplace``.
+    /// Whether an existing resource may be replaced, as in ``UploadProposal/mayReplace``.
     public let mayReplace: Bool
 
     private let lease: UploadLease
@@ -26,9 +26,9 @@ public struct ReceivedUpload: Sendable {
         self.lease = lease
     }
 
-    /// Reads bytes of the representation.
-    /// - Returns: How many were read: fewer than the buffer takes at the end of the representation alone.
-    /// - Throws: `StoreError` where the bytes cannot be read.
+    /// Reads bytes of the representation from `offset` on.
+    /// - Returns: The number of bytes read, which is smaller than the buffer only at the end of the representation.
+    /// - Throws: `StoreError` if the bytes cannot be read.
     public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StoreError) -> Int {
         try lease.read(into: buffer, at: offset)
     }

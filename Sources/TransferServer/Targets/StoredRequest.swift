@@ -1,12 +1,12 @@
 import HTTPSemantics
 
-/// The part of a creating request that is stored with its upload: what its handler declares, and what the server needs
-/// when the representation is complete. Everything else is forgotten with the request.
+/// The part of a creation that is stored with its upload: the fields that its handler declares, and those that the
+/// server needs when the representation is complete. Everything else is discarded after the request.
 struct StoredRequest: Sendable {
-    /// Bytes of names and values, and of the query, that one upload may store.
+    /// The maximum size of names, values and query that are stored with one upload, in bytes.
     static let maximumSize = 16 << 10
 
-    /// Never stored, whatever a handler declares, in lower case.
+    /// Fields that are never stored, even if a handler declares them, in lower case.
     private static let credentials: Set<String> = [
         "authorization", "proxy-authorization", "cookie", "cookie2", "set-cookie", "authentication-info",
         "x-api-key", "api-key", "apikey", "x-auth-token", "x-access-token", "x-amz-security-token", "x-csrf-token",
@@ -30,7 +30,7 @@ struct StoredRequest: Sendable {
         self.target = handler.storesQuery ? target : target.withoutQuery
     }
 
-    /// Bytes that count against ``maximumSize``.
+    /// The bytes that are compared with ``maximumSize``.
     var size: Int {
         fields.reduce(target.query?.utf8.count ?? 0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
     }

@@ -1,11 +1,12 @@
 /// Content of a response that is produced while it is sent.
 ///
-/// The server asks for the next bytes when the connection has room for them, so that a client that does not read holds up
-/// the production, and no more than one piece is in memory. All calls come one at a time. The object is released when the
-/// response was sent or its connection has ended, and is never asked if the request is `HEAD`.
+/// The server requests the next bytes when the connection is writable, so that production stops while the client does
+/// not read, and only one piece is in memory. There is one call at a time. The object is released when the response was
+/// sent or the connection has ended. For `HEAD` it is never called.
 public protocol StreamedContent: AnyObject, Sendable {
-    /// Writes the next bytes to the start of `buffer`, which has room for at least one, and returns their number; 0 is the
-    /// end of the content.
-    /// - Throws: anything. The client then gets a message that is visibly incomplete, and the error is logged.
+    /// Writes the next bytes to the start of `buffer`, which is not empty, and returns their number; 0 means the end of
+    /// the content.
+    /// - Throws: anything. The client then gets a response that it can recognize as incomplete, and the error is
+    ///   logged.
     func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int
 }

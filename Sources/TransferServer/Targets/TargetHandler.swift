@@ -2,47 +2,46 @@ import HTTPSemantics
 import ResumableUpload
 import UploadStorage
 
-/// The resources below one prefix of the URL space, as the upload protocol sees them: they take a representation, whole,
-/// and answer.
+/// A handler of the resources below one prefix of the URL space. It receives complete representations and responds.
 ///
-/// The server speaks the protocol and asks its ``Authorizer``; a handler never sees parts, offsets or interruptions. Every call comes on a thread of
-/// its own for the connection and may block. Calls for different requests run at the same time.
+/// The server implements the upload protocol and calls its ``Authorizer``; a handler never gets parts, offsets or
+/// interruptions. Calls come from the threads of connections, concurrently for different requests, and may block.
 public protocol TargetHandler: Sendable {
-    /// The methods that a resource knows, for `Allow`.
+    /// The methods that a resource supports, for `Allow`.
     func methods(of target: Target) -> [Method]
 
-    /// Decides about a representation before its content arrives. Called for every request with content, resumable or
-    /// not, when the upload would be created.
+    /// Accepts or rejects a representation before its content arrives. Called for every request with content, resumable
+    /// or not, before an upload is created.
     func accept(_ proposal: UploadProposal) -> Acceptance
 
-    /// Whether `complete` may be called again for the same upload after the process died in it.
+    /// Whether `complete` can be called again for the same upload if the process ended during a call.
     ///
-    /// Where it is `false` an upload whose completion was interrupted that way ends with status 500; where it is `true`
-    /// the client's next completing request calls it again.
+    /// If it is `false`, an upload whose completion was interrupted gets status 500. If it is `true`, the next request
+    /// that completes the upload calls it again.
     var completionIsRepeatable: Bool { get }
 
     /// Names of the fields of the creating request that ``complete(_:)`` reads; the representation metadata by default.
     ///
-    /// Only these are stored with an upload, until it is complete or invalid, together with those that the server itself
-    /// needs (`Repr-Digest`, `Want-Repr-Digest`). Fields that carry credentials, such as `Authorization` and `Cookie`, are
-    /// never stored, declared or not. A creation with more than 16,384 bytes to store is refused with status 431.
+    /// Only these, and those that the server needs (`Repr-Digest`, `Want-Repr-Digest`), are stored with an upload until
+    /// it is complete or invalid. Fields with credentials, such as `Authorization` and `Cookie`, are never stored. A
+    /// creation with more than 16,384 bytes to store is rejected with status 431.
     var storedFields: [String] { get }
 
-    /// What is stored of the fields that ``storedFields`` names: all of them, as they are, by default. A handler that reads
-    /// only a part of a value can leave out the rest here. ``complete(_:)`` gets what this returns.
-    /// - Parameter fields: of the request, those that are declared and carry no credentials.
+    /// The stored part of the fields that ``storedFields`` names, by default all of them unchanged. A handler that
+    /// needs only a part of a value can reduce it here. ``complete(_:)`` gets the result.
+    /// - Parameter fields: the declared fields of the request without credentials.
     func storedPart(of fields: Fields) -> Fields
 
-    /// Whether ``complete(_:)`` reads the URL's query, which is stored then. `false` by default: queries often carry
+    /// Whether the query of the URL is stored for ``complete(_:)``. `false` by default, because queries often have
     /// credentials. ``accept(_:)`` and ``respond(to:)`` always get the query.
     var storesQuery: Bool { get }
 
-    /// The representation is whole and durable; gives the final answer. Called at most once for an upload, but for
-    /// `completionIsRepeatable`.
-    /// - Throws: anything; the client then gets 500, as the final answer.
+    /// Handles a complete and durable representation, and returns the final response. Called at most once for an
+    /// upload, except with `completionIsRepeatable`.
+    /// - Throws: any error; the client then gets 500 as the final response.
     func complete(_ upload: ReceivedUpload) throws -> TargetOutcome
 
-    /// Answers a request that carries no representation: `GET`, `HEAD`, `DELETE` and whatever else the handler knows.
+    /// Responds to a request without a representation: `GET`, `HEAD`, `DELETE` and other methods of the handler.
     func respond(to request: TargetRequest) -> TargetAnswer
 }
 
@@ -57,18 +56,18 @@ extension TargetHandler {
 
 /// A resource below a handler's prefix.
 public struct Target: Sendable, Hashable {
-    /// The whole path of the URL, percent-encoded in one canonical way.
+    /// The complete path of the URL, in canonical percent-encoding.
     public let path: String
-    /// The decoded segments behind the handler's prefix.
+    /// The decoded segments after the prefix of the handler.
     public let segments: [String]
-    /// Whether the path ends with a slash (or is the prefix itself), as that of a collection.
+    /// Whether the path ends with a slash or is the prefix itself, and so names a collection.
     public let isCollection: Bool
-    /// The URL's query as it was sent, without the question mark.
+    /// The query of the URL as it was sent, without the question mark; `nil` if there is none.
     public let query: String?
     /// All decoded segments of the path.
     let location: PathSegments
 
-    /// Path and query, from which the target is found again.
+    /// Path and query, with which the target is stored.
     var reference: String { path + (query.map { "?" + $0 } ?? "") }
 
     var withoutQuery: Target {
@@ -76,32 +75,32 @@ public struct Target: Sendable, Hashable {
     }
 }
 
-/// What is known of a representation before its content.
+/// The data about a representation before its content.
 public struct UploadProposal: Sendable {
     public let target: Target
     public let method: Method
-    /// Who asks.
+    /// The principal that sent the request.
     public let principal: String
-    /// The request's fields.
+    /// The fields of the request.
     public let fields: Fields
-    /// Length of the whole representation in bytes, where the request told it.
+    /// The length of the complete representation in bytes; `nil` if the request does not declare it.
     public let length: Int64?
-    /// Whether whoever asks may replace what exists; otherwise the representation has to become something new.
+    /// Whether an existing resource may be replaced; otherwise the representation must become a new resource.
     public let mayReplace: Bool
 }
 
-/// A handler's decision about a proposal.
+/// The decision of a handler about a proposal.
 public enum Acceptance: Sendable {
     case accept
-    /// The final answer; nothing is created and no content is read.
+    /// Reject it with this final response. Nothing is created and no content is read.
     case refuse(FinalResponse)
 }
 
-/// How a whole representation is disposed of.
+/// How a handler has processed a complete representation.
 public enum TargetOutcome: Sendable {
-    /// The handler has used the bytes; they are removed, and this is the answer.
+    /// The handler has used the bytes. The server removes them and sends this response.
     case respond(FinalResponse)
-    /// The store publishes the bytes as a file in one step.
+    /// The store publishes the bytes atomically as a file.
     case publish(Publication)
 }
 
@@ -111,18 +110,18 @@ public struct TargetRequest: Sendable {
     public let method: Method
     public let principal: String
     public let fields: Fields
-    /// What stands before the server's paths where the client sees them. It is put before those in `Location` and
-    /// `Content-Location` by the server.
+    /// The base of the server's paths for the client. The server adds it to the paths in `Location` and
+    /// `Content-Location`.
     public let base: PublicBase
 }
 
-/// A handler's answer to such a request. To a safe method without Cache-Control among its fields the server adds
-/// ``ServerConfiguration/cacheControl`` for files and `no-cache` for all else, with `private` if the request would have been
-/// refused without credentials.
+/// The response of a handler to a request without a representation. If the method is safe and the fields have no
+/// Cache-Control, the server adds ``ServerConfiguration/cacheControl`` for files and `no-cache` for other responses,
+/// with `private` if the request requires credentials.
 public enum TargetAnswer: Sendable {
     case response(FinalResponse)
-    /// A published file: the server evaluates conditions and ranges, and sends its bytes. `fields` go with 200, 206 and
-    /// 304 responses; the validators are added.
+    /// A published file: the server evaluates conditions and ranges, and sends its bytes. `fields` are sent with 200,
+    /// 206 and 304; the server adds the validators.
     case file(PublishedFile, fields: Fields)
     /// Content that is produced while it is sent: chunked, or to HTTP/1.0 clients until the connection ends.
     case stream(status: Status, fields: Fields, any StreamedContent)

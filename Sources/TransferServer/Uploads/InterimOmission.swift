@@ -4,18 +4,18 @@ import ResumableUpload
 enum InterimOmission: Sendable, Hashable {
     case withheld(InterimObstacle)
     case plain(Creation.PlainReason)
-    /// The final response came first: an error of this code.
+    /// The final response came first: an error with this code.
     case refused(String)
     case noProgressInVersion(Int)
     case contentDigest
     /// The peer did not read.
     case notWritable
-    /// The content was over before an offset was due.
+    /// The content ended before an offset had to be reported.
     case notDue
-    /// The request ended before anything was decided.
+    /// The request ended before any decision.
     case undecided
 
-    /// The stable word for metrics and log.
+    /// The stable code for metrics and log.
     var word: String {
         switch self {
         case .withheld(let obstacle): obstacle.rawValue
@@ -29,13 +29,13 @@ enum InterimOmission: Sendable, Hashable {
         }
     }
 
-    /// All that there are.
+    /// All codes.
     static let words: [String] =
         InterimObstacle.allCases.map(\.rawValue) + Creation.PlainReason.allCases.map(\.rawValue)
         + [.refused(""), .noProgressInVersion(0), .contentDigest, .notWritable, .notDue, .undecided].map(
             \InterimOmission.word)
 
-    /// For the person who asks; printable ASCII.
+    /// An explanation for people in printable ASCII.
     var sentence: String {
         switch self {
         case .withheld(.oldHTTP):
@@ -61,7 +61,7 @@ enum InterimOmission: Sendable, Hashable {
 }
 
 extension String {
-    /// At most 64 characters that may stand in a String of structured fields.
+    /// At most 64 characters that are valid in a structured field String.
     fileprivate var printableASCII: String {
         String(String.UnicodeScalarView(unicodeScalars.prefix(64).map { (0x20..<0x7F).contains($0.value) ? $0 : "?" }))
     }

@@ -62,11 +62,11 @@ struct TargetEndpoint {
             }
             return reply
         }
-        // Content that nobody asked for is read and ignored, so that the connection can go on.
+        // Unexpected content is read and ignored, so that the connection can be reused.
         return request.expectsContent ? StartedExchange(DeferredExchange(nil, answer)) : StartedExchange(answer())
     }
 
-    /// Whether whoever shows no credentials would not have been served.
+    /// Whether the same request without credentials would be rejected.
     private var needsCredentials: Bool {
         identity != .anonymous
             && service.refusal(of: .anonymous, Operation(request.method), on: target) != nil
@@ -82,13 +82,13 @@ struct TargetEndpoint {
     private func serveContent(isComplete: Bool?, responses: UploadResponses) -> StartedExchange {
         if let refusal = refusal(.create) { return StartedExchange(refusal) }
         guard handler.methods(of: target).contains(request.method) else { return StartedExchange(methodNotAllowed) }
-        // A part in the place of the whole would destroy it (RFC 9110 section 9.3.4).
+        // A part would replace the complete file (RFC 9110 section 9.3.4).
         if request.method == .put, request.fields.contains("Content-Range") {
             let problem = ProblemDetails.partialContent
             return StartedExchange(
                 Reply(isComplete == nil ? FinalResponse(problem) : responses.failed(problem, offset: nil)))
         }
-        // Uploads of the draft may begin without content.
+        // Uploads of the draft can start without content.
         if isComplete != false, request.lacksLength { return StartedExchange(ProblemDetails.missingLength) }
         let limits = service.configuration.limits
         if request.account.explanation == nil { request.account.explanation = UploadExplanation() }
@@ -127,7 +127,7 @@ struct TargetEndpoint {
             mayReplace: refusal(.write) == nil)
         if case .refuse(let response) = handler.accept(proposal) {
             let state = UploadState(offset: 0, limits: service.configuration.limits)
-            // A server that fails has not answered for good: the client may try again.
+            // A 5xx is not final, so the client can retry.
             let isAnswer = isComplete != nil && !response.status.isServerError
             return StartedExchange(
                 Reply(isAnswer ? responses.finished(response, state: state, uploadLocation: nil) : response))
@@ -158,7 +158,7 @@ struct TargetEndpoint {
                 case .sent: request.account.explanation?.announcements += 1
                 case .notWritable: request.account.explanation?.unwritable += 1
                 case .broken:
-                    // Nobody can know of it.
+                    // No client knows this upload.
                     lease.release()
                     if let id = lease.id { _ = try? service.store.cancel(id, principal: principal) }
                     return .dropped

@@ -2,12 +2,12 @@ import HTTPSemantics
 import ResumableUpload
 import UploadStorage
 
-/// The end of an upload: its digest is compared, its target answers, and the answer is stored before anybody gets it.
+/// Completes an upload: compares its digest, calls its target, and stores the response before it is sent.
 struct UploadCompletion {
     private let context: UploadExchange.Context
     private let lease: UploadLease
     private let length: Int64
-    /// Whether the target was told of the upload.
+    /// Whether the target was called.
     private(set) var targetHasRun = false
 
     init(_ context: UploadExchange.Context, lease: UploadLease, length: Int64) {
@@ -16,8 +16,8 @@ struct UploadCompletion {
         self.length = length
     }
 
-    /// - Returns: the target's answer, free of any dialect.
-    /// - Throws: `StoreError` where the store failed; the upload then stays as it was, and its client may try again.
+    /// - Returns: the response of the target, independent of a dialect.
+    /// - Throws: `StoreError` if the store failed; the upload is then unchanged, and its client can retry.
     mutating func run() throws(StoreError) -> FinalResponse {
         let digests = RepresentationDigests(fields: context.upload.fields)
         for (algorithm, expected) in digests.expected?.values ?? [] {

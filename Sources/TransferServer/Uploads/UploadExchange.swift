@@ -3,28 +3,28 @@ import ResumableUpload
 import SystemCalls
 import UploadStorage
 
-/// Takes the content of one creation, append or plain upload into the store, and answers at its end.
+/// Stores the content of one creation, append or plain upload, and responds at its end.
 final class UploadExchange: Exchange {
-    /// What the exchange belongs to.
+    /// The context of the exchange.
     struct Context {
         let service: TransferService
         let request: IncomingRequest
         let identity: Identity
         let responses: UploadResponses
-        /// As it was saved at creation.
+        /// The upload as it was stored at creation.
         let upload: NewUpload
         let handler: any TargetHandler
         let target: Target
     }
 
-    /// Which kind of request it serves.
+    /// The kind of its request.
     enum Origin {
-        /// Not part of the upload protocol.
+        /// A request without the upload protocol.
         case plain
-        /// `location` is the upload resource's, where there is one.
+        /// `location` is that of the upload resource; `nil` if there is none.
         case creation(location: String?)
         case append
-        /// A retrieval that completes an upload whose content is all here.
+        /// A retrieval that completes an upload whose content is complete.
         case retrieval
     }
 
@@ -48,7 +48,7 @@ final class UploadExchange: Exchange {
     }
 
     /// Prepares the lease for the content that the plan expects.
-    /// - Throws: `superseded` alone, where somebody has taken the upload over.
+    /// - Throws: only `superseded`, if another request has taken the upload over.
     static func begin(
         _ context: Context, lease: UploadLease, plan: ContentPlan, origin: Origin
     ) throws(StoreError) -> StartedExchange {
@@ -56,11 +56,11 @@ final class UploadExchange: Exchange {
         context.request.account.explanation?.progressObstacle = exchange.progressObstacle
         do throws(StoreError) {
             if plan.learnsLength, let length = plan.length { try lease.setLength(length) }
-            // Bytes whose digest is still to be compared count for nothing until it has been.
+            // Bytes are not acknowledged before their digest was compared.
             if let digest = exchange.contentDigest {
                 try lease.beginStaging(digests: Set(digest.values.map(\.algorithm)))
             }
-            // Without content this request has been received whole: nobody may end it from here on.
+            // A request without content is complete here, so other requests must not end it from now on.
             if exchange.isCompletelyReceived && exchange.contentDigest == nil { try exchange.beginProcessing() }
             return StartedExchange(exchange)
         } catch {
@@ -107,9 +107,9 @@ final class UploadExchange: Exchange {
         }
     }
 
-    /// Makes what has arrived durable beside the receiving, and tells the client what already is.
+    /// Makes received content durable while more is received, and reports durable offsets to the client.
     ///
-    /// - Returns: false where the connection must not be written to any more.
+    /// - Returns: false if nothing more may be written to the connection.
     private func continueAcknowledgment() -> Bool {
         let now = SystemClock.monotonicNanoseconds()
         if pace.shouldAcknowledge(received: lease.received, now: now) {
@@ -120,7 +120,7 @@ final class UploadExchange: Exchange {
         guard context.responses.allowsInterimResponses else { return true }
         let durable = lease.acknowledged
         if pace.shouldReport(durable: durable, now: now), let head = context.responses.progress(offset: durable) {
-            // A client that does not read misses it.
+            // A client that does not read misses the response.
             switch context.request.interim.send(head, timeout: 0) {
             case .sent: account.explanation?.offsets += 1
             case .notWritable: account.explanation?.unwritable += 1
@@ -130,12 +130,13 @@ final class UploadExchange: Exchange {
         return true
     }
 
-    /// A refusal tells the offset at which an append would be accepted. If this fails, the lower one is still true.
+    /// Makes received content durable, because an error response has the offset at which an append would be accepted.
+    /// If this fails, the previous offset is still valid.
     private func acknowledgeForRefusal() {
         if lease.id != nil { _ = try? lease.acknowledge() }
     }
 
-    /// From the last byte of a completing request on, others wait for it and do not end it.
+    /// Whether all content of a completing request has arrived. Other requests then wait for it and do not end it.
     private var isCompletelyReceived: Bool {
         guard case .complete = counter.end() else { return false }
         switch context.request.framing {
@@ -155,7 +156,7 @@ final class UploadExchange: Exchange {
 
     func finish() -> NextStep {
         var completion: UploadCompletion?
-        // Before the answer goes out: whoever takes the upload over then must not end this connection any more.
+        // The lease is released before the response is sent, so that a later request does not close this connection.
         defer { lease.release() }
         do {
             if let refusal = try verifyContentDigest() { return .reply(refusal) }
@@ -169,7 +170,7 @@ final class UploadExchange: Exchange {
                 return .reply(refused(.inconsistentLength(detail: detail)))
             case .complete(let length):
                 try lease.setLength(length)
-                // It may have been revoked while the content came (draft section 13).
+                // The authorization can be revoked while the content is received (draft section 13).
                 if let refusal = context.service.refusal(of: context.identity, .create, on: context.target) {
                     if isProcessing { lease.endProcessing() }
                     isProcessing = false
@@ -183,7 +184,7 @@ final class UploadExchange: Exchange {
                 return .reply(finished(answer, length: length))
             }
         } catch {
-            // A target that must not run twice and has run: the release stores that it was interrupted.
+            // If a target that must not run twice has run, the release stores that it was interrupted.
             let isFinal = completion?.targetHasRun == true && !context.handler.completionIsRepeatable
             if isProcessing && !isFinal { lease.endProcessing() }
             return step(for: error)
@@ -195,7 +196,7 @@ final class UploadExchange: Exchange {
         if lease.id != nil { account.offset = lease.acknowledged }
     }
 
-    /// - Returns: the refusal where the content is not what its digest says; it is dropped then.
+    /// - Returns: the error if the content does not match its digest; the content is then discarded.
     private func verifyContentDigest() throws(StoreError) -> Reply? {
         guard let contentDigest else { return nil }
         for (algorithm, expected) in contentDigest.values where try lease.stagedDigest(algorithm) != expected {

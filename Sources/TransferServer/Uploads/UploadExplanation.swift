@@ -1,38 +1,38 @@
 import ResumableUpload
 
-/// Why a request with content got no interim response (104), or could not be resumed: the decisions as they were made.
+/// Why a request with content got no interim response (104), or could not be resumed: the decisions of the server.
 struct UploadExplanation: Sendable, Hashable {
     enum Course: Sendable, Hashable {
-        /// Nothing was decided about the content.
+        /// No decision about the content.
         case undecided
         case plain(Creation.PlainReason)
-        /// An upload resource was made, for a part of the representation or for all of it.
+        /// An upload resource was created, for a part of the representation or all of it.
         case creation(isPart: Bool)
-        /// The content goes on with an upload.
+        /// The content is appended to an upload.
         case append
     }
 
-    /// Why no offsets are told while the content of an upload comes.
+    /// Why no offsets are reported while content is received.
     enum ProgressObstacle: Sendable, Hashable {
-        /// That interop version knows no such response.
+        /// The interop version does not have such responses.
         case version(Int)
-        /// Nothing counts before the digest was compared.
+        /// Nothing is acknowledged before the digest was compared.
         case contentDigest
     }
 
     var course = Course.undecided
-    /// Whether 104 may be sent, once that was asked.
+    /// Whether 104 may be sent; `nil` if that was not evaluated.
     var permission: InterimPermission?
     var progressObstacle: ProgressObstacle?
-    /// Interim responses that told the upload's URL, and those that told an offset.
+    /// The interim responses with the URL of the upload, and those with an offset.
     var announcements = 0
     var offsets = 0
-    /// Interim responses for which the connection had no room.
+    /// The interim responses that the connection could not accept.
     var unwritable = 0
-    /// The code of the final response, where it is an error.
+    /// The code of the final response, if it is an error.
     var refusal: String?
 
-    /// Why there was no interim response; `nil`: there was one.
+    /// Why no interim response was sent; `nil` if one was sent.
     var omission: InterimOmission? {
         guard announcements + offsets == 0 else { return nil }
         switch course {
@@ -55,7 +55,7 @@ struct UploadExplanation: Sendable, Hashable {
         if case .withheld(let obstacle) = permission { .withheld(obstacle) } else { nil }
     }
 
-    /// All of it in one line of printable ASCII.
+    /// The explanation on one line of printable ASCII.
     var sentence: String {
         guard let omission else {
             let sentOffsets = offsets == 1 ? "an offset" : "\(offsets) offsets"
