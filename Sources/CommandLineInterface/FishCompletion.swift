@@ -8,7 +8,7 @@ package struct FishCompletion {
         for page in program.commands {
             text += "\(start) -a \(Self.quoted(page.name)) -d \(Self.quoted(page.summary))\n"
         }
-        text += "\(start) -a help -d 'how it is used'\n\(start) -a version -d 'its version'\n"
+        text += "\(start) -a help -d 'show help'\n\(start) -a version -d 'show the version'\n"
         for page in program.commands {
             let inside = "complete -c \(program.name) -n '__fish_seen_subcommand_from \(page.name)'"
             text += "\n"
@@ -17,7 +17,7 @@ package struct FishCompletion {
                 let value = option.argument == nil ? "" : Self.value(option.values)
                 text += "\(inside)\(letter) -l \(option.name)\(value) -d \(Self.quoted(option.line))\n"
             }
-            text += "\(inside) -l help -d 'how it is used'\n"
+            text += "\(inside) -l help -d 'show help'\n"
             if page.operands != .nothing { text += inside + Self.operand(page.operands) + "\n" }
         }
         self.text = text

@@ -35,7 +35,7 @@ package struct ZshCompletion {
 
             """
         for page in program.commands {
-            var specifications = page.options.map(Self.specification) + ["'--help[how it is used]'"]
+            var specifications = page.options.map(Self.specification) + ["'--help[show help]'"]
             // An operand without completions would make `_arguments` offer no options either.
             if page.operands != .nothing {
                 let operands = Self.action(page.operands, Self.lister(page, function))

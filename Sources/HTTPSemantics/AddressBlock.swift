@@ -43,8 +43,10 @@ public struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
         AddressBlock(IPAddress(v4: 0x7F00_0000), 104), AddressBlock(IPAddress(high: 0, low: 1), 128),
     ]
 
+    /// Whether an address belongs to the block.
     public func contains(_ other: IPAddress) -> Bool { AddressBlock(other, length).address == address }
 
+    /// The block in the notation of CIDR, such as `10.0.0.0/8`.
     public var description: String { "\(address)/\(address.isIPv4 && length >= 96 ? length - 96 : length)" }
 
     private static func mask(_ length: UInt64) -> (high: UInt64, low: UInt64) {

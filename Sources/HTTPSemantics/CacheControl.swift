@@ -33,6 +33,7 @@ public struct CacheControl: Sendable, Hashable {
         self.directives = directives
     }
 
+    /// The field value: the directives in order, separated by commas.
     public var serialized: String { directives.map(\.serialized).joined(separator: ", ") }
 
     /// The first directive about shared caches: `public` or `s-maxage`; nil if there is none.

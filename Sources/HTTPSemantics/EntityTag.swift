@@ -2,6 +2,7 @@
 public struct EntityTag: Sendable {
     /// What stands between the quotes. It has no escapes, and is and paths are compared byte by byte.
     public let opaque: String
+    /// Whether the tag has the prefix `W/`.
     public let isWeak: Bool
 
     /// Nil when `opaque` contains a quote, white space or a control character.
@@ -45,6 +46,7 @@ extension EntityTag: Hashable {
         left.isWeak == right.isWeak && left.opaque.equalsBytewise(right.opaque)
     }
 
+    /// Hashes the value consistently with `==`.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(isWeak)
         for byte in opaque.utf8 { hasher.combine(byte) }

@@ -11,6 +11,7 @@ public struct Fields: Sendable, Hashable {
         /// The value of this line, as it was given.
         public let value: String
 
+        /// Creates a line, which is not verified.
         public init(name: String, value: String) {
             self.name = name
             self.value = value
@@ -21,6 +22,7 @@ public struct Fields: Sendable, Hashable {
             left.name.equalsIgnoringASCIICase(right.name) && left.value.equalsBytewise(right.value)
         }
 
+        /// Hashes the value consistently with `==`.
         public func hash(into hasher: inout Hasher) {
             for byte in name.utf8 { hasher.combine(byte.asciiLowercased) }
             hasher.combine(UInt8(0))
@@ -105,10 +107,12 @@ public struct Fields: Sendable, Hashable {
 }
 
 extension Fields: Sequence {
+    /// Iterates over the lines in order.
     public func makeIterator() -> [Field].Iterator {
         lines.makeIterator()
     }
 
+    /// The number of lines.
     public var underestimatedCount: Int { lines.count }
 }
 

@@ -22,7 +22,7 @@ extension FramingRefusal {
     /// Content-Length is well-formed, but larger than the largest supported size.
     package static let contentLengthOverflow = FramingRefusal(
         status: .contentTooLarge, code: "content-length-overflow",
-        detail: "Content-Length is larger than any representation can be.")
+        detail: "Content-Length is larger than the maximum of 9223372036854775807.")
     /// A line of the chunked coding ends with LF instead of CRLF (RFC 9112 section 2.2).
     package static let bareLineFeed = FramingRefusal.badRequest(
         "bare-line-feed", "A line of the chunked coding ends with LF instead of CRLF.")

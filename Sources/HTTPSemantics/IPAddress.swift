@@ -22,6 +22,7 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
         self = address
     }
 
+    /// Whether this is an IPv4 address, which includes IPv4-mapped IPv6 addresses.
     public var isIPv4: Bool { high == 0 && low >> 32 == 0xFFFF }
 
     /// The canonical text: dotted decimal, or as RFC 5952 has it; without brackets.

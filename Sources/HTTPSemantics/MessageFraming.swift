@@ -23,7 +23,7 @@ package enum MessageFraming: Sendable, Hashable {
             guard head.version.major == 1 else {
                 throw FramingRefusal(
                     status: .httpVersionNotSupported, code: "unsupported-http-version",
-                    detail: "Only HTTP/1.0 and HTTP/1.1 are spoken here.")
+                    detail: "Only HTTP/1.0 and HTTP/1.1 are supported.")
             }
             try checkSyntax(of: head.fields)
             let framing = try delimiter(of: head)
@@ -37,7 +37,8 @@ package enum MessageFraming: Sendable, Hashable {
     private static func checkSyntax(of fields: Fields) throws(FramingRefusal) {
         guard let field = fields.firstInvalid else { return }
         guard Fields.isValidName(field.name) else {
-            throw .badRequest("invalid-field-name", "A field name is empty or contains a character that no token has.")
+            throw .badRequest(
+                "invalid-field-name", "A field name is empty or contains a character that is not allowed.")
         }
         throw .badRequest("invalid-field-value", "A field value contains a control character.")
     }
@@ -48,7 +49,7 @@ package enum MessageFraming: Sendable, Hashable {
             return lengths.isEmpty ? .none : .length(try contentLength(lengths))
         }
         guard head.version >= .http11 else {
-            throw .badRequest("transfer-encoding-in-old-http", "HTTP/1.0 knows no Transfer-Encoding.")
+            throw .badRequest("transfer-encoding-in-old-http", "HTTP/1.0 does not have Transfer-Encoding.")
         }
         guard lengths.isEmpty else {
             throw .badRequest(
@@ -78,7 +79,7 @@ package enum MessageFraming: Sendable, Hashable {
         guard codings.count == 1 else {
             throw FramingRefusal(
                 status: .notImplemented, code: "unknown-transfer-coding",
-                detail: "No other transfer coding than chunked is understood.")
+                detail: "The only supported transfer coding is chunked.")
         }
     }
 

@@ -10,7 +10,9 @@ public struct ProblemDetails: Sendable {
 
     /// A URI reference that identifies the problem type; `about:blank` means that the status says everything.
     public var type: String
+    /// A summary of the problem type, the same for all occurrences (RFC 9457 §3.1.3).
     public var title: String
+    /// The status of the response (RFC 9457 §3.1.2).
     public var status: Status
     /// An explanation of this occurrence, for people.
     public var detail: String?

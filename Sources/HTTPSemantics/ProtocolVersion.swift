@@ -1,14 +1,19 @@
 /// The HTTP version of a message (RFC 9110 §2.5).
 public struct ProtocolVersion: Hashable, Comparable, Sendable {
+    /// The first digit.
     public let major: Int
+    /// The second digit.
     public let minor: Int
 
+    /// Creates a version from its two digits.
     public init(major: Int, minor: Int) {
         self.major = major
         self.minor = minor
     }
 
+    /// HTTP/1.0 (RFC 1945)
     public static let http10 = ProtocolVersion(major: 1, minor: 0)
+    /// HTTP/1.1 (RFC 9112)
     public static let http11 = ProtocolVersion(major: 1, minor: 1)
 
     /// Parses `HTTP-version` of RFC 9112 §2.3: "HTTP/", one digit, a dot, one digit; the name is case-sensitive.
@@ -19,6 +24,7 @@ public struct ProtocolVersion: Hashable, Comparable, Sendable {
         self.init(major: Int(bytes[5] - 0x30), minor: Int(bytes[7] - 0x30))
     }
 
+    /// Compares the major digits, then the minor digits.
     public static func < (left: ProtocolVersion, right: ProtocolVersion) -> Bool {
         (left.major, left.minor) < (right.major, right.minor)
     }

@@ -3,6 +3,7 @@
 /// Path and query are not decoded; ``PathSegments`` decodes and verifies the path. Only bytes that no target can have
 /// are rejected here: everything except visible ASCII, and "#".
 public struct RequestTarget: Sendable, Hashable {
+    /// The forms of request targets (RFC 9112 §3.2). The authority-form of CONNECT is not supported.
     public enum Form: Sendable, Hashable {
         /// `/path?query`
         case origin
@@ -12,6 +13,7 @@ public struct RequestTarget: Sendable, Hashable {
         case asterisk
     }
 
+    /// The form of this target.
     public let form: Form
     /// `http` or `https` of an absolute-form target, else nil.
     public let scheme: String?

@@ -1,11 +1,14 @@
 /// A status code (RFC 9110 §15). Any number can be represented; HTTP allows 100…599.
 public struct Status: RawRepresentable, Hashable, Sendable, ExpressibleByIntegerLiteral {
+    /// The number of the status code.
     public let rawValue: Int
 
+    /// Creates a status code from its number.
     public init(rawValue: Int) {
         self.rawValue = rawValue
     }
 
+    /// Creates a status code from a literal number.
     public init(integerLiteral value: Int) {
         rawValue = value
     }
@@ -27,5 +30,6 @@ public struct Status: RawRepresentable, Hashable, Sendable, ExpressibleByInteger
 }
 
 extension Status: CustomStringConvertible {
+    /// The number in decimal digits.
     public var description: String { String(rawValue) }
 }

@@ -67,7 +67,7 @@ package struct Append: Sendable, Hashable {
         guard isRepeat(on: state) else { return .refuse(.completed) }
         let length = state.length ?? state.offset
         guard declaredLength == nil || declaredLength == length else {
-            return inconsistent("The upload has \(length) bytes, but this request's Upload-Length says otherwise.")
+            return inconsistent("The upload has \(length) bytes, but this request has another Upload-Length.")
         }
         return answer
     }
@@ -83,10 +83,10 @@ package struct Append: Sendable, Hashable {
         if let end, end.overflow { return .refuse(.uploadTooLarge(limit: state.limits.effectiveMaxSize)) }
         if let declared = declaredLength {
             if let known = state.length, known != declared {
-                return inconsistent("The upload has \(known) bytes, but this request's Upload-Length says \(declared).")
+                return inconsistent("The upload has \(known) bytes, but this request has Upload-Length \(declared).")
             }
             if declared < offset {
-                return inconsistent("Upload-Length says \(declared) bytes, but \(offset) are already here.")
+                return inconsistent("Upload-Length is \(declared), but the upload already has \(offset) bytes.")
             }
         }
         var length = state.length ?? declaredLength

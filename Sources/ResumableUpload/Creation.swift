@@ -101,7 +101,7 @@ package struct Creation: Sendable {
 
     private func inconsistent(_ declared: Int64, _ content: Int64) -> UploadError {
         .inconsistentLength(
-            detail: "Upload-Length says \(declared) bytes, but the content of this request has \(content).")
+            detail: "Upload-Length is \(declared), but the content of this request has \(content) bytes.")
     }
 }
 

@@ -154,5 +154,6 @@ extension Dialect {
 }
 
 extension Dialect: Comparable {
+    /// Orders the versions by their age, with the published protocol last.
     public static func < (left: Dialect, right: Dialect) -> Bool { left.rawValue < right.rawValue }
 }

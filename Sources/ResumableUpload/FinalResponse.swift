@@ -4,10 +4,14 @@ import HTTPSemantics
 ///
 /// `content` has the bytes of the body. `Content-Length`, `Date` and `Connection` are not in `fields`.
 public struct FinalResponse: Sendable, Hashable {
+    /// The status code.
     public var status: Status
+    /// The header section, without `Content-Length`, `Date` and `Connection`.
     public var fields: Fields
+    /// The content.
     public var content: [UInt8]
 
+    /// Creates a response.
     public init(status: Status, fields: Fields = [:], content: [UInt8] = []) {
         self.status = status
         self.fields = fields

@@ -77,8 +77,8 @@ package enum UploadError: Error, Sendable, Hashable {
             "The upload is at offset \(expected), the request starts at \(provided). Continue at \(expected)."
         case .inconsistentLength(let detail): detail
         case .lengthExceeded(let length):
-            "The content runs past the upload's length of \(length) bytes. The upload is invalid; start a new one."
-        case .completed: "The upload is complete and takes no more content."
+            "The content exceeds the upload's length of \(length) bytes. The upload is invalid; start a new one."
+        case .completed: "The upload is complete and accepts no more content."
         case .notFound: "There is no such upload. It may have expired, been canceled, or never existed."
         case .deactivated(let reason): "The upload can no longer be used: \(reason). Start a new one."
         case .missingOffset: "An append needs Upload-Offset, a non-negative Integer (RFC 9651), on one field line."
@@ -86,19 +86,19 @@ package enum UploadError: Error, Sendable, Hashable {
             "An append needs Upload-Complete (interop version 3: Upload-Incomplete), ?0 or ?1, on one field line."
         case .unsupportedMediaType: "An append needs Content-Type: \(partialUploadMediaType)."
         case .contentCodingOnAppend:
-            "Content codings belong to the creation of the upload; an append must not carry Content-Encoding."
-        case .uploadTooLarge(let limit): "The representation may have \(limit) bytes at most."
+            "Content codings belong to the creation of the upload; an append must not have Content-Encoding."
+        case .uploadTooLarge(let limit): "The representation can have at most \(limit) bytes."
         case .appendTooLarge(let limit):
-            "The content of one request may have \(limit) bytes at most. Send smaller parts."
+            "The content of one request can have at most \(limit) bytes. Send smaller parts."
         case .appendTooSmall(let limit):
-            "The content of a request that does not complete the upload needs \(limit) bytes at least."
+            "The content of a request that does not complete the upload must have at least \(limit) bytes."
         case .stateFieldsOnRetrieval:
-            "This request must not carry Upload-Offset, Upload-Complete, Upload-Incomplete or Upload-Length."
-        case .methodNotAllowed: "An upload resource knows HEAD, GET, PATCH, DELETE and OPTIONS."
+            "This request must not have Upload-Offset, Upload-Complete, Upload-Incomplete or Upload-Length."
+        case .methodNotAllowed: "An upload resource supports HEAD, GET, PATCH, DELETE and OPTIONS."
         case .digestMismatch(let field, let algorithm):
             "The \(algorithm) digest of the bytes received differs from the one in \(field)."
         case .lengthRequired:
-            "Say how long the whole is, by Content-Length or Upload-Length, or send parts and complete them with an empty one."
+            "Declare the length with Content-Length or Upload-Length, or send parts and complete them with an empty request."
         case .concatenation:
             "Upload-Concat is not part of this protocol. Send the file as one upload: in tus-js-client set parallelUploads to 1."
         }

@@ -8,13 +8,18 @@ public struct UploadLimits: Sendable, Hashable, Codable {
     /// The largest Integer of RFC 9651, and so the largest offset, length or limit.
     public static let largestInteger: Int64 = 999_999_999_999_999
 
+    /// The maximum size of the representation in bytes (`max-size`).
     public var maxSize: Int64?
+    /// The minimum size of the representation in bytes (`min-size`).
     public var minSize: Int64?
+    /// The maximum content of one request in bytes (`max-append-size`).
     public var maxAppendSize: Int64?
+    /// The minimum content in bytes of a request that does not complete the upload (`min-append-size`).
     public var minAppendSize: Int64?
     /// The lifetime of an upload in seconds: at creation the complete lifetime, in a response the remaining one.
     public var maxAge: Int64?
 
+    /// Creates limits; by default there are none.
     public init(
         maxSize: Int64? = nil, minSize: Int64? = nil, maxAppendSize: Int64? = nil, minAppendSize: Int64? = nil,
         maxAge: Int64? = nil

@@ -5,8 +5,10 @@ import Glibc
 /// A Swift string compares by canonical equivalence and replaces bytes that are not UTF-8. For the system "é" and
 /// "e\u{301}" are two names, and a name can have any bytes.
 public struct FilePath: Sendable, Hashable {
+    /// The bytes of the path, without NUL at the end.
     public let bytes: [UInt8]
 
+    /// Creates a path from its bytes.
     public init(_ bytes: some Sequence<UInt8>) { self.bytes = Array(bytes) }
 
     /// The UTF-8 bytes of `text`, without any normalization.
@@ -14,7 +16,9 @@ public struct FilePath: Sendable, Hashable {
 
     private static let slash = UInt8(ascii: "/")
 
+    /// Whether the path has no bytes.
     public var isEmpty: Bool { bytes.isEmpty }
+    /// Whether the path begins with a slash.
     public var isAbsolute: Bool { bytes.first == Self.slash }
     /// Whether the path contains a NUL, at which system calls would cut it.
     public var containsNUL: Bool { bytes.contains(0) }
@@ -63,6 +67,7 @@ extension FilePath {
         FilePath(bytes.last == Self.slash ? bytes + name.bytes : bytes + [Self.slash] + name.bytes)
     }
 
+    /// Whether the bytes of the path end with those of `suffix`.
     public func hasSuffix(_ suffix: FilePath) -> Bool {
         bytes.count >= suffix.bytes.count && bytes.suffix(suffix.bytes.count).elementsEqual(suffix.bytes)
     }
@@ -73,6 +78,7 @@ extension FilePath {
         return ends.map { FilePath(bytes[..<$0]) }
     }
 
+    /// The bytes of both paths, without a separator between them.
     public static func + (left: FilePath, right: FilePath) -> FilePath { FilePath(left.bytes + right.bytes) }
 }
 
@@ -125,6 +131,7 @@ extension FilePath {
 // MARK: - As text
 
 extension FilePath: ExpressibleByStringLiteral {
+    /// Creates a path from the UTF-8 bytes of a literal.
     public init(stringLiteral text: String) { self.init(text) }
 }
 

@@ -6,6 +6,7 @@ public enum SocketAddress: Sendable, Hashable, CustomStringConvertible {
     case tcp(host: String, port: UInt16)
     case unix(path: String)
 
+    /// The address as in `--listen`: `HOST:PORT`, with brackets around an IPv6 address, or `unix:PATH`.
     public var description: String {
         switch self {
         case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"

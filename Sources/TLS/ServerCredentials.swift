@@ -7,6 +7,7 @@ import SystemCalls
 public final class ServerCredentials: Sendable {
     /// The certificate chain, the server's certificate first, and the private key, all in PEM.
     public let certificate: [UInt8]
+    /// The private key in PEM, unencrypted.
     public let key: [UInt8]
     /// The expiry of the server's certificate, in seconds since 1970.
     public let expiresAt: Int64

@@ -2,10 +2,12 @@ import CGnuTLS
 
 /// An error of GnuTLS: its code and its text.
 public struct TLSError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The error code of GnuTLS, which is negative.
     public let code: Int32
 
     init(_ code: Int32) { self.code = code }
 
+    /// The message of GnuTLS, or a clearer one for frequent errors.
     public var description: String {
         switch code {
         case GNUTLS_E_CERTIFICATE_KEY_MISMATCH: "the key does not belong to the certificate"

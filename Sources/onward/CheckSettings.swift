@@ -1,6 +1,6 @@
 import CommandLineInterface
 
-/// What `onward check` was told, and the options that tell it.
+/// The settings of `onward check`, and its options.
 struct CheckSettings {
     var root = "./onward-data"
     var readsFiles = false

@@ -1,12 +1,13 @@
 import Glibc
 import SystemCalls
 
-/// Lines for the person at the terminal.
+/// Output for the user at the terminal.
 enum Console {
     static func output(_ text: String) { LogOutput(descriptor: STDOUT_FILENO).write(text + "\n") }
     static func error(_ text: String) { LogOutput(descriptor: STDERR_FILENO).write(text + "\n") }
 
-    /// Lines of a server, which has to start and end even if nothing reads them: gives up after five seconds without room.
+    /// Output of a server, which must start and stop even if nothing reads it. A write is abandoned after five seconds
+    /// without progress.
     enum Bounded {
         static func output(_ text: String) { LogOutput(descriptor: STDOUT_FILENO).write(text + "\n", waiting: 5000) }
         static func error(_ text: String) { LogOutput(descriptor: STDERR_FILENO).write(text + "\n", waiting: 5000) }

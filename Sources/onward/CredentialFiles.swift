@@ -3,14 +3,13 @@ import SystemCalls
 import TLS
 import TransferServer
 
-/// What the files say that were named: who may use the server, and its certificate. They are read again when the operator
-/// asks for it.
+/// The content of the token file, the certificate and the key. They are read again on SIGHUP.
 struct CredentialFiles {
     private let settings: ServeSettings
     private let authorizer: TokenAuthorizer?
     private let credentials: ServerCredentials?
     private let warnings: [String]
-    /// How many tokens the file named at the start.
+    /// The number of tokens in the file at the start.
     private let tokens: Int?
 
     init(_ settings: ServeSettings) throws(OptionError) {
@@ -39,16 +38,16 @@ struct CredentialFiles {
         return configuration
     }
 
-    /// Logs how many tokens there are, and what is doubtful about the files.
+    /// Logs the number of tokens, and warnings about the files.
     func logState(to server: Server) {
         if let path = settings.tokenFile, let tokens { server.note(.info, "\(path) was read: \(tokens) tokens") }
         for warning in warnings { server.note(.warning, warning) }
     }
 
-    /// Reads the files again. What is wrong with one of them leaves what it concerns as it was.
+    /// Reads the files again. If one is invalid, the previous tokens or certificate stay in use.
     func reload(_ server: Server) {
         if settings.tokenFile == nil && settings.certificateFiles == nil {
-            server.note(.info, "asked to read the files again, but neither tokens nor a certificate are in use")
+            server.note(.info, "received SIGHUP, but there is neither a token file nor a certificate to read again")
         }
         var warnings: [String] = []
         if let path = settings.tokenFile, let authorizer {
@@ -75,7 +74,7 @@ struct CredentialFiles {
         let text = String(decoding: try content(of: path, isSecret: true, &warnings), as: UTF8.self)
         do throws(TokenList.Malformed) {
             let list = try TokenList(parsing: text)
-            if list.count == 0 { warnings.append("\(path) names no token: nobody can be let in") }
+            if list.count == 0 { warnings.append("\(path) has no token: no client has access") }
             for name in list.namesWithShortTokens {
                 warnings.append("\(path): a token of \(name) is so short that it can be guessed")
             }

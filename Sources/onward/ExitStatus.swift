@@ -1,4 +1,4 @@
-/// Exit statuses, as sysexits.h has them.
+/// The exit statuses, as in sysexits.h.
 enum ExitStatus: Int32, Sendable {
     case done = 0
     /// The command line is wrong.
@@ -7,15 +7,16 @@ enum ExitStatus: Int32, Sendable {
     case sourceChanged = 65
     /// There is no such source.
     case noSource = 66
-    /// The server refuses, cannot be used, or has lost what it had; of `serve`: the address is busy.
+    /// The server rejects the request, cannot be used, or has lost acknowledged bytes. For `serve`: the address is in
+    /// use.
     case unavailable = 69
-    /// Our fault.
+    /// An internal error.
     case internalFailure = 70
-    /// Of `serve`: the system refuses what the server needs, such as a thread.
+    /// For `serve`: the system cannot provide something that the server needs, such as a thread.
     case systemRefusal = 71
-    /// Local input or output; of `serve`: the data directory cannot be used.
+    /// Local input or output failed. For `serve`: the data directory cannot be used.
     case inputOutput = 74
-    /// Interrupted: the same command goes on; of `serve`: the data directory is in use.
+    /// A temporary failure: run the same command again to resume. For `serve`: another server uses the data directory.
     case tryAgain = 75
     case notAllowed = 77
 }

@@ -3,7 +3,7 @@ import CommandLineInterface
 extension Onward {
     static let version = "0.1.0"
 
-    /// What help, manual pages and completions are made of.
+    /// The source of help, manual pages and completions.
     static let manual = ProgramManual(
         "onward", version: version, date: "2026-11-21", "move big files over HTTP without ever starting again",
         """

@@ -27,7 +27,7 @@ enum Onward {
                 Console.error("onward manual: there is no such file")
                 exit(ExitStatus.usage.rawValue)
             }
-            // Whole lines already.
+            // The text already ends with a line feed.
             Console.output(String(text.dropLast()))
             status = .done
         case .some(let other):
@@ -60,7 +60,7 @@ enum Onward {
         return .usage
     }
 
-    /// In the order in which help and manual show them.
+    /// The commands in the order of help and manual page.
     static let commands: [(page: ManualPage, run: @Sendable ([CommandArgument]) -> ExitStatus)] = [
         (PutCommand.command.page, { PutCommand.run($0) }),
         (GetCommand.command.page, { GetCommand.run($0) }),

@@ -16,7 +16,7 @@ extension ServeCommand {
                     .terms([
                         ("files/", "published files under their own names"),
                         ("uploads/", "the bytes of unfinished uploads"),
-                        ("onward.sqlite", "the catalog: their state"),
+                        ("onward.sqlite", "the catalog: the state of uploads and files"),
                     ])
                 ]),
             ManualSection(
@@ -26,7 +26,7 @@ extension ServeCommand {
                         (
                             "SIGTERM, SIGINT",
                             """
-                            make durable what unfinished uploads have sent, close their connections, wait for responses in
+                            make received content of unfinished uploads durable, close their connections, wait for responses in
                             progress up to --drain-timeout, and exit; a second signal exits at once. Clients resume after
                             the restart.
                             """
@@ -47,7 +47,7 @@ extension ServeCommand {
                             """
                         ),
                         ("69", "cannot listen on an address"),
-                        ("71", "the system refuses something that the server needs, such as a thread"),
+                        ("71", "the system cannot provide something that the server needs, such as a thread"),
                         ("74", "unusable data directory"),
                         ("75", "another server uses the data directory"),
                     ])

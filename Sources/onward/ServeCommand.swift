@@ -5,7 +5,7 @@ import SystemCalls
 import TransferServer
 import UploadStorage
 
-/// `onward serve`: runs the server until it is asked to end.
+/// `onward serve`: runs the server until a signal stops it.
 enum ServeCommand {
     static func run(_ arguments: [CommandArgument]) -> ExitStatus {
         let parser = OptionParser(options: ServeSettings.options)
@@ -32,7 +32,7 @@ enum ServeCommand {
             Console.Bounded.error("onward serve: \(error.message)")
             return .unavailable
         }
-        // Sockets that were handed over take the place of the default.
+        // Inherited sockets replace the default address.
         if !settings.listeners.isEmpty || !sockets.isEmpty { settings.server.listeners = settings.listeners }
         return serve(settings, on: sockets, for: manager)
     }
@@ -53,7 +53,7 @@ enum ServeCommand {
                 status: 500, detail: "The server ended while the target worked on the upload.",
                 code: "target-interrupted"))
         configuration.validated = FilesHandler.validated
-        // Without an end of unfinished uploads, answers are the only thing that expires.
+        // If unfinished uploads do not expire, only stored responses do.
         configuration.lifetime = settings.server.limits.maxAge ?? configuration.keepCompleted
         let opening: OpeningSign?
         do throws(Errno) { opening = try manager.isOpening(settings.root) } catch {
@@ -75,14 +75,14 @@ enum ServeCommand {
         store.onLoss { upload in
             server.note(
                 .error,
-                "\(upload) lost bytes that had been acknowledged: something else wrote to \(settings.root)/uploads, or the disk"
-                    + " failed; 'onward check' looks at the rest")
+                "\(upload) lost acknowledged bytes: another program wrote to \(settings.root)/uploads, or the disk"
+                    + " failed; run 'onward check' to verify all uploads and files")
         }
         store.onDamage { error in
             server.note(
                 .error,
-                "the catalog is damaged (\(error)), and the server is not ready: uploads are refused, files are still served."
-                    + " Stop it and bring back a copy of \(settings.root)/onward.sqlite; 'onward check' looks at the rest"
+                "the catalog is damaged (\(error)) and the server is not ready: it rejects uploads and still serves files."
+                    + " Stop it and restore \(settings.root)/onward.sqlite from a backup; 'onward check' verifies everything else"
             )
         }
         do { try server.start(on: sockets) } catch { return report(error) }
@@ -94,7 +94,7 @@ enum ServeCommand {
         if let downtime = store.doubtfulDowntime {
             server.note(
                 .warning,
-                "by the wall clock the server was down for \(downtime) s, longer than uploads live (--max-age): nothing expires"
+                "according to the wall clock the server was down for \(downtime) s, longer than --max-age: nothing expires"
                     + " within the first hour")
         }
         if let warning = manager.warning { server.note(.warning, warning) }
@@ -110,7 +110,7 @@ enum ServeCommand {
         }
         watchdog?.stop()
         manager.isStopping(within: settings.server.drainTimeout + 30)
-        // Whoever asks twice does not want to wait for answers under way.
+        // A second signal stops the server without waiting for responses in progress.
         do throws(Errno) {
             _ = try WorkerThread(name: "second-signal") {
                 _ = ProcessControl.awaitSignal(of: ProcessControl.endSignals)
@@ -123,7 +123,7 @@ enum ServeCommand {
         return .done
     }
 
-    /// Tells the manager that the server lives for as long as it does, if the manager wants to know.
+    /// Starts the watchdog if the service manager requests it.
     private static func watchdog(
         of server: Server, _ store: UploadStore, for manager: ServiceManager
     ) throws(Errno) -> Watchdog? {
@@ -132,23 +132,23 @@ enum ServeCommand {
             addresses: server.addresses, store: store,
             until: SystemClock.monotonicNanoseconds() + min(interval / 2, 5_000_000_000))
         for address in check.unreachable {
-            server.note(.info, "the watchdog cannot see whether clients get in at \(address), and looks at the rest")
+            server.note(.info, "the watchdog cannot connect to \(address) and does not check this address")
         }
         return try Watchdog(
-            interval: interval, look: { check.health(until: $0) }, sign: { manager.isAlive($0.reasons) },
+            interval: interval, check: { check.health(until: $0) }, send: { manager.isAlive($0.reasons) },
             alarm: {
-                server.note(.error, "the server is stuck; the watchdog gets no sign of life")
+                server.note(.error, "the server is stuck; no keep-alive message is sent to the service manager")
             })
     }
 
-    /// Writes to standard output without waiting: it may be a pipe that nothing reads.
+    /// Writes to standard output without waiting, because it can be a pipe without a reader.
     private static func print(_ text: String) {
         do throws(Errno) { _ = try WorkerThread(name: "notes") { Console.Bounded.output(text) } } catch {
             Console.Bounded.output(text)
         }
     }
 
-    /// The lines to try, for the person at the terminal.
+    /// The commands to try, shown at the start.
     private static func explanation(of server: Server, _ settings: ServeSettings) -> String {
         let token = settings.tokenFile != nil ? " -H 'Authorization: Bearer TOKEN'" : ""
         let scheme = settings.certificateFiles != nil ? "https" : "http"
@@ -162,12 +162,12 @@ enum ServeCommand {
 
                 Upload a file, resumable:
                   curl -v\(token) -T big.bin -H 'Upload-Complete: ?1' -H 'Upload-Draft-Interop-Version: 8' \(url)
-                The first response, 104, names the upload's own URL. After a cut ask it for the offset:
+                The first response, 104, has the URL of the upload. After an interruption request the offset:
                   curl -I\(token) \(base)/uploads/…
-                and send the rest from there:
+                and send the remaining bytes from there:
                   tail -c +$((OFFSET + 1)) big.bin | curl\(token) -X PATCH -T - -H 'Upload-Offset: OFFSET' \\
                     -H 'Upload-Complete: ?1' -H 'Content-Type: application/partial-upload' \(base)/uploads/…
-                Download it, and go on after a cut:
+                Download it; the same command resumes after an interruption:
                   curl\(token) -C - -O \(url)
                 """
         }
@@ -187,8 +187,8 @@ enum ServeCommand {
             Console.Bounded.error(
                 """
                 onward serve: \(root) cannot be used: \(reason).
-                Bring back a copy of onward.sqlite, or move it and uploads/ away to begin without unfinished uploads. The
-                files in files/ are not concerned.
+                Restore onward.sqlite from a backup, or move it and uploads/ away to start without unfinished uploads. The
+                files in files/ are not affected.
                 """)
         case .newerSchema(let version):
             Console.Bounded.error(
@@ -208,8 +208,8 @@ enum ServeCommand {
         case .anonymousBeyondLoopback(let address):
             Console.Bounded.error(
                 """
-                onward serve: \(address) can be reached from other machines, and anybody could read and write there.
-                Listen on 127.0.0.1, ask for tokens with --token-file, or allow that with --allow-anonymous.
+                onward serve: \(address) can be reached from other machines, and all clients could read and write there.
+                Listen on 127.0.0.1, require tokens with --token-file, or allow anonymous access with --allow-anonymous.
                 """)
             return .usage
         case .cannotStartThread(let part, let reason):
@@ -225,7 +225,7 @@ enum ServeCommand {
     private static func reportNoThread(for part: String, _ reason: Errno) -> ExitStatus {
         Console.Bounded.error(
             """
-            onward serve: the system has no thread for \(part): \(reason).
+            onward serve: the system cannot start a thread for \(part): \(reason).
             Raise the limit of processes ('ulimit -u', TasksMax= of systemd, pids.max of the container) or of memory.
             """)
         return .systemRefusal
@@ -234,7 +234,7 @@ enum ServeCommand {
     private static func explanation(of reason: Errno, _ address: SocketAddress) -> String {
         switch (reason, address) {
         case (.addressInUse, .tcp): "\(reason). Choose another address with --listen HOST:PORT or ONWARD_LISTEN."
-        case (.addressInUse, .unix): "something else has this name, or a server listens there already"
+        case (.addressInUse, .unix): "a file of this name exists, or a server listens there already"
         case (.invalidArgument, .tcp(let host, _)): "there is no host \(host)"
         default: "\(reason)"
         }

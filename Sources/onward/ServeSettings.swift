@@ -5,7 +5,7 @@ import SystemCalls
 import TransferServer
 import UploadStorage
 
-/// What `onward serve` was told, and the options that tell it.
+/// The settings of `onward serve`, and its options.
 struct ServeSettings {
     var root = "./onward-data"
     var listeners: [SocketAddress] = []
@@ -27,7 +27,7 @@ struct ServeSettings {
         return (certificateFile, keyFile)
     }
 
-    /// Serves the files of a store. If pages of any origin may read files they may embed them, too.
+    /// Creates the handler for files. If pages of all origins may read files, they may also embed them.
     func filesHandler(of store: UploadStore) -> FilesHandler {
         FilesHandler(
             store: store, showsActiveTypes: showsActiveTypes,
@@ -172,7 +172,7 @@ struct ServeSettings {
         // Access
         CommandOption(
             "token-file", "FILE", group: "Access",
-            "who may do what: lines NAME TOKEN [SCOPES] [prefix=/files/x/];\nSCOPES out of read,create,write (all), TOKEN may be sha256:HEX;\nread again on SIGHUP"
+            "file of tokens with lines NAME TOKEN [SCOPES] [prefix=/files/x/];\nSCOPES out of read,create,write (all), TOKEN may be sha256:HEX;\nread again on SIGHUP"
         ) { settings, value throws(OptionError) in
             settings.tokenFile = try fileName(value)
         },
@@ -245,7 +245,7 @@ struct ServeSettings {
         ) { $0.server.explains = true },
     ]
 
-    /// Refuses limits that nothing could keep.
+    /// Rejects settings that contradict each other.
     func check() throws(OptionError) {
         guard (certificateFile == nil) == (keyFile == nil) else {
             throw OptionError("--tls-cert and --tls-key have to be given together")

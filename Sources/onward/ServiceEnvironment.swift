@@ -1,28 +1,27 @@
 import CommandLineInterface
 
-/// What a service manager says to a process that it starts, in variables of the environment (sd_listen_fds(3),
-/// sd_notify(3), sd_watchdog_enabled(3)).
+/// The environment variables of a service manager for a process that it starts (sd_listen_fds(3), sd_notify(3),
+/// sd_watchdog_enabled(3)).
 struct ServiceEnvironment: Equatable {
-    /// Sockets that were handed over: descriptors from 3 on, each with the name that it was given, or "".
+    /// The names of the inherited sockets, which are the descriptors from 3 on; "" for one without a name.
     var socketNames: [String] = []
-    /// Where to tell how the service is.
+    /// The address of the notification socket.
     var notificationAddress: String?
-    /// Within how many microseconds each sign of life has to follow the one before.
+    /// The watchdog timeout in microseconds.
     var watchdogInterval: Int64?
 
-    /// All of them, for those who start other processes.
+    /// The names of all these variables, which must not be passed to child processes.
     static let variables = [
         "LISTEN_PID", "LISTEN_PIDFDID", "LISTEN_FDS", "LISTEN_FDNAMES", "NOTIFY_SOCKET", "WATCHDOG_PID",
         "WATCHDOG_USEC",
     ]
 
-    /// The first descriptor that is handed over (`SD_LISTEN_FDS_START`).
+    /// The first inherited descriptor (`SD_LISTEN_FDS_START`).
     static let firstDescriptor: Int32 = 3
 
     init() {}
 
-    /// - Parameter process: the number of this process: what was meant for another one, and is still in the environment, is
-    ///   not heard.
+    /// - Parameter process: the ID of this process. Variables for another process are ignored.
     init(_ variables: [String: String], process: Int32) throws(OptionError) {
         notificationAddress = variables["NOTIFY_SOCKET"].flatMap { $0.isEmpty ? nil : $0 }
         if let text = variables["WATCHDOG_USEC"], (variables["WATCHDOG_PID"] ?? "\(process)") == "\(process)" {

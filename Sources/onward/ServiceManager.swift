@@ -1,16 +1,16 @@
 import CommandLineInterface
 import SystemCalls
 
-/// The service manager that started this process and waits to hear how it is, where there is one: systemd, or whoever else
-/// speaks its protocols. Without one nothing is told to anybody.
+/// The service manager that started this process: systemd, or another one with the same protocols. Without a service
+/// manager nothing is sent.
 final class ServiceManager: Sendable {
     private let environment: ServiceEnvironment
     private let notifications: NotificationSocket?
-    /// Why it cannot be told anything, though it wants to be.
+    /// Why the notification socket cannot be used; `nil` if it can, or there is none.
     let warning: String?
     private let status = Monitor("")
 
-    /// Reads what it says, and takes that out of the environment. To be called before any other thread is started.
+    /// Reads the environment variables of the manager and removes them. Call it before any other thread is started.
     init(_ variables: [String: String]) throws(OptionError) {
         ProcessControl.removeVariables(ServiceEnvironment.variables)
         environment = try ServiceEnvironment(variables, process: ProcessControl.identifier)
@@ -25,7 +25,7 @@ final class ServiceManager: Sendable {
         }
     }
 
-    /// The sockets that it has bound and hands over.
+    /// The sockets that the manager has bound and passes to this process.
     func sockets() throws(OptionError) -> [ListeningSocket] {
         var sockets: [ListeningSocket] = []
         for (index, name) in environment.socketNames.enumerated() {
@@ -39,16 +39,16 @@ final class ServiceManager: Sendable {
         return sockets
     }
 
-    /// Nanoseconds within which ``isAlive()`` has to follow the one before; nil: nobody watches.
+    /// The maximum time in nanoseconds between two calls of ``isAlive()``; nil without a watchdog.
     var watchdogInterval: Int64? { notifications == nil ? nil : environment.watchdogInterval.map { $0 * 1000 } }
 
-    /// Whether somebody waits to be told.
+    /// Whether the manager receives notifications.
     var isPresent: Bool { notifications != nil }
 
-    // MARK: - What it is told
+    // MARK: - Notifications
 
-    /// The store is being opened. Recovery takes what it takes: a start that is cut short would only begin again. So the
-    /// time for it is extended until what this returns is released.
+    /// Reports that the store is being opened. Recovery can take long, and an interrupted start would only begin again.
+    /// So the start timeout is extended until the result is released.
     func isOpening(_ root: String, sign interval: Int64 = 10_000_000_000) throws(Errno) -> OpeningSign? {
         guard let notifications else { return nil }
         send("STATUS=Opening \(Self.line(root))")
@@ -57,7 +57,7 @@ final class ServiceManager: Sendable {
         }
     }
 
-    /// Requests are answered, at these addresses.
+    /// Reports that the server serves requests at these addresses.
     func isReady(_ addresses: [SocketAddress]) {
         let text = "Serving " + addresses.map { Self.line("\($0)") }.joined(separator: ", ")
         status.withLock { $0 = text }
@@ -69,13 +69,13 @@ final class ServiceManager: Sendable {
         send("RELOADING=1\nMONOTONIC_USEC=\(now)\nSTATUS=Reading its files again")
     }
 
-    /// It ends, within so many seconds.
+    /// Reports that the server stops within `seconds`.
     func isStopping(within seconds: Int) {
         let limit = Int64(seconds) * 1_000_000
-        send("STOPPING=1\nSTATUS=Ending answers under way\nEXTEND_TIMEOUT_USEC=\(limit)")
+        send("STOPPING=1\nSTATUS=Finishing responses in progress\nEXTEND_TIMEOUT_USEC=\(limit)")
     }
 
-    /// It is at work. - Parameter troubles: why nothing can be stored; none: it can.
+    /// Reports that the server works. `troubles` lists why nothing can be stored; empty if the store works.
     func isAlive(_ troubles: [String]) {
         let text = status.withLock { $0 }
         let trouble = troubles.isEmpty ? "" : "; nothing can be stored: " + troubles.joined(separator: ", ")
@@ -83,17 +83,17 @@ final class ServiceManager: Sendable {
     }
 
     private func send(_ message: String) {
-        // A manager that is gone has no use for it.
+        // An error is ignored, because it means that the manager has ended.
         try? notifications?.send(message)
     }
 
-    /// Text that stays one line of a message.
+    /// Replaces line feeds, so that the text is one line of a message.
     private static func line(_ text: String) -> String {
         String(text.unicodeScalars.map { $0.value < 0x20 ? " " : Character($0) })
     }
 }
 
-/// Repeats a message until it is released.
+/// Repeats a message until this object is released.
 final class OpeningSign: Sendable {
     private let isOver = Monitor(false)
 

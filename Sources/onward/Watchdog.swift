@@ -1,18 +1,18 @@
 import SystemCalls
 
-/// Gives signs of life for as long as there is life: before each one it looks.
+/// Sends keep-alive messages as long as a check succeeds before each one.
 final class Watchdog: Sendable {
     private let isOver = Monitor(false)
 
-    /// Starts; the first look is at once, then one each half of the interval (sd_watchdog_enabled(3)).
+    /// Starts. The first check is at once, the next ones follow after half of the interval (sd_watchdog_enabled(3)).
     /// - Parameters:
-    ///   - interval: nanoseconds; without a sign for so long, somebody ends the process.
-    ///   - look: finds out, until a time of the monotonic clock, how life is; nil: there is none. As long as it does not
-    ///     return there is no sign either.
-    ///   - sign: gives one, of what was found.
-    ///   - alarm: is told once, when a look has failed, before the time for the next sign is over.
+    ///   - interval: nanoseconds. Without a keep-alive message for that time, the service manager ends the process.
+    ///   - check: performs the check until a deadline of the monotonic clock; nil means that it failed. While it does
+    ///     not return, nothing is sent.
+    ///   - send: sends a keep-alive message with the result of the check.
+    ///   - alarm: is called once when a check has failed, before the interval is over.
     init<Finding>(
-        interval: Int64, look: @escaping @Sendable (Int64) -> Finding?, sign: @escaping @Sendable (Finding) -> Void,
+        interval: Int64, check: @escaping @Sendable (Int64) -> Finding?, send: @escaping @Sendable (Finding) -> Void,
         alarm: @escaping @Sendable () -> Void
     ) throws(Errno) {
         let period = interval / 2
@@ -20,11 +20,11 @@ final class Watchdog: Sendable {
             var isAlarmed = false
             var next = SystemClock.monotonicNanoseconds()
             repeat {
-                let finding = look(SystemClock.monotonicNanoseconds() + period)
+                let finding = check(SystemClock.monotonicNanoseconds() + period)
                 let shouldContinue = isOver.withLock { isOver in
-                    // Whoever has said that it ends says no more.
+                    // After the message about stopping, nothing more is sent.
                     if isOver { return false }
-                    if let finding { sign(finding) } else if !isAlarmed { alarm() }
+                    if let finding { send(finding) } else if !isAlarmed { alarm() }
                     return true
                 }
                 guard shouldContinue else { return }
@@ -35,7 +35,7 @@ final class Watchdog: Sendable {
         }
     }
 
-    /// Ends it, without waiting for a look that is under way.
+    /// Stops the watchdog without waiting for a check in progress.
     func stop() {
         isOver.withLock { $0 = true }
         isOver.notifyAll()

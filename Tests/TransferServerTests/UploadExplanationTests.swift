@@ -10,7 +10,7 @@ struct UploadExplanationTests {
     @Test("What was decided is what is told")
     func reasons() {
         let cases: [(Explanation, String?, String)] = [
-            (Explanation(), "undecided", "no 104: the request ended before anything was decided"),
+            (Explanation(), "undecided", "no 104: the request ended before a decision"),
             (Explanation(refusal: "missing-token"), "refused", "no 104: the request was refused (missing-token)"),
             (
                 Explanation(course: .plain(.noCompleteness), permission: .withheld(.noVersion)), "no-completeness",
@@ -18,25 +18,25 @@ struct UploadExplanationTests {
             ),
             (
                 Explanation(course: .plain(.unannounced), permission: .withheld(.declined)), "declined",
-                "no 104: the request says Onward-Interim: off; not resumable: "
+                "no 104: the request has Onward-Interim: off; not resumable: "
                     + "nothing tells the client in time where its upload is"
             ),
             (
                 Explanation(course: .creation(isPart: true), permission: .withheld(.turnedOff)), "turned-off",
-                "no 104: the server runs with --interim off; resumable: the final response tells where the upload is"
+                "no 104: the server runs with --interim off; resumable: the final response has the URL of the upload"
             ),
             (
                 Explanation(course: .creation(isPart: false), permission: .allowed, unwritable: 1), "not-writable",
-                "no 104: the connection had no room: the client, or a proxy, does not read while it sends; "
-                    + "not resumable: nothing tells the client in time where its upload is"
+                "no 104: the connection was not writable: the client, or a proxy, does not read while it sends; "
+                    + "not resumable: no response reports the URL of the upload before the end"
             ),
             (
                 Explanation(course: .append, permission: .allowed, progressObstacle: .version(4)),
-                "no-progress-in-version", "no 104: interop version 4 knows no 104 for offsets"
+                "no-progress-in-version", "no 104: interop version 4 has no 104 for offsets"
             ),
             (
                 Explanation(course: .append, permission: .allowed, progressObstacle: .contentDigest), "content-digest",
-                "no 104: nothing is acknowledged before Content-Digest was compared"
+                "no 104: nothing is acknowledged before Content-Digest has been verified"
             ),
             (
                 Explanation(course: .append, permission: .allowed, refusal: "mismatching-upload-offset"), "refused",
@@ -44,7 +44,7 @@ struct UploadExplanationTests {
             ),
             (
                 Explanation(course: .append, permission: .allowed), "not-due",
-                "no 104: the content was over before an offset was due (every 8 MiB or second)"
+                "no 104: the content ended before the first offset was reported (every 8 MiB or second)"
             ),
             (
                 Explanation(course: .creation(isPart: false), permission: .allowed, announcements: 1, offsets: 1), nil,

@@ -56,7 +56,7 @@ struct ServiceEnvironmentTests {
         let seen = Monitor(Seen())
         let watchdog = try Watchdog(
             interval: 20_000_000,
-            look: { _ -> Bool? in
+            check: { _ -> Bool? in
                 seen.withLock { $0.looks += 1 }
                 seen.notifyAll()
                 seen.waitForever { state -> Void? in
@@ -66,7 +66,7 @@ struct ServiceEnvironmentTests {
                 }
                 return true
             },
-            sign: { _ in
+            send: { _ in
                 seen.withLock { $0.signs += 1 }
                 seen.notifyAll()
             }, alarm: {})
@@ -91,14 +91,14 @@ struct ServiceEnvironmentTests {
         let seen = Monitor(Seen(isStuck: true))
         let watchdog = try Watchdog(
             interval: 20_000_000,
-            look: { _ -> Bool? in
+            check: { _ -> Bool? in
                 defer { seen.notifyAll() }
                 return seen.withLock {
                     $0.looks += 1
                     return $0.isStuck ? nil : true
                 }
             },
-            sign: { _ in
+            send: { _ in
                 seen.withLock { $0.signs += 1 }
                 seen.notifyAll()
             }, alarm: { seen.withLock { $0.alarms += 1 } })

@@ -11,6 +11,7 @@ public struct RetryPolicy: Sendable, Hashable {
     /// The maximum delay in seconds that is accepted from `Retry-After`.
     public var maximumRetryAfter: Double = 600
 
+    /// Creates the default policy.
     public init() {}
 
     /// The delay before retry number `attempt`, starting with 1.

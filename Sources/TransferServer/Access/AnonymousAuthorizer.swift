@@ -27,12 +27,12 @@ struct AnonymousAuthorizer: Authorizer {
         if fields.contains(where: { TrustedProxies.isForwardingField($0.name) }) {
             throw .forbidden(
                 code: "forwarded-request",
-                detail: "Without --allow-anonymous this server takes no requests from a proxy.")
+                detail: "Without --allow-anonymous this server accepts no requests from a proxy.")
         }
         if !head.method.isSafe, let origin = fields["Origin"], !isOwn(origin, authority: authority) {
             throw .forbidden(
                 code: "foreign-origin",
-                detail: "Pages of this origin may not change anything here; see --cors-origin.")
+                detail: "Pages of this origin may not change anything on this server; see --cors-origin.")
         }
         return .anonymous
     }

@@ -2,6 +2,7 @@ import HTTPSemantics
 
 /// Why a request is not authorized.
 public struct AuthorizationRefusal: Error, Sendable {
+    /// The problem document of the response, with its status.
     public let problem: ProblemDetails
     /// The value of `WWW-Authenticate` (RFC 9110 section 11.6.1), which a 401 requires; `nil` for no such field.
     public let challenge: String?

@@ -5,6 +5,7 @@ public struct Identity: Sendable, Hashable {
     /// The credential that the client sent, as an identifier of the authorizer; never the credential itself.
     public let credential: String
 
+    /// Creates an identity.
     public init(principal: String, credential: String = "") {
         self.principal = principal
         self.credential = credential

@@ -18,6 +18,8 @@ public final class TokenAuthorizer: Authorizer {
         self.list.withLock { $0 = list }
     }
 
+    /// Returns the principal of the bearer token in `Authorization`.
+    /// - Throws: `AuthorizationRefusal` with status 401 if the token is missing or unknown.
     public func identify(
         _ head: RequestHead, target: RequestTarget
     ) throws(AuthorizationRefusal) -> Identity {
@@ -33,6 +35,7 @@ public final class TokenAuthorizer: Authorizer {
         return Identity(principal: known.name, credential: known.credential)
     }
 
+    /// Returns 401 or 403 if the token does not exist any more, or its scopes or prefixes do not allow the operation.
     public func refusal(
         of identity: Identity, _ operation: Operation, at path: PathSegments?
     ) -> AuthorizationRefusal? {
@@ -59,22 +62,22 @@ public final class TokenAuthorizer: Authorizer {
 
     private static var missing: AuthorizationRefusal {
         .unauthenticated(
-            code: "missing-token", detail: "Send a token that this server knows as Authorization: Bearer TOKEN.",
+            code: "missing-token", detail: "Send a token of this server in the field Authorization: Bearer TOKEN.",
             challenge: realm)
     }
 
     private static var invalid: AuthorizationRefusal {
         .unauthenticated(
-            code: "invalid-token", detail: "The token is not, or no longer, known to this server.",
+            code: "invalid-token", detail: "The server does not know this token. It may have been removed.",
             challenge: realm + #", error="invalid_token""#)
     }
 
     private static func insufficientScope(_ operation: Operation) -> AuthorizationRefusal {
         let detail =
             switch operation {
-            case .read, .readMetrics: "The token does not allow to read."
-            case .create: "The token does not allow to upload."
-            case .write: "The token does not allow to replace or remove what exists."
+            case .read, .readMetrics: "The token does not allow reading."
+            case .create: "The token does not allow uploads."
+            case .write: "The token does not allow replacing or deleting files."
             case .discover: "The token does not allow that."
             }
         return .forbidden(
@@ -83,7 +86,7 @@ public final class TokenAuthorizer: Authorizer {
 
     private static var beyondPrefix: AuthorizationRefusal {
         .forbidden(
-            code: "insufficient-scope", detail: "The token does not count for this path.",
+            code: "insufficient-scope", detail: "The token is not valid for this path.",
             challenge: realm + #", error="insufficient_scope""#)
     }
 }

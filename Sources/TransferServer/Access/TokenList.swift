@@ -12,6 +12,7 @@ public struct TokenList: Sendable, Hashable {
     public struct Malformed: Error, Sendable, Hashable {
         /// The number of the line, starting with 1.
         public let line: Int
+        /// The error in words, without any token.
         public let reason: String
     }
 
@@ -35,6 +36,8 @@ public struct TokenList: Sendable, Hashable {
     /// A list without tokens.
     public init() {}
 
+    /// Parses the content of a token file.
+    /// - Throws: ``Malformed`` for the first line with an error.
     public init(parsing text: String) throws(Malformed) {
         // CR and LF together are one Character.
         for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
@@ -55,7 +58,7 @@ public struct TokenList: Sendable, Hashable {
             throw Reason(text: "the name has to be 1 to 64 of letters, digits, and . _ - @")
         }
         guard name != Identity.anonymous.principal else {
-            throw Reason(text: "the name \(name) is that of everybody without a token")
+            throw Reason(text: "the name \(name) is reserved for clients without a token")
         }
         let digest = try digest(of: words[1], name: name)
         var scopes: Set<TokenScope>?
@@ -89,7 +92,7 @@ public struct TokenList: Sendable, Hashable {
             return (0..<32).map { values[2 * $0] << 4 | values[2 * $0 + 1] }
         }
         guard Self.isBearerToken(token) else {
-            throw Reason(text: "the token has to be letters, digits, and - . _ ~ + /, with = at its end alone")
+            throw Reason(text: "the token has to be letters, digits, and - . _ ~ + /, with = only at its end")
         }
         if token.utf8.count < 16 && !namesWithShortTokens.contains(name) { namesWithShortTokens.append(name) }
         return Self.digest(token)

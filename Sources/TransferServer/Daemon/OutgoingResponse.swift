@@ -114,7 +114,7 @@ private final class ContentFeed {
 private final class SegmentReader {
     /// The file has become shorter.
     private struct UnexpectedEnd: Error, CustomStringConvertible {
-        let description = "a published file has become shorter while it was sent"
+        let description = "a published file became shorter while it was sent"
     }
 
     private let file: PublishedFile

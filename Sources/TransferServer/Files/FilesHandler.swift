@@ -41,12 +41,14 @@ public struct FilesHandler: TargetHandler {
         return stored
     }
 
+    /// The methods of a collection (`GET`, `HEAD`, `POST`) or of a file (`GET`, `HEAD`, `PUT`, `DELETE`), and `OPTIONS`.
     public func methods(of target: Target) -> [Method] {
         target.isCollection ? [.get, .head, .post, .options] : [.get, .head, .put, .delete, .options]
     }
 
     // MARK: Uploads
 
+    /// Accepts a file if its name is possible and the conditions of the request hold.
     public func accept(_ proposal: UploadProposal) -> Acceptance {
         if proposal.target.isCollection {
             // A browser form would publish the multipart body instead of the file.
@@ -67,6 +69,7 @@ public struct FilesHandler: TargetHandler {
         }
     }
 
+    /// Publishes the file under its name.
     public func complete(_ upload: ReceivedUpload) throws -> TargetOutcome {
         let fields = upload.fields
         let method = upload.method
@@ -148,6 +151,7 @@ public struct FilesHandler: TargetHandler {
 
     // MARK: Other requests
 
+    /// Sends or deletes a file, or lists a collection.
     public func respond(to request: TargetRequest) -> TargetAnswer {
         do {
             if request.target.isCollection {
@@ -184,11 +188,11 @@ public struct FilesHandler: TargetHandler {
 extension ProblemDetails {
     static let form = ProblemDetails(
         status: 415,
-        detail: "Forms are not taken. Send the file itself as the content, its name in Content-Disposition.",
+        detail: "Forms are not supported. Send the file itself as the content, and its name in Content-Disposition.",
         code: "unsupported-media-type")
     static let nameTaken = ProblemDetails(
-        status: 403, detail: "There is a file of this name, and the token allows new names only.",
+        status: 403, detail: "A file with this name exists, and the token allows only new names.",
         code: "insufficient-scope")
     static let noSuchFile = ProblemDetails(
-        status: 404, detail: "There is no such file. It appears when its upload is complete.", code: "no-such-file")
+        status: 404, detail: "The file does not exist. It appears when its upload is complete.", code: "no-such-file")
 }

@@ -26,13 +26,13 @@ struct MetricsReport: Sendable {
     private func addRequests(to exposition: inout Exposition) {
         exposition.add(
             "onward_http_requests_total", .counter,
-            "Requests that ended, by first path segment, method and status; status none: no response went out.",
+            "Finished requests, by first path segment, method and status; status none: no response was sent.",
             counts.requests.sorted.map { series, count in
                 .init([("route", series.route), ("method", series.method), ("status", series.status)], count)
             })
         exposition.add(
             "onward_http_requests_interrupted_total", .counter,
-            "Requests that did not come to their end, by who ended them.",
+            "Interrupted requests, by the reason.",
             counts.interruptions.sorted.map { .init([("reason", $0.key)], $0.count) })
         exposition.add(
             "onward_errors_total", .counter, "Responses with a problem document, by its code.",
@@ -46,7 +46,7 @@ struct MetricsReport: Sendable {
         if let store {
             exposition.add(
                 "onward_uploads", .gauge,
-                "Upload resources by state; complete and invalid ones are remembered answers.",
+                "Upload resources by state; for complete and invalid ones only the response is kept.",
                 [
                     ("receiving", store.receiving), ("processing", store.processing), ("complete", store.complete),
                     ("invalid", store.invalid),
@@ -55,20 +55,20 @@ struct MetricsReport: Sendable {
         if let store {
             exposition.add(
                 "onward_uploads_lost_total", .counter,
-                "Uploads that became invalid because bytes that had been acknowledged were missing.", store.lost)
+                "Uploads that became invalid because acknowledged bytes were missing.", store.lost)
         }
         exposition.add("onward_uploads_created_total", .counter, "Upload resources created.", counts.created)
         exposition.add(
-            "onward_uploads_completed_total", .counter, "Upload resources whose target has answered.", counts.completed)
+            "onward_uploads_completed_total", .counter, "Completed uploads.", counts.completed)
         exposition.add(
-            "onward_uploads_expired_total", .counter, "Unfinished uploads removed because their time was over.",
+            "onward_uploads_expired_total", .counter, "Unfinished uploads that expired and were removed.",
             counts.expired)
         exposition.add(
             "onward_uploads_resumed_total", .counter, "Appends that were accepted at an offset above 0.", counts.resumed
         )
         exposition.add(
             "onward_uploads_taken_over_total", .counter,
-            "Requests that were ended because another one took their upload over or canceled it.", counts.takenOver)
+            "Requests that ended because another request took their upload over or canceled it.", counts.takenOver)
     }
 
     private func addInterimResponses(to exposition: inout Exposition) {
@@ -80,7 +80,7 @@ struct MetricsReport: Sendable {
             ])
         exposition.add(
             "onward_interim_responses_omitted_total", .counter,
-            "Requests with content for an upload or a target that got no interim response, by the reason.",
+            "Requests with content that got no interim response, by the reason.",
             counts.omissions.sorted.map { .init([("reason", $0.key)], $0.count) })
     }
 
@@ -88,7 +88,7 @@ struct MetricsReport: Sendable {
         func steps(_ step: DurableStep) -> ServerCounts.Steps { counts.steps[step] ?? .init() }
         exposition.add(
             histogram: "onward_offset_commit_duration_seconds",
-            "Time until an offset was durable in the catalog, from handing it over.",
+            "Time to commit an offset to the catalog.",
             [([], steps(.offset).seconds)])
         exposition.add(
             "onward_offset_commit_failures_total", .counter, "Offsets that could not be made durable.",
@@ -105,11 +105,11 @@ struct MetricsReport: Sendable {
         exposition.add(
             "onward_catalog_changes_total", .counter, "Changes of the catalog.", store.catalogChanges)
         exposition.add(
-            "onward_catalog_transactions_total", .counter, "Transactions that those changes shared.",
+            "onward_catalog_transactions_total", .counter, "Transactions for those changes.",
             store.catalogTransactions)
         exposition.add(
             "onward_store_size_bytes", .gauge,
-            "Bytes in the data directory: published files, what unfinished uploads will have (have, where their length is unknown), and the catalog.",
+            "Bytes in the data directory: published files, declared sizes of unfinished uploads (current sizes if not declared), and the catalog.",
             [
                 ("files", store.publishedBytes), ("uploads", store.reservedBytes), ("catalog", store.catalogBytes),
             ].compactMap { kind, bytes in bytes.map { .init([("kind", kind)], $0) } })
@@ -121,16 +121,16 @@ struct MetricsReport: Sendable {
         exposition.add(
             "onward_store_capacity_bytes", .gauge, "Bytes of the data directory's file system.", capacity)
         exposition.add(
-            "onward_store_min_free_bytes", .gauge, "Free bytes below which nothing new is begun.", minFree)
+            "onward_store_min_free_bytes", .gauge, "Free bytes below which new uploads are rejected.", minFree)
     }
 
     private func addServer(to exposition: inout Exposition) {
         exposition.add("onward_connections", .gauge, "Open connections.", openConnections)
         exposition.add(
-            "onward_connections_limit", .gauge, "Connections that may be open.", maximumConnections)
+            "onward_connections_limit", .gauge, "Maximum number of open connections.", maximumConnections)
         exposition.add(
             "onward_connections_refused_total", .counter,
-            "Connections closed because there were too many: new ones, and open ones for new ones.",
+            "Connections closed at the limit: new ones, and open ones in favor of new ones.",
             counts.refusedConnections)
         exposition.add("onward_ready", .gauge, "Whether /readyz answers 200.", isReady ? 1 : 0)
         exposition.add(

@@ -4,31 +4,34 @@ import UploadStorage
 /// Problems that belong neither to the upload protocol nor to a target.
 extension ProblemDetails {
     static let notFound = ProblemDetails(
-        status: 404, detail: "Nothing is here. Files are below /files/, uploads below /uploads/.", code: "not-found")
+        status: 404, detail: "The resource does not exist. Files are below /files/, uploads below /uploads/.",
+        code: "not-found")
     static let methodNotAllowed = ProblemDetails(
-        status: 405, detail: "The resource does not know this method; see Allow.", code: "method-not-allowed")
+        status: 405, detail: "The resource does not support this method; see Allow.", code: "method-not-allowed")
     static let unsupportedExpectation = ProblemDetails(
-        status: 417, detail: "The only expectation that is met is 100-continue.", code: "unsupported-expectation")
+        status: 417, detail: "The only supported expectation is 100-continue.", code: "unsupported-expectation")
     static let malformedTarget = ProblemDetails(FramingRefusal.malformedTarget)
     static let preconditionFailed = ProblemDetails(
-        status: 412, detail: "The file is not in the state that the request's conditions demand.",
+        status: 412, detail: "The conditions of the request do not match the current file.",
         code: "precondition-failed")
     static let missingLength = ProblemDetails(
         status: 411, detail: "Content over HTTP/1.0 needs Content-Length; an empty file has Content-Length: 0.",
         code: "length-required")
     static let partialContent = ProblemDetails(
-        status: 400, detail: "Content-Range makes the content a part; PUT takes whole files, resumed uploads PATCH.",
+        status: 400,
+        detail:
+            "PUT with Content-Range is not supported. Send the complete file with PUT, or resume an upload with PATCH.",
         code: "partial-content")
     static let tusProtocol = ProblemDetails(
         status: 412,
-        detail: "This server speaks the IETF draft Resumable Uploads for HTTP, not tus 1.0. "
+        detail: "This server supports the IETF draft Resumable Uploads for HTTP, not tus 1.0. "
             + "In tus-js-client set the option protocol to 'ietf-draft-05'.",
         code: "tus-not-supported")
     static let targetFailed = ProblemDetails(
-        status: 500, detail: "The target of the upload failed. The upload is complete and will not be tried again.",
+        status: 500, detail: "The target failed to process the complete upload. It is not repeated.",
         code: "target-failed")
     static let stillProcessing = ProblemDetails(
-        status: 503, detail: "The upload is complete, but its target is still at work. Ask again.",
+        status: 503, detail: "The upload is complete, but the server still processes it. Repeat the request later.",
         code: "upload-processing")
 
     /// The server is not ready for new uploads. Each reason is a stable code.
@@ -46,18 +49,18 @@ extension ProblemDetails {
     init(_ error: StoreError) {
         let (status, detail): (Status, String) =
             switch error {
-            case .notFound: (404, "There is no such thing here.")
+            case .notFound: (404, "The resource does not exist.")
             case .tooManyUploads(let limit):
                 (429, "At most \(limit) unfinished uploads are allowed. Finish or cancel one.")
             case .quotaExceeded(let limit): (507, "The quota of \(limit) bytes would be exceeded.")
             case .insufficientSpace: (507, "The server has not enough free space. Try again later.")
             case .targetIsDirectory: (409, "The target is a directory. Name a file in it.")
-            case .targetIsSpecial: (409, "The name is taken by something that is no file. Choose another one.")
-            case .parentIsFile: (409, "A part of the target's path is a file.")
-            case .preconditionFailed: (412, "The file is not in the state that the request's conditions demand.")
+            case .targetIsSpecial: (409, "The name belongs to something that is not a file. Choose another name.")
+            case .parentIsFile: (409, "A directory in the target's path is a file.")
+            case .preconditionFailed: (412, "The conditions of the request do not match the current file.")
             case .noFreeName: (409, "No free name was found for the file.")
-            case .processing: (503, "The upload's target is still at work. Ask again.")
-            default: (500, "The server could not store or read the data. What was acknowledged is kept.")
+            case .processing: (503, "The server still processes the upload. Repeat the request later.")
+            default: (500, "The server could not store or read the data. Acknowledged bytes are kept.")
             }
         self.init(status: status, detail: detail, code: error.code)
     }

@@ -48,7 +48,9 @@ public struct ServerConfiguration: Sendable {
     public var authorizer: (any Authorizer)?
     /// Origins whose pages may use the server, such as `https://app.example`.
     public var corsOrigins: [String]
+    /// The format of log lines.
     public var logFormat: LogFormat
+    /// The lowest level of messages that are logged.
     public var logLevel: LogLevel
     /// Where log lines go; by default nowhere.
     public var logSink = LogSink.none
@@ -59,6 +61,7 @@ public struct ServerConfiguration: Sendable {
     /// The version of the program, for `/metrics`.
     public var version: String?
 
+    /// Creates a configuration. The defaults are those of `onward serve`.
     public init(
         listeners: [SocketAddress] = [.tcp(host: "127.0.0.1", port: 8080)], credentials: ServerCredentials? = nil,
         publicBase: PublicBase? = nil, trustedProxies: [AddressBlock] = [], sendsInterimResponses: Bool = true,
@@ -99,6 +102,7 @@ public enum LogFormat: String, Sendable, CaseIterable {
 public enum LogLevel: String, Sendable, CaseIterable, Comparable {
     case error, warning, info, debug
 
+    /// Orders the levels by verbosity: `error` is the lowest, `debug` the highest.
     public static func < (left: LogLevel, right: LogLevel) -> Bool {
         (allCases.firstIndex(of: left) ?? 0) < (allCases.firstIndex(of: right) ?? 0)
     }

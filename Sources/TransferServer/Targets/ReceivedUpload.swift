@@ -3,9 +3,11 @@ import UploadStorage
 
 /// A complete representation for its target. Valid only during `complete(_:)`.
 public struct ReceivedUpload: Sendable {
+    /// The target of the upload.
     public let target: Target
     /// The method of the request that created the upload.
     public let method: Method
+    /// The principal that created the upload.
     public let principal: String
     /// The fields of the creating request that ``TargetHandler/storedFields`` names.
     public let fields: Fields

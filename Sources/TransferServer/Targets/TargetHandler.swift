@@ -46,11 +46,15 @@ public protocol TargetHandler: Sendable {
 }
 
 extension TargetHandler {
+    /// `false`
     public var completionIsRepeatable: Bool { false }
+    /// The fields of representation metadata (RFC 9110 §8).
     public var storedFields: [String] {
         ["Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition"]
     }
+    /// All of `fields`.
     public func storedPart(of fields: Fields) -> Fields { fields }
+    /// `false`
     public var storesQuery: Bool { false }
 }
 
@@ -77,7 +81,9 @@ public struct Target: Sendable, Hashable {
 
 /// The data about a representation before its content.
 public struct UploadProposal: Sendable {
+    /// The resource.
     public let target: Target
+    /// The method of the request.
     public let method: Method
     /// The principal that sent the request.
     public let principal: String
@@ -106,9 +112,13 @@ public enum TargetOutcome: Sendable {
 
 /// A request without a representation.
 public struct TargetRequest: Sendable {
+    /// The resource.
     public let target: Target
+    /// The method of the request.
     public let method: Method
+    /// The principal that sent the request.
     public let principal: String
+    /// The fields of the request.
     public let fields: Fields
     /// The base of the server's paths for the client. The server adds it to the paths in `Location` and
     /// `Content-Location`.

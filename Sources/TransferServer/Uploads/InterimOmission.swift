@@ -39,23 +39,23 @@ enum InterimOmission: Sendable, Hashable {
     var sentence: String {
         switch self {
         case .withheld(.oldHTTP):
-            "the request is HTTP/1.0, which knows no interim responses (a proxy may speak it to the server)"
+            "the request is HTTP/1.0, which has no interim responses (a proxy may use it towards the server)"
         case .withheld(.turnedOff): "the server runs with --interim off"
-        case .withheld(.declined): "the request says Onward-Interim: off"
+        case .withheld(.declined): "the request has Onward-Interim: off"
         case .withheld(.noVersion):
             "the request names no Upload-Draft-Interop-Version, without which the draft forbids it"
         case .withheld(.unusableVersion): "Upload-Draft-Interop-Version is not a number from 3 to 8"
         case .plain(.noCompleteness): "the request has no Upload-Complete (version 3: Upload-Incomplete)"
         case .plain(.voidCompleteness):
-            "Upload-Complete (version 3: Upload-Incomplete) is not ?0 or ?1 on one line, so that it counts as absent"
-        case .plain(.belowMinSize): "the representation is smaller than those that are made resumable (--min-size)"
-        case .plain(.unannounced): "there would be no way to tell the upload's URL"
+            "Upload-Complete (version 3: Upload-Incomplete) is not ?0 or ?1 on one line, and is ignored"
+        case .plain(.belowMinSize): "the representation is smaller than the minimum of resumable uploads (--min-size)"
+        case .plain(.unannounced): "no response could report the URL of the upload"
         case .refused(let code): "the request was refused (\(code.printableASCII))"
-        case .noProgressInVersion(let version): "interop version \(version) knows no 104 for offsets"
-        case .contentDigest: "nothing is acknowledged before Content-Digest was compared"
-        case .notWritable: "the connection had no room: the client, or a proxy, does not read while it sends"
-        case .notDue: "the content was over before an offset was due (every 8 MiB or second)"
-        case .undecided: "the request ended before anything was decided"
+        case .noProgressInVersion(let version): "interop version \(version) has no 104 for offsets"
+        case .contentDigest: "nothing is acknowledged before Content-Digest has been verified"
+        case .notWritable: "the connection was not writable: the client, or a proxy, does not read while it sends"
+        case .notDue: "the content ended before the first offset was reported (every 8 MiB or second)"
+        case .undecided: "the request ended before a decision"
         }
     }
 }

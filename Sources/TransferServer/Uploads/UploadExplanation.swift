@@ -69,9 +69,9 @@ struct UploadExplanation: Sendable, Hashable {
         switch course {
         case .undecided, .append: ""
         case .plain(.unannounced), .creation(isPart: false):
-            "; not resumable: nothing tells the client in time where its upload is"
+            "; not resumable: no response reports the URL of the upload before the end"
         case .plain: "; not resumable"
-        case .creation(isPart: true): "; resumable: the final response tells where the upload is"
+        case .creation(isPart: true): "; resumable: the final response has the URL of the upload"
         }
     }
 }

@@ -21,7 +21,7 @@ struct ExplainTests {
             var cases: [(Request, String)] = [
                 (whole, "104 sent: the upload's URL"),
                 (old, "no 104: the request is HTTP/1.0"),
-                (whole.with("Onward-Interim", "off"), "no 104: the request says Onward-Interim: off; not resumable"),
+                (whole.with("Onward-Interim", "off"), "no 104: the request has Onward-Interim: off; not resumable"),
                 (
                     .creation(nil, complete: true, .bytes([1, 2, 3, 4])),
                     "no 104: the request names no Upload-Draft-Interop-Version"
@@ -37,7 +37,7 @@ struct ExplainTests {
                 ),
                 (
                     .creation(.v8, complete: true, .bytes([1])),
-                    "no 104: the representation is smaller than those that are made resumable"
+                    "no 104: the representation is smaller than the minimum of resumable uploads"
                 ),
                 (
                     .append(.v8, location, at: 9, complete: false, .bytes([1])),
@@ -45,14 +45,14 @@ struct ExplainTests {
                 ),
                 (
                     .append(.v4, location, at: 1, complete: false, .bytes([2])),
-                    "no 104: interop version 4 knows no 104 for offsets"
+                    "no 104: interop version 4 has no 104 for offsets"
                 ),
             ]
             let digest = [UInt8](arrayLiteral: 3).digestField()
             cases.append(
                 (
                     Request.append(.v8, location, at: 2, complete: false, .bytes([3])).with("Content-Digest", digest),
-                    "no 104: nothing is acknowledged before Content-Digest was compared"
+                    "no 104: nothing is acknowledged before Content-Digest has been verified"
                 ))
             for (request, text) in cases {
                 let response = try server.exchange(explained(request))

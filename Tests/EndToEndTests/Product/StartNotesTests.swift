@@ -15,7 +15,7 @@ struct StartNotesTests {
     @Test("How many tokens there are, and that nobody can be let in where there are none")
     func noToken() throws {
         for tokens in ["", "# none yet\n"] {
-            _ = try log(tokens, until: "/tokens was read: 0 tokens\n", "warning: ", "nobody can be let in\n")
+            _ = try log(tokens, until: "/tokens was read: 0 tokens\n", "warning: ", "no client has access\n")
         }
     }
 
