@@ -82,21 +82,30 @@ let package = Package(
             name: "onward-conformance", dependencies: ["ConformanceKit", "SystemCalls", "TLS", "CommandLineInterface"],
             path: "conformance/onward-conformance", swiftSettings: strict),
 
-        .testTarget(name: "StructuredFieldsTests", dependencies: ["StructuredFields"], swiftSettings: strict),
+        // What several targets of tests use.
+        .target(
+            name: "TestSupport", dependencies: ["SystemCalls"], path: "Tests/TestSupport", swiftSettings: strict),
+        .testTarget(
+            name: "StructuredFieldsTests", dependencies: ["StructuredFields", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "CommandLineInterfaceTests", dependencies: ["CommandLineInterface", "SystemCalls"],
             swiftSettings: strict),
-        .testTarget(name: "HTTPSemanticsTests", dependencies: ["HTTPSemantics"], swiftSettings: strict),
-        .testTarget(name: "DigestsTests", dependencies: ["Digests"], swiftSettings: strict),
-        .testTarget(name: "SystemCallsTests", dependencies: ["SystemCalls"], swiftSettings: strict),
-        .testTarget(name: "ResumableUploadTests", dependencies: ["ResumableUpload"], swiftSettings: strict),
+        .testTarget(
+            name: "HTTPSemanticsTests", dependencies: ["HTTPSemantics", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "DigestsTests", dependencies: ["Digests", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "SystemCallsTests", dependencies: ["SystemCalls", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "ResumableUploadTests", dependencies: ["ResumableUpload", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "UploadStorageTests",
-            dependencies: ["UploadStorage", "SystemCalls", "CSQLite", "Digests", "PowerLoss"],
+            dependencies: ["UploadStorage", "SystemCalls", "CSQLite", "Digests", "PowerLoss", "TestSupport"],
             swiftSettings: strict),
         // A program of its own, as it takes the place of the C library's functions (see SystemCalls+Interposition.swift).
         .executableTarget(
-            name: "PowerLoss", dependencies: ["UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls"],
+            name: "PowerLoss",
+            dependencies: ["UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls", "TestSupport"],
             path: "Tests/PowerLoss", swiftSettings: strict + [.unsafeFlags(["-O"])],
             linkerSettings: [.unsafeFlags(["-Xlinker", "--export-dynamic"])]),
         // A program of its own, as it is killed in the middle of its work.
@@ -105,27 +114,34 @@ let package = Package(
             swiftSettings: strict),
         // A program of its own, so that it can run on systems without a toolchain, with another libmicrohttpd.
         .executableTarget(
-            name: "FramingDifferential", dependencies: ["TransferServer", "HTTPSemantics", "SystemCalls"],
+            name: "FramingDifferential",
+            dependencies: ["TransferServer", "HTTPSemantics", "SystemCalls", "TestSupport"],
             path: "Tests/FramingDifferential", swiftSettings: strict),
         .testTarget(
             name: "TransferServerTests",
-            dependencies: ["TransferServer", "FramingDifferential", "HTTPSemantics", "SystemCalls"],
+            dependencies: [
+                "TransferServer", "UploadStorage", "ResumableUpload", "FramingDifferential", "HTTPSemantics",
+                "SystemCalls", "ConformanceKit", "TestSupport",
+            ],
             swiftSettings: strict),
         .testTarget(
-            name: "ResumableTransferTests", dependencies: ["ResumableTransfer", "SystemCalls"], swiftSettings: strict),
+            name: "ResumableTransferTests", dependencies: ["ResumableTransfer", "SystemCalls", "TestSupport"],
+            swiftSettings: strict),
         .testTarget(
             name: "onwardTests",
-            dependencies: ["onward", "ResumableTransfer", "HTTPSemantics", "SystemCalls", "CommandLineInterface"],
+            dependencies: [
+                "onward", "ResumableTransfer", "HTTPSemantics", "SystemCalls", "CommandLineInterface", "TestSupport",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "ResumableURLSessionTests",
-            dependencies: ["ResumableURLSession", "ResumableTransfer", "HTTPSemantics", "SystemCalls"],
+            dependencies: ["ResumableURLSession", "ResumableTransfer", "HTTPSemantics", "SystemCalls", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "ConformanceKitTests",
             dependencies: [
                 "ConformanceKit", "onward-conformance", "onward", "HTTPSemantics", "StructuredFields", "SystemCalls",
-                "TLS",
+                "TLS", "TestSupport",
             ],
             path: "conformance/Tests/ConformanceKitTests", swiftSettings: strict),
         // As code is that was written for Apple's platforms: in the Swift 5 mode, where it is a warning that
@@ -137,10 +153,8 @@ let package = Package(
             name: "EndToEndTests",
             dependencies: [
                 "onward", "TransferRecipes", "ResumableURLSession", "ResumableTransfer", "TransferServer",
-                "UploadStorage",
-                "ResumableUpload", "HTTPSemantics",
-                "SystemCalls",
-                "Digests",
+                "UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls", "Digests", "TLS", "ConformanceKit",
+                "TestSupport",
             ],
             exclude: ["Browser/journey.html", "Browser/stranger.html", "Compatibility/version-0.1.0.tar.gz"],
             swiftSettings: strict),
@@ -151,7 +165,7 @@ let package = Package(
 // What the fuzz targets reach: internals of all these modules, so they are compiled as a test is, with @testable imports.
 let fuzzed: [Target.Dependency] = [
     "onward", "TransferServer", "ResumableTransfer", "UploadStorage", "ResumableUpload", "HTTPSemantics",
-    "StructuredFields", "Digests", "SystemCalls",
+    "StructuredFields", "Digests", "SystemCalls", "TestSupport",
 ]
 if isFuzzing {
     // One archive with everything in it, into which the script links libFuzzer, whose `main` it is: so the command's own

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 
 /// What libFuzzer calls. `ONWARD_FUZZ_TARGET` names the target; with `ONWARD_FUZZ_SEEDS` the seeds are written into that
 /// directory and the dictionary beside it, and nothing is run; without a target the names of all are printed.

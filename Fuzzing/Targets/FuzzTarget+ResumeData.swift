@@ -2,6 +2,7 @@ import Foundation
 import HTTPSemantics
 import ResumableUpload
 import SystemCalls
+import TestSupport
 
 @testable import ResumableTransfer
 @testable import onward

@@ -1,3 +1,5 @@
+import TestSupport
+
 extension FuzzTarget {
     /// Bytes on a connection to a server that lets everybody on this machine in.
     ///

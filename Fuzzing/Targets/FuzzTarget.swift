@@ -1,3 +1,5 @@
+import TestSupport
+
 /// Something that takes bytes from strangers, with what has to hold whatever they are.
 ///
 /// libFuzzer drives the same targets that the tests drive with generated input.

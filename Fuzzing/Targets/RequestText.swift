@@ -1,4 +1,5 @@
 import HTTPSemantics
+import TestSupport
 
 /// Requests as text, one line after the other.
 enum RequestText {

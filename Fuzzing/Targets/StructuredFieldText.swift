@@ -1,3 +1,5 @@
+import TestSupport
+
 /// Values of structured fields as text.
 enum StructuredFieldText {
     static func value(_ generator: inout SeededGenerator) -> String {

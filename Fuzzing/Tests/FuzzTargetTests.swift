@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// A share of what `make fuzz` does, the same in every run.

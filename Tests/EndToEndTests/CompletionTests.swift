@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// The end of an upload, and what may follow it.
@@ -95,7 +96,7 @@ struct CompletionTests {
     func retention() throws {
         try withServer("--keep-completed", "1s") { server in
             let (location, _) = try completed(server)
-            let gone = try Deadline.poll(within: .seconds(60)) { () -> Response? in
+            let gone = try pollUntil(within: .seconds(60)) { () -> Response? in
                 let state = try server.retrieve(location)
                 return state.isSuccessful ? nil : state
             }

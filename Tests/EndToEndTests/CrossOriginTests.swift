@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// Browsers: the Fetch standard's CORS protocol, and who may use a server that knows no tokens.

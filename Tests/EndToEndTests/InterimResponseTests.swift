@@ -1,3 +1,5 @@
+import ConformanceKit
+import TestSupport
 import Testing
 
 /// Draft sections 4.2.2, 4.4.2 and 5; RFC 9110 section 15.2.
@@ -106,7 +108,7 @@ struct InterimResponseTests {
             let content = Payload.bytes(24 << 20)
             try connection.send(Request.creation(.v8, complete: true, .declared(Int64(content.count))))
             try connection.send(content)
-            let published: [UInt8]? = Deadline.poll(within: .seconds(60)) { server.published("file.bin") }
+            let published: [UInt8]? = pollUntil(within: .seconds(60)) { server.published("file.bin") }
             #expect(published?.sha256 == content.sha256)
         }
     }
@@ -120,7 +122,7 @@ struct InterimResponseTests {
             // Many small pieces for some seconds: their number must not matter.
             let begun = ContinuousClock.now
             var sent: Int64 = 0
-            let patience = Deadline(.seconds(60))
+            let patience = Deadline(in: .seconds(60))
             while ContinuousClock.now - begun < .milliseconds(3200) || connection.interim.count < 2, !patience.isOver {
                 try connection.sendChunk(Payload.bytes(100))
                 sent += 100

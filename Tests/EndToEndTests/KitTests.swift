@@ -1,4 +1,5 @@
 import FoundationEssentials
+import TestSupport
 import Testing
 
 @Suite("The kit of these tests", .timeLimit(.minutes(15)))

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import TestSupport
 import Testing
 
 /// Draft section 4.1.4.
@@ -196,7 +197,7 @@ struct LimitTests {
     func expires() throws {
         try withServer("--max-age", "1s") { server in
             let location = try server.begin(.v8, "/files/f", Payload.bytes(100_000))
-            let gone = try Deadline.poll(within: .seconds(60)) { () -> Response? in
+            let gone = try pollUntil(within: .seconds(60)) { () -> Response? in
                 let state = try server.retrieve(location)
                 return state.isSuccessful ? nil : state
             }
@@ -204,7 +205,7 @@ struct LimitTests {
             #expect(
                 [404, 410].contains(
                     try server.exchange(.append(.v8, location, at: 100_000, complete: true, .bytes([]))).status))
-            let removed: Bool? = try Deadline.poll(within: .seconds(60)) {
+            let removed: Bool? = try pollUntil(within: .seconds(60)) {
                 let sizes = try FileManager.default.subpathsOfDirectory(atPath: server.root + "/uploads").map {
                     FileManager.default.contents(atPath: server.root + "/uploads/" + $0)?.count ?? 0
                 }
@@ -218,7 +219,7 @@ struct LimitTests {
     func notProlonged() throws {
         try withServer("--max-age", "2s") { server in
             let location = try server.begin(.v8, "/files/f", [1])
-            let gone = try Deadline.poll(within: .seconds(60)) { () -> Response? in
+            let gone = try pollUntil(within: .seconds(60)) { () -> Response? in
                 let response = try server.exchange(.append(.v8, location, at: 1, complete: false, .bytes([])))
                 return response.isSuccessful ? nil : response
             }

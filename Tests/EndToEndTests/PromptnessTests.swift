@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// What the server sends and stores goes out without waiting for more.
@@ -32,7 +33,7 @@ struct PromptnessTests {
             #expect(try connection.readInterim().location != nil)
             try connection.send("1\r\na\r\n1\r\nb\r\n1\r")
             try connection.awaitAcknowledgment()
-            let offset = Deadline.poll(within: .seconds(30)) { () -> Bool? in
+            let offset = pollUntil(within: .seconds(30)) { () -> Bool? in
                 server.unfinished.values.contains(2) ? true : nil
             }
             #expect(offset == true)

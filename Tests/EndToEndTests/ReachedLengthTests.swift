@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// Content that reaches the declared length while its request says `Upload-Complete: ?0`, as tus-js-client sends the last
@@ -292,7 +293,7 @@ struct ReachedLengthTests {
         let connection = try server.connect()
         try connection.send(Request.append(version, location, at: 0, complete: false, .openChunks))
         try connection.sendChunk(Self.content)
-        let isReceived: Bool? = Deadline.poll(within: .seconds(60)) {
+        let isReceived: Bool? = pollUntil(within: .seconds(60)) {
             server.unfinished.values.contains(Self.content.count) ? true : nil
         }
         try #require(isReceived == true)

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import TestSupport
 import Testing
 
 /// Draft section 4.3.
@@ -200,7 +201,7 @@ struct RetrievalTests {
             try note(try #require(created.interim.first), askedAt: start)
             try note(created, askedAt: start)
             let last = try #require(
-                try Deadline.poll(within: .seconds(60)) { () -> Response? in
+                try pollUntil(within: .seconds(60)) { () -> Response? in
                     let asked = clock.now
                     let state = try server.retrieve(location)
                     try note(state, askedAt: asked)

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import TestSupport
 import Testing
 
 /// `onward serve` as a process: its options, its data directory, its end.
@@ -171,7 +172,7 @@ struct ServeTests {
             #expect(throws: WireFailure.self) { try further.readResponse(within: .milliseconds(300)) }
             for connection in kept { #expect(try connection.exchange(.get("/healthz")).status == 200) }
             kept[0].close()
-            let served = Deadline.poll(within: .seconds(60)) { try? server.exchange(.get("/healthz")) }
+            let served = pollUntil(within: .seconds(60)) { try? server.exchange(.get("/healthz")) }
             #expect(served?.status == 200)
         }
     }

@@ -1,6 +1,8 @@
+import ConformanceKit
 import HTTPSemantics
 import ResumableUpload
 import SystemCalls
+import TestSupport
 import Testing
 import TransferServer
 import UploadStorage
@@ -24,7 +26,7 @@ private final class GatedTarget: TargetHandler {
     func complete(_ upload: ReceivedUpload) throws -> TargetOutcome {
         standing.withLock { $0.begun += 1 }
         standing.notifyAll()
-        let isOpen = standing.wait(until: Deadline(.seconds(60)).nanoseconds) { $0.isOpen ? true : nil }
+        let isOpen = standing.wait(until: Deadline(in: .seconds(60)).nanoseconds) { $0.isOpen ? true : nil }
         guard isOpen == true, !standing.withLock({ $0.fails }) else { throw TargetFailure() }
         var content = [UInt8](repeating: 0, count: Int(upload.length))
         let count = try content.withUnsafeMutableBytes { buffer in try upload.read(into: buffer, at: 0) }
@@ -46,7 +48,7 @@ private final class GatedTarget: TargetHandler {
     }
 
     func awaitBegin() throws {
-        guard standing.wait(until: Deadline(.seconds(60)).nanoseconds, { $0.begun > 0 ? true : nil }) == true else {
+        guard standing.wait(until: Deadline(in: .seconds(60)).nanoseconds, { $0.begun > 0 ? true : nil }) == true else {
             throw WireFailure.timedOut("the target was not asked")
         }
     }
@@ -67,7 +69,7 @@ struct TargetTests {
             store: store, handlers: [("inbox", target)])
         try server.start()
         defer { server.stop() }
-        guard case .tcp(_, let port)? = server.addresses.first else { throw WireFailure.server("no address") }
+        guard case .tcp(_, let port)? = server.addresses.first else { throw TestFailure("no address") }
         try body(target, port)
     }
 

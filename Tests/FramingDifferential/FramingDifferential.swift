@@ -1,5 +1,6 @@
 import Glibc
 import SystemCalls
+import TestSupport
 
 #if DEBUG
     /// Compares which requests the server serves, on the libmicrohttpd that is installed, with ``ReferenceReading``.

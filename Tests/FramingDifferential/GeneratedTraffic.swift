@@ -1,3 +1,5 @@
+import TestSupport
+
 /// The bytes of a connection, and where they are cut into pieces: valid pipelines of requests, and such with changes that
 /// have fooled recipients.
 struct GeneratedTraffic {

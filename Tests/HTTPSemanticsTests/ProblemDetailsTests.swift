@@ -1,5 +1,6 @@
 import Foundation
 import HTTPSemantics
+import TestSupport
 import Testing
 
 @Suite struct ProblemDetailsTests {

@@ -1,4 +1,5 @@
 import ResumableUpload
+import TestSupport
 import Testing
 
 @Suite struct AcknowledgmentPaceTests {

@@ -1,6 +1,7 @@
 import HTTPSemantics
 import ResumableUpload
 import StructuredFields
+import TestSupport
 import Testing
 
 @Suite struct LimitTests {

@@ -1,5 +1,6 @@
 import HTTPSemantics
 import ResumableUpload
+import TestSupport
 import Testing
 
 /// A client that sends at random, and the rules that hold whatever it sends.

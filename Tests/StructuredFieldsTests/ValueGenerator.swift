@@ -1,4 +1,5 @@
 import StructuredFields
+import TestSupport
 
 /// Values that the format can express, drawn at random.
 struct ValueGenerator {

@@ -1,14 +1,13 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import SystemCalls
 
 @Suite struct FileDescriptorTests {
     private func withDirectory(_ body: (FileDescriptor, String) throws -> Void) throws {
-        let path = NSTemporaryDirectory() + "onward-files-\(UInt64.random(in: 0 ... .max))"
-        try FileDescriptor.makeDirectory(path)
-        defer { try? FileManager.default.removeItem(atPath: path) }
-        try body(try FileDescriptor.open(path, [.readOnly, .directory]), path)
+        let directory = try TemporaryDirectory()
+        try body(try FileDescriptor.open(directory.path, [.readOnly, .directory]), directory.path)
     }
 
     @Test func contentComesBack() throws {

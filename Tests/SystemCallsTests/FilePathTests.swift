@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("File paths")
@@ -51,9 +52,8 @@ struct FilePathTests {
 
     @Test("The system gets the bytes as they are")
     func system() throws {
-        var template = Array("/tmp/onward-path-XXXXXX".utf8CString)
-        let base = FilePath(try #require(mkdtemp(&template).map { String(cString: $0) }))
-        defer { try? FileManager.default.removeItem(atPath: base.repairedText) }
+        let temporary = try TemporaryDirectory()
+        let base = FilePath(temporary.path)
         let names: [FilePath] = [FilePath([0x61, 0xF6]), "e\u{301}", "\u{E9}", "\u{301}x", "a\nb"]
         for name in names { _ = try FileDescriptor.open(base.appending(name), [.writeOnly, .create, .exclusive]) }
         let directory = try FileDescriptor.open(base, [.readOnly, .directory])

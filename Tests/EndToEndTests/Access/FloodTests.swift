@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import TestSupport
 import Testing
 
 /// Who asks for too much gets a bound, and the others are served all the same.
@@ -11,7 +12,7 @@ struct FloodTests {
     func connections() throws {
         try withServer("--max-connections", "40", "--header-timeout", "5") { server in
             #expect(try server.exchange(.get("/healthz")).status == 200)
-            let idle: Bool? = Deadline.poll(within: .seconds(60)) { server.connectionThreads == 0 ? true : nil }
+            let idle: Bool? = pollUntil(within: .seconds(60)) { server.connectionThreads == 0 ? true : nil }
             #expect(idle == true)
             let before = try use(server)
             let port = server.port
@@ -25,10 +26,10 @@ struct FloodTests {
                 return response.status == 200
             }
             #expect(outcomes.contains(true) && outcomes.contains(false))
-            let free: Bool? = Deadline.poll(within: .seconds(60)) { server.connectionThreads == 0 ? true : nil }
+            let free: Bool? = pollUntil(within: .seconds(60)) { server.connectionThreads == 0 ? true : nil }
             #expect(free == true)
             #expect(try server.exchange(.get("/healthz")).status == 200)
-            let settled: Bool? = Deadline.poll(within: .seconds(60)) {
+            let settled: Bool? = pollUntil(within: .seconds(60)) {
                 guard let now = try? use(server) else { return nil }
                 return now.descriptors <= before.descriptors && now.threads <= before.threads ? true : nil
             }
@@ -100,7 +101,7 @@ struct FloodTests {
         for connection in connections { _ = connection.sendWhatGoes(head, within: .milliseconds(50)) }
         // The most that is seen while the server reads what it wants of them.
         var most = 0
-        _ = try Deadline.poll(within: .seconds(2)) { () -> Bool? in
+        _ = try pollUntil(within: .seconds(2)) { () -> Bool? in
             most = max(most, try use(server).resident)
             return nil
         }

@@ -1,5 +1,7 @@
+import ConformanceKit
 import FoundationEssentials
 import Glibc
+import TestSupport
 import Testing
 
 /// One client has all connections that the server may have, and moves next to nothing on them.
@@ -140,7 +142,7 @@ struct SlowClientTests {
             }
             let visitor = try RawConnection(port: port)
             #expect(try visitor.exchange(.get("/healthz")).status == 200)
-            let closed: Int? = Deadline.poll(within: .seconds(30)) {
+            let closed: Int? = pollUntil(within: .seconds(30)) {
                 let closed = idle.count { $0.isClosedByPeer }
                 return closed > 0 ? closed : nil
             }
@@ -155,7 +157,7 @@ struct SlowClientTests {
             func begin(_ name: String, _ count: Int) throws -> (connection: RawConnection, location: String) {
                 let connection = try server.connect()
                 try connection.send(Request.creation(.v8, "PUT", "/files/" + name, complete: true, .declared(500_000)))
-                guard let location = try connection.readInterim().location else { throw WireFailure.server("no 104") }
+                guard let location = try connection.readInterim().location else { throw TestFailure("no 104") }
                 try connection.send(Payload.bytes(500_000)[..<count])
                 return (connection, location)
             }

@@ -1,3 +1,4 @@
+import ConformanceKit
 import SystemCalls
 
 /// Connections from 127.0.0.1 that move next to nothing, opened again whenever the server closes them. They end with this

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @Suite("Strict-Transport-Security", .serialized, .timeLimit(.minutes(15)), .blocking)

@@ -1,5 +1,7 @@
 import FoundationEssentials
 import Glibc
+import SystemCalls
+import TestSupport
 import Testing
 
 /// A server that speaks TLS, and curl to talk to it.
@@ -25,7 +27,7 @@ final class TLSFixture {
             let data = try #require(FileManager.default.contents(atPath: from))
             let path = directory + "/" + to
             guard FileManager.default.createFile(atPath: path, contents: data, attributes: [.posixPermissions: 0o600])
-            else { throw WireFailure.system(.current) }
+            else { throw Errno.current }
         }
     }
 
@@ -34,14 +36,14 @@ final class TLSFixture {
 
     func spoilKey() throws {
         guard FileManager.default.createFile(atPath: directory.path + "/key.pem", contents: Data("no key".utf8))
-        else { throw WireFailure.system(.current) }
+        else { throw Errno.current }
     }
 
     func path(_ name: String) -> String { directory.path + "/" + name }
 
     func write(_ bytes: [UInt8], as name: String) throws -> String {
         guard FileManager.default.createFile(atPath: path(name), contents: Data(bytes)) else {
-            throw WireFailure.system(.current)
+            throw Errno.current
         }
         return path(name)
     }

@@ -1,5 +1,6 @@
 import Glibc
 import SystemCalls
+import TestSupport
 import Testing
 
 /// What the server negotiates, as `openssl s_client` reports it.
@@ -159,7 +160,7 @@ struct TLSPolicyTests {
     func renegotiation() throws {
         let fixture = try TLSFixture()
         let path = fixture.path("fifo")
-        guard mkfifo(path, 0o600) == 0 else { throw WireFailure.system(.current) }
+        guard mkfifo(path, 0o600) == 0 else { throw Errno.current }
         let input = try FileDescriptor.open(path, [.readWrite])
         let process = try ChildProcess(
             "/bin/sh",

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("TLS", .serialized, .timeLimit(.minutes(15)), .blocking)
@@ -55,7 +56,7 @@ struct TLSTests {
 
         init(_ fixture: TLSFixture) throws {
             let path = fixture.path("fifo")
-            guard mkfifo(path, 0o600) == 0 else { throw WireFailure.system(.current) }
+            guard mkfifo(path, 0o600) == 0 else { throw Errno.current }
             // For reading too, so that it does not wait for the other end.
             input = try FileDescriptor.open(path, [.readWrite])
             process = try ChildProcess(
@@ -70,7 +71,7 @@ struct TLSTests {
             var rest = Array(bytes)[...]
             while !rest.isEmpty {
                 let count = rest.withUnsafeBytes { Glibc.write(input.rawValue, $0.baseAddress, $0.count) }
-                guard count > 0 else { throw WireFailure.system(.current) }
+                guard count > 0 else { throw Errno.current }
                 rest = rest.dropFirst(count)
             }
         }

@@ -1,4 +1,6 @@
 import FoundationEssentials
+import SystemCalls
+import TestSupport
 import Testing
 
 /// A server that asks for tokens, and the file with these.
@@ -20,7 +22,7 @@ final class TokenFixture {
         guard
             FileManager.default.createFile(
                 atPath: path, contents: Data(tokens.utf8), attributes: [.posixPermissions: 0o600])
-        else { throw WireFailure.system(.current) }
+        else { throw Errno.current }
     }
 
     /// Gives the server other tokens and waits until it knows them, or says why not.

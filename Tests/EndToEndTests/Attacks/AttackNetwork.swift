@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 /// Two network namespaces with an address of their own each, one for an attack and one for users. They are removed with this
@@ -18,7 +19,7 @@ final class AttackNetwork {
         let process = try ChildProcess("/bin/sh", ["-c", "exec \"$0\" add \"$1\" 1>&2", Self.script, name])
         let ending = try process.awaitEnding()
         addresses = process.errorOutput.split(separator: "\n")
-        guard ending == .exited(0), addresses.count == 2 else { throw WireFailure.server(process.errorOutput) }
+        guard ending == .exited(0), addresses.count == 2 else { throw TestFailure(process.errorOutput) }
     }
 
     deinit { _ = try? ChildProcess(Self.script, ["remove", name]).awaitEnding() }

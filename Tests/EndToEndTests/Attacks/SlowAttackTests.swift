@@ -1,5 +1,7 @@
+import ConformanceKit
 import FoundationEssentials
 import Glibc
+import TestSupport
 import Testing
 
 /// slowhttptest with 1,200 connections of one address against a server with default settings: `make test-attacks`.
@@ -81,7 +83,7 @@ struct SlowAttackTests {
         let attack = try start(command, in: namespace)
         defer { attack.kill(SIGKILL) }
         let limit = mode.holdsConnections ? 950 : 100
-        let begun: Bool? = Deadline.poll(within: .seconds(30)) { server.connectionThreads > limit ? true : nil }
+        let begun: Bool? = pollUntil(within: .seconds(30)) { server.connectionThreads > limit ? true : nil }
         #expect(begun == true, "the attack has all of its connections")
         let clock = ContinuousClock()
         for round in 0..<5 {

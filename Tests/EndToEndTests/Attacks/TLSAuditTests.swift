@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import TestSupport
 import Testing
 
 /// testssl.sh against a server with a certificate of each kind: `make test-attacks`.

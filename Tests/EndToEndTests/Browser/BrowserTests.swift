@@ -2,6 +2,7 @@ import Digests
 import FoundationEssentials
 import Glibc
 import SystemCalls
+import TestSupport
 import Testing
 
 /// What pages can do, in a real browser: `make test-browser`.
@@ -75,7 +76,7 @@ struct BrowserTests {
         let facts: Journey
         do { facts = try pages.awaitResult(Journey.self, within: .seconds(180)) } catch {
             let log = FileManager.default.contents(atPath: directory.path + "/browser.log") ?? Data()
-            throw WireFailure.server(
+            throw TestFailure(
                 "\(error)\n\(server.log.suffix(3000))\n\(String(decoding: log.suffix(2000), as: UTF8.self))")
         }
         #expect(facts.failure == nil)

@@ -1,3 +1,4 @@
+import ConformanceKit
 import FoundationEssentials
 import Glibc
 import SystemCalls
@@ -44,7 +45,7 @@ final class PageServer {
 
     /// Waits for what a page posts.
     func awaitResult<Result: Decodable>(_ type: Result.Type, within limit: Duration) throws -> Result {
-        guard let content = result.wait(until: Deadline(limit).nanoseconds, { $0 }) else {
+        guard let content = result.wait(until: Deadline(in: limit).nanoseconds, { $0 }) else {
             throw WireFailure.timedOut("the page posted nothing")
         }
         return try JSONDecoder().decode(type, from: Data(content))

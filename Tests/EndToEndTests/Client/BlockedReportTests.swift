@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import SystemCalls
+import TestSupport
 import Testing
 
 /// Standard output and standard error that accept nothing: a transfer does not wait for them.
@@ -13,7 +14,7 @@ struct BlockedReportTests {
 
         init(_ home: CommandHome, _ words: [String]) throws {
             var ends: [Int32] = [0, 0]
-            guard pipe(&ends) == 0 else { throw WireFailure.system(.current) }
+            guard pipe(&ends) == 0 else { throw Errno.current }
             for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
             reader = FileDescriptor(owning: ends[0])
             let writer = FileDescriptor(owning: ends[1])
@@ -29,7 +30,7 @@ struct BlockedReportTests {
             var bytes: [UInt8] = []
             var buffer = [UInt8](repeating: 0, count: 65_536)
             while case let count = read(reader.rawValue, &buffer, buffer.count), count != 0 {
-                if count > 0 { bytes += buffer[..<count] } else if errno != EINTR { throw WireFailure.system(.current) }
+                if count > 0 { bytes += buffer[..<count] } else if errno != EINTR { throw Errno.current }
             }
             return String(decoding: bytes, as: UTF8.self).split(separator: "\n").filter { !$0.hasPrefix("#") }
         }
@@ -38,7 +39,7 @@ struct BlockedReportTests {
     private let bytes = Payload.bytes(3_000_000)
 
     private func expectDone(_ home: CommandHome, _ isThere: () -> Bool) {
-        let isDone: Bool? = Deadline.poll(within: .seconds(60)) { isThere() && home.stateNames.isEmpty ? true : nil }
+        let isDone: Bool? = pollUntil(within: .seconds(60)) { isThere() && home.stateNames.isEmpty ? true : nil }
         #expect(isDone == true)
     }
 
@@ -84,7 +85,7 @@ struct BlockedReportTests {
             let proxy = try HoldingProxy(upstream: server.port, limit: 500_000)
             let words = ["put"] + options + [try home.file(bytes), proxy.url + "/files/a.bin"]
             let run = try Run(home, words)
-            let hasArrived: Bool? = Deadline.poll(within: .seconds(60)) {
+            let hasArrived: Bool? = pollUntil(within: .seconds(60)) {
                 server.unfinished.values.contains { $0 > 100_000 } ? true : nil
             }
             #expect(hasArrived == true)

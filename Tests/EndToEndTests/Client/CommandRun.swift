@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import SystemCalls
+import TestSupport
 import Testing
 
 /// `onward` as a person runs it, with a home of its own.
@@ -121,7 +122,7 @@ final class CommandRun: Sendable {
 
     /// The last object of this event, once it is there.
     func awaitEvent(_ name: String, where condition: (Event) -> Bool = { _ in true }) throws -> Event {
-        let found = try Deadline.poll(within: .seconds(60)) { () -> Event? in
+        let found = try pollUntil(within: .seconds(60)) { () -> Event? in
             // The last line may not be whole yet.
             let lines = output.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
             let objects = try lines.map { line in

@@ -2,6 +2,7 @@ import Foundation
 import HTTPSemantics
 import ResumableTransfer
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Client: downloads that are disturbed all the time", .blocking, .timeLimit(.minutes(15)))
@@ -13,13 +14,13 @@ struct DownloadEnduranceTests {
         "a large file, 50 resets and stalls, and crashes of the server: byte-equal, and nothing but what was lost comes twice"
     )
     func disturbed() async throws {
-        let seed = SeededHistory.runSeed
+        let seed = SeededGenerator.runSeed
         let server = try ServerProcess()
         defer { server.process.kill(SIGKILL) }
         let file = try LargeFile(server.root + "/files/large.bin", seed: seed)
         let digest = try LargeFile.digest(file.path)
         let most = Int(file.size) / (Self.faults + Self.restarts + 64)
-        let random = Monitor(SeededHistory(seed))
+        let random = Monitor(SeededGenerator(seed: seed))
         let proxy = try FaultProxy(to: server.port) {
             random.withLock { history in
                 FaultProxy.Fault(

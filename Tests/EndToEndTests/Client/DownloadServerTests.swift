@@ -3,6 +3,7 @@ import HTTPSemantics
 import ResumableTransfer
 import ResumableUpload
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Client: downloads from the server", .blocking, .timeLimit(.minutes(15)))
@@ -74,7 +75,7 @@ struct DownloadServerTests {
                 $0.retry.triesWithoutProgress = 50
                 $0.rateLimit = 20_000_000
             }
-            var random = SeededHistory(seed)
+            var random = SeededGenerator(seed: seed)
             var download = try fixture.download(proxy.url + "/files/a.bin")
             var pauses = 0
             while true {

@@ -1,5 +1,6 @@
 import HTTPSemantics
 import SystemCalls
+import TestSupport
 import Testing
 
 @testable import ResumableTransfer
@@ -57,7 +58,7 @@ struct EngineConnectionTests {
             let body = try reply.readAll()
             try reply.respond(200, [:], request.method == "PUT" ? body : bytes)
         }
-        let seed = SeededHistory.runSeed
+        let seed = SeededGenerator.runSeed
         let proxy = try FaultProxy(
             to: server.port, seed: seed, bytes: 1...1_500_000, kinds: [.reset, .stall],
             directions: FaultProxy.Direction.allCases)

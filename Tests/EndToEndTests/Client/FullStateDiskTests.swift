@@ -1,5 +1,7 @@
 import FoundationEssentials
 import Glibc
+import SystemCalls
+import TestSupport
 import Testing
 
 /// Whether this process may mount file systems.
@@ -23,7 +25,7 @@ struct FullStateDiskTests {
             let states = home.path + "/small"
             #expect(mkdir(states, 0o700) == 0)
             guard mount("tmpfs", states, "tmpfs", 0, "size=256k,mode=700") == 0 else {
-                throw WireFailure.system(.current)
+                throw Errno.current
             }
             defer { umount2(states, Int32(MNT_DETACH)) }
             let command = ["put", file, server.url("/files/a.bin")]

@@ -1,5 +1,7 @@
+import ConformanceKit
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 @Suite("Command: get", .blocking, .timeLimit(.minutes(15)))
@@ -91,7 +93,7 @@ struct GetTests {
         try publish(server)
         let home = try CommandHome()
         let target = home.path + "/b.bin"
-        var random = SeededHistory(seed)
+        var random = SeededGenerator(seed: seed)
         var kept: Int64 = 0
         for _ in 0..<60 {
             let run = try home.start(

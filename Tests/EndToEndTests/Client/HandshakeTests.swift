@@ -1,7 +1,9 @@
+import ConformanceKit
 import Foundation
 import Glibc
 import ResumableTransfer
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Client: TLS handshakes that do not end", .blocking, .timeLimit(.minutes(15)))
@@ -81,7 +83,7 @@ struct HandshakeTests {
             : await (try fixture.download(uri)).failure()
         #expect(error?.code == .timedOut, "\(String(describing: error))")
         // It was tried twice; the listener may learn of it later.
-        let isCounted: Bool? = Deadline.poll(within: .seconds(60)) { connections.turns == 2 ? true : nil }
+        let isCounted: Bool? = pollUntil(within: .seconds(60)) { connections.turns == 2 ? true : nil }
         #expect(isCounted == true)
     }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @Suite("Command: health", .blocking, .timeLimit(.minutes(15)))

@@ -1,5 +1,6 @@
 import Glibc
 import SystemCalls
+import TestSupport
 
 /// Stands between a client and a server and holds back what the client sends, so that an upload is under way for as long
 /// as a test wants.
@@ -17,7 +18,7 @@ final class HoldingProxy: Sendable {
     /// - Parameter limit: bytes that each connection passes on until ``release()``.
     init(upstream: UInt16, limit: Int) throws {
         let socket = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
-        guard case .tcp(_, let port) = socket.address else { throw WireFailure.server("no port") }
+        guard case .tcp(_, let port) = socket.address else { throw TestFailure("no port") }
         self.port = port
         let listener = FileDescriptor(owning: socket.release())
         let state = Monitor(State(limit: limit))

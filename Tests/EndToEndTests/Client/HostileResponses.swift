@@ -1,14 +1,15 @@
 import Foundation
 import HTTPSemantics
 import SystemCalls
+import TestSupport
 
 /// Responses of a server that follows no rule, as bytes, made of a seed.
 ///
 /// Half of their parts are plausible, so that sequences of them reach states in which the other half counts.
 struct HostileResponses {
-    private var generator: SeededHistory
+    private var generator: SeededGenerator
 
-    init(seed: UInt64) { generator = SeededHistory(seed) }
+    init(seed: UInt64) { generator = SeededGenerator(seed: seed) }
 
     /// One response, its interim responses before it.
     struct Exchange: Sendable {

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @Suite("Command: progress on a terminal", .blocking, .timeLimit(.minutes(15)))

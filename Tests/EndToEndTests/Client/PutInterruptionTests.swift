@@ -1,5 +1,7 @@
+import ConformanceKit
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 @Suite("Command: put, interrupted", .blocking, .timeLimit(.minutes(15)))
@@ -12,7 +14,7 @@ struct PutInterruptionTests {
     ) throws -> CommandRun {
         let run = try home.start(["put", "--json", "--limit-rate", "1M"] + options + [file, url])
         _ = try run.awaitEvent("progress") { ($0.number("sent") ?? 0) > 400_000 }
-        _ = try #require(Deadline.poll(within: .seconds(60)) { home.stateNames.first })
+        _ = try #require(pollUntil(within: .seconds(60)) { home.stateNames.first })
         return run
     }
 
@@ -27,7 +29,7 @@ struct PutInterruptionTests {
             let command = [
                 "put", "--limit-rate", "4M", try home.file(bytes), proxy.url + "/files/a.bin",
             ]
-            var random = SeededHistory(seed)
+            var random = SeededGenerator(seed: seed)
             var kills: Int64 = 0
             while true {
                 let run = try home.start(command)

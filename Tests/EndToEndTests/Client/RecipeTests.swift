@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import HTTPSemantics
 import SystemCalls
+import TestSupport
 import Testing
 
 /// The recipes of the articles, killed at every point.
@@ -132,7 +133,7 @@ struct RecipeTests {
                 #expect(ending == .exited(1) && code == "resume-data-used\n", "\(kind): \(ending) \(code)")
             }
             let first = try place.start()
-            let isSaved: Bool? = Deadline.poll(within: .seconds(60)) { place.hasSaved ? true : nil }
+            let isSaved: Bool? = pollUntil(within: .seconds(60)) { place.hasSaved ? true : nil }
             #expect(isSaved == true)
             try refuse()
             #expect(first.ending == nil, "\(kind): \(first.errorOutput)")
@@ -141,7 +142,7 @@ struct RecipeTests {
             let saved = place.savedAt
             let second = try place.start()
             // It saves a checkpoint of its own as soon as it runs.
-            let isRunning: Bool? = Deadline.poll(within: .seconds(60)) { place.savedAt != saved ? true : nil }
+            let isRunning: Bool? = pollUntil(within: .seconds(60)) { place.savedAt != saved ? true : nil }
             #expect(isRunning == true)
             try refuse()
             #expect(second.ending == nil, "\(kind): \(second.errorOutput)")
@@ -158,7 +159,7 @@ struct RecipeTests {
         [1, 2, 3] as [UInt64])
     func histories(kind: String, seed: UInt64) throws {
         try withPlaces(kind) { server, url in
-            var random = SeededHistory(seed)
+            var random = SeededGenerator(seed: seed)
             let place = try Place(kind, url)
             for _ in 0..<8 {
                 let point = Int.random(in: 1...40, using: &random)

@@ -1,3 +1,4 @@
+import ConformanceKit
 import Foundation
 import FoundationNetworking
 import ResumableURLSession
@@ -66,7 +67,7 @@ private final class DownloadArticle: NSObject, URLSessionDownloadDelegate, @unch
     }
 
     static func wait(_ flag: Monitor<Bool>) -> Bool {
-        flag.wait(until: Deadline(.seconds(60)).nanoseconds) { isSet in
+        flag.wait(until: Deadline(in: .seconds(60)).nanoseconds) { isSet in
             defer { isSet = false }
             return isSet ? true : nil
         } ?? false

@@ -1,9 +1,11 @@
+import ConformanceKit
 import Foundation
 import FoundationNetworking
 import HTTPSemantics
 import ResumableTransfer
 import ResumableURLSession
 import SystemCalls
+import TestSupport
 import Testing
 
 /// A place of its own for a session's transfers, and what short waits need.
@@ -105,7 +107,7 @@ final class SessionRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloa
         for task: URLSessionTask?, within limit: Duration = .seconds(60), _ condition: (Event) -> Found?
     ) -> Found? {
         let number = task?.taskIdentifier ?? 0
-        return entries.wait(until: Deadline(limit).nanoseconds) { entries in
+        return entries.wait(until: Deadline(in: limit).nanoseconds) { entries in
             for entry in entries where entry.task == number {
                 if let found = condition(entry.event) { return found }
             }
@@ -229,7 +231,7 @@ final class SessionAnswer<Content: Sendable>: Sendable {
     }
 
     func value() throws -> Value {
-        try #require(values.wait(until: Deadline(.seconds(60)).nanoseconds) { $0.first })
+        try #require(values.wait(until: Deadline(in: .seconds(60)).nanoseconds) { $0.first })
     }
 
     var count: Int { values.withLock { $0.count } }
@@ -237,7 +239,7 @@ final class SessionAnswer<Content: Sendable>: Sendable {
 
 /// Whether `condition` becomes true within ten seconds.
 func eventually(_ condition: () -> Bool) -> Bool {
-    Deadline.poll(within: .seconds(60)) { condition() ? () : nil } != nil
+    pollUntil(within: .seconds(60)) { condition() ? () : nil } != nil
 }
 
 /// Runs `body` with a server, and ends the server.

@@ -1,3 +1,4 @@
+import ConformanceKit
 import Foundation
 import FoundationNetworking
 import HTTPSemantics
@@ -14,7 +15,7 @@ struct SessionLifecycleTests {
             let upload = ScriptedUpload()
             if request.method == "GET" { return try reply.respond(200, [:], "hello") }
             if request.fields.contains("Upload-Complete") { try reply.interim(104, upload.announcement) }
-            _ = gate.wait(until: Deadline(.seconds(50)).nanoseconds) { $0 ? () : nil }
+            _ = gate.wait(until: Deadline(in: .seconds(50)).nanoseconds) { $0 ? () : nil }
             _ = try reply.readAll()
             try reply.respond(200, [:], "taken")
         }
@@ -103,7 +104,7 @@ struct SessionLifecycleTests {
         let picky = PickyDelegate()
         let session = fixture.session(picky)
         session.uploadTask(with: try SessionFixture.request(server.url + "/a", "POST"), from: Data([1])).resume()
-        let code = picky.ending.wait(until: Deadline(.seconds(60)).nanoseconds) { $0 }
+        let code = picky.ending.wait(until: Deadline(in: .seconds(60)).nanoseconds) { $0 }
         #expect(code == .cancelled)
     }
 
@@ -191,7 +192,7 @@ struct SessionLifecycleTests {
         let other = ResumableURLSession(configuration: .default, delegate: streaming, delegateQueue: nil)
         let task = other.uploadTask(withStreamedRequest: try SessionFixture.request(server.url + "/s", "POST"))
         task.resume()
-        #expect(streaming.isComplete.wait(until: Deadline(.seconds(60)).nanoseconds) { $0 ? () : nil } != nil)
+        #expect(streaming.isComplete.wait(until: Deadline(in: .seconds(60)).nanoseconds) { $0 ? () : nil } != nil)
         let streamed = try #require(server.requests.first { $0.target == "/s" })
         #expect(streamed.content == Array("from a stream".utf8))
         #expect(!streamed.fields.contains("Upload-Complete"))

@@ -1,9 +1,11 @@
+import ConformanceKit
 import Foundation
 import FoundationNetworking
 import HTTPSemantics
 import ResumableTransfer
 import ResumableURLSession
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Session: everything at once", .blocking, .timeLimit(.minutes(15)))
@@ -13,7 +15,7 @@ struct SessionStressTests {
         arguments: [UInt64](1...4))
     func random(seed: UInt64) async throws {
         try await withServer { server in
-            var random = SeededHistory(seed)
+            var random = SeededGenerator(seed: seed)
             let fixture = try SessionFixture()
             let recorder = SessionRecorder()
             let session = fixture.session(recorder) { $0.retry.triesWithoutProgress = 20 }

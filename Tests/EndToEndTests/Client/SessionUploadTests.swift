@@ -4,6 +4,7 @@ import HTTPSemantics
 import ResumableTransfer
 import ResumableURLSession
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Session: uploads", .blocking, .timeLimit(.minutes(15)))
@@ -66,7 +67,7 @@ struct SessionUploadTests {
             let request = try SessionFixture.request(proxy.url + "/files/a.bin", "PUT")
             let task = session.uploadTask(with: request, fromFile: url)
             task.resume()
-            let hasBegun: Bool? = Deadline.poll(within: .seconds(60)) {
+            let hasBegun: Bool? = pollUntil(within: .seconds(60)) {
                 task.countOfBytesSent > 100_000 || task.state == .completed ? true : nil
             }
             #expect(hasBegun == true && task.error == nil, "\(String(describing: task.error))")

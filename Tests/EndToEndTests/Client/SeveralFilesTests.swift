@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import HTTPSemantics
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Command: put of several files, ended by other commands", .blocking, .timeLimit(.minutes(15)))
@@ -142,7 +143,7 @@ struct SeveralFilesTests {
             let files = try (0..<Self.count).map { try home.file(Array("\($0)".utf8), "f\($0)") }
             let command = ["put", "--json"] + files + [server.url("/files/")]
             let run = try home.start(command)
-            let isHalf: Bool? = Deadline.poll(within: .seconds(1200)) {
+            let isHalf: Bool? = pollUntil(within: .seconds(1200)) {
                 server.publishedNames().count >= Self.count / 2 ? true : nil
             }
             #expect(isHalf == true && run.ending == nil, "\(run.errors)")
@@ -214,7 +215,7 @@ struct SeveralFilesTests {
         try home.run("put", "--retries", "0", second, server.url + "/files/").expect(75)
         // The deletion of the earlier upload of b.bin gets no answer.
         let run = try home.start("put", "--restart", first, second, server.url + "/files/")
-        let isStalled: Bool? = Deadline.poll(within: .seconds(60)) {
+        let isStalled: Bool? = pollUntil(within: .seconds(60)) {
             server.requests.contains { $0.method == "DELETE" } ? true : nil
         }
         #expect(isStalled == true)

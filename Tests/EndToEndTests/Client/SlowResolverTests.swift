@@ -1,6 +1,8 @@
+import ConformanceKit
 import Foundation
 import Glibc
 import SystemCalls
+import TestSupport
 import Testing
 
 @testable import ResumableTransfer
@@ -21,14 +23,14 @@ private enum SlowResolver {
     static var waiting: Int { state.withLock { $0.waiting } }
 
     static func awaitSearches(_ count: Int) -> Bool {
-        state.wait(until: Deadline(.seconds(60)).nanoseconds) { $0.waiting >= count ? () : nil } != nil
+        state.wait(until: Deadline(in: .seconds(60)).nanoseconds) { $0.waiting >= count ? () : nil } != nil
     }
 
     /// Ends the searches that wait, and lets the next ones wait.
     static func release() {
         state.withLock { $0.isReleased = true }
         state.notifyAll()
-        _ = state.wait(until: Deadline(.seconds(60)).nanoseconds) { $0.waiting == 0 ? () : nil }
+        _ = state.wait(until: Deadline(in: .seconds(60)).nanoseconds) { $0.waiting == 0 ? () : nil }
         state.withLock { $0.isReleased = false }
     }
 
@@ -36,7 +38,7 @@ private enum SlowResolver {
         state.withLock { $0.waiting += 1 }
         state.notifyAll()
         // A limit, so that nothing hangs for ever if a test fails.
-        _ = state.wait(until: Deadline(.seconds(45)).nanoseconds) { $0.isReleased ? () : nil }
+        _ = state.wait(until: Deadline(in: .seconds(45)).nanoseconds) { $0.isReleased ? () : nil }
         state.withLock { $0.waiting -= 1 }
         state.notifyAll()
     }

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 /// What is no file of a fixed size is refused with the reason, before anything is sent.

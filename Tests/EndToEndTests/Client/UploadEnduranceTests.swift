@@ -2,6 +2,7 @@ import Foundation
 import HTTPSemantics
 import ResumableTransfer
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Client: uploads that are disturbed all the time", .blocking, .timeLimit(.minutes(15)))
@@ -13,7 +14,7 @@ struct UploadEnduranceTests {
         "a large file, 50 resets and stalls, and crashes of the server: byte-equal, and nothing but what was lost is sent twice"
     )
     func disturbed() async throws {
-        let seed = SeededHistory.runSeed
+        let seed = SeededGenerator.runSeed
         let server = try ServerProcess()
         defer { server.process.kill(SIGKILL) }
         let file = try LargeFile(server.directory.path + "/source", seed: seed)
@@ -63,7 +64,7 @@ struct UploadEnduranceTests {
 
     /// Breaks every connection that lasts: none carries more than a small part of the file.
     private func disturbingProxy(to port: UInt16, seed: UInt64, size: Int64) throws -> FaultProxy {
-        let random = Monitor((history: SeededHistory(seed), isFirst: true))
+        let random = Monitor((history: SeededGenerator(seed: seed), isFirst: true))
         let most = Int(size) / (Self.faults + Self.restarts + 64)
         return try FaultProxy(to: port) {
             random.withLock { state in

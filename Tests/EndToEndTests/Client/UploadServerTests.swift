@@ -3,6 +3,7 @@ import HTTPSemantics
 import ResumableTransfer
 import ResumableUpload
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Client: uploads to the server", .blocking, .timeLimit(.minutes(15)))
@@ -112,7 +113,7 @@ struct UploadServerTests {
                 if case .progress(let sent, _, _) = event, sent > 300_000 { break }
             }
             // Sent is not yet there.
-            let hasArrived: Bool? = Deadline.poll(within: .seconds(60)) {
+            let hasArrived: Bool? = pollUntil(within: .seconds(60)) {
                 server.unfinished.values.contains { $0 > 300_000 } ? true : nil
             }
             #expect(hasArrived == true)
@@ -256,8 +257,8 @@ struct UploadServerTests {
     @Test("64 MiB through a proxy that cuts at random places: byte-equal, and little is sent twice")
     func randomCuts() async throws {
         try await withServer { server in
-            let seed = SeededHistory.runSeed
-            let random = Monitor(SeededHistory.part(900))
+            let seed = SeededGenerator.runSeed
+            let random = Monitor(SeededGenerator.part(900))
             let proxy = try FaultProxy(upstream: server.port) {
                 random.withLock { Int.random(in: 1...(24 << 20), using: &$0) }
             }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What version 0.1.0 stored is still usable. `version-0.1.0.tar.gz` has its data directory (a published file, an upload with a

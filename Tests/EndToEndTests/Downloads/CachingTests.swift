@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// What caches may do with files and listings.

@@ -1,3 +1,4 @@
+import ConformanceKit
 import FoundationEssentials
 import Glibc
 import SystemCalls
@@ -32,7 +33,9 @@ struct LargeListingTests {
                     let reader = try RawConnection(port: server.port, receiveBuffer: 16 << 10)
                     let start = SystemClock.monotonicNanoseconds()
                     try reader.send(request)
-                    while reader.received.count < 60_000 { _ = try reader.receiveMore(until: Deadline(.seconds(60))) }
+                    while reader.received.count < 60_000 {
+                        _ = try reader.receiveMore(until: Deadline(in: .seconds(60)))
+                    }
                     firstBytes.append(SystemClock.monotonicNanoseconds() - start)
                     readers.append(reader)
                 }
@@ -56,7 +59,7 @@ struct LargeListingTests {
             let connection = try server.connect()
             let start = SystemClock.monotonicNanoseconds()
             try connection.send(html())
-            while connection.received.isEmpty { _ = try connection.receiveMore(until: Deadline(.seconds(60))) }
+            while connection.received.isEmpty { _ = try connection.receiveMore(until: Deadline(in: .seconds(60))) }
             let first = SystemClock.monotonicNanoseconds() - start
             let response = try connection.readResponse(within: .seconds(900))
             let total = SystemClock.monotonicNanoseconds() - start

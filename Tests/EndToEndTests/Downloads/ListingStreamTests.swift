@@ -1,6 +1,8 @@
+import ConformanceKit
 import FoundationEssentials
 import Glibc
 import SystemCalls
+import TestSupport
 import Testing
 
 /// Listings as messages: pages, changes while they are read, failures, clients that go away.
@@ -78,14 +80,14 @@ struct ListingStreamTests {
 
     @Test("Names that are there throughout are listed exactly once while others come and go")
     func changes() throws {
-        let seed = SeededHistory.runSeed
+        let seed = SeededGenerator.runSeed
         try withServer { server in
             let stable = (0..<3000).map { "stable-\($0)-" + String(repeating: "x", count: 60) }
             try makeFiles(stable, in: "d", of: server)
             let path = server.path(of: "d")
             let stop = Monitor(false)
             let changer = try ClientThread("changer") {
-                var random = SeededHistory(seed)
+                var random = SeededGenerator(seed: seed)
                 let directory = try FileDescriptor.open(path, [.readOnly, .directory])
                 var passing: [String] = []
                 while !stop.withLock({ $0 }) {
@@ -186,7 +188,7 @@ struct ListingStreamTests {
             let names = (0..<20_000).map { "file-\($0)-" + String(repeating: "x", count: 200) }
             try makeFiles(names, in: "d", of: server)
             _ = try server.exchange(json("/files/d/?limit=1"))
-            let idle: ProcessUse? = try Deadline.poll(within: .seconds(60)) {
+            let idle: ProcessUse? = try pollUntil(within: .seconds(60)) {
                 let use = try ProcessUse(of: server.process.identifier)
                 return server.connectionThreads == 0 ? use : nil
             }
@@ -194,10 +196,10 @@ struct ListingStreamTests {
             for round in 0..<12 {
                 let reader = try RawConnection(port: server.port, receiveBuffer: 16 << 10)
                 try reader.send(html("/files/d/"))
-                while reader.received.count < 40_000 { _ = try reader.receiveMore(until: Deadline(.seconds(60))) }
+                while reader.received.count < 40_000 { _ = try reader.receiveMore(until: Deadline(in: .seconds(60))) }
                 if round.isMultiple(of: 2) { reader.reset() } else { reader.close() }
             }
-            let freed: Bool? = try Deadline.poll(within: .seconds(60)) {
+            let freed: Bool? = try pollUntil(within: .seconds(60)) {
                 let use = try ProcessUse(of: server.process.identifier)
                 return use.descriptors <= before.descriptors && server.connectionThreads == 0 ? true : nil
             }

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import SystemCalls
+import TestSupport
 import Testing
 
 /// A directory with many files, which takes long to make: it is kept below the system's temporary directory from run to
@@ -28,11 +29,11 @@ final class ManyFiles {
         lent = server.path(of: Self.name)
         let lock = try FileDescriptor.open(base + ".lock", [.readWrite, .create])
         self.lock = lock
-        guard try Deadline.poll(within: .seconds(600), { try lock.tryLock() ? true : nil }) != nil else {
-            throw WireFailure.timedOut("another run has \(base)")
+        guard try pollUntil(within: .seconds(600), { try lock.tryLock() ? true : nil }) != nil else {
+            throw TestFailure("another run has \(base)")
         }
         if access(home, F_OK) != 0 { try Self.make(home) }
-        guard rename(home, lent) == 0 else { throw WireFailure.system(.current) }
+        guard rename(home, lent) == 0 else { throw Errno.current }
     }
 
     deinit { withExtendedLifetime(lock) { _ = rename(lent, home) } }
@@ -42,6 +43,6 @@ final class ManyFiles {
         try? FileManager.default.createDirectory(atPath: unfinished, withIntermediateDirectories: false)
         let directory = try FileDescriptor.open(unfinished, [.readOnly, .directory])
         for number in 0..<count { _ = try directory.open(at: fileName(number), [.writeOnly, .create]) }
-        guard rename(unfinished, path) == 0 else { throw WireFailure.system(.current) }
+        guard rename(unfinished, path) == 0 else { throw Errno.current }
     }
 }

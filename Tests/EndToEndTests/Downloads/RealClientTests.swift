@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import TestSupport
 import Testing
 
 /// Other people's programs against the server, behind a proxy that breaks connections: `make test-clients`, which installs

@@ -1,3 +1,4 @@
+import ConformanceKit
 import FoundationEssentials
 import Glibc
 import Testing
@@ -79,7 +80,7 @@ struct ReplacementTests {
             let connection = try RawConnection(
                 port: server.port, authority: server.authority, receiveBuffer: 128 << 10)
             try connection.send(Request("GET", "/files/f.bin", range.map { [("Range", $0)] } ?? []))
-            _ = try connection.receiveMore(until: Deadline(.seconds(60)))
+            _ = try connection.receiveMore(until: Deadline(in: .seconds(60)))
             switch change {
             case .put: try server.publish(new, as: "f.bin")
             case .deletion: #expect(try server.exchange(Request("DELETE", "/files/f.bin")).status == 204)
@@ -111,9 +112,9 @@ struct ReplacementTests {
             let connection = try RawConnection(
                 port: server.port, authority: server.authority, receiveBuffer: 128 << 10)
             try connection.send(.get("/files/f.bin"))
-            _ = try connection.receiveMore(until: Deadline(.seconds(60)))
+            _ = try connection.receiveMore(until: Deadline(in: .seconds(60)))
             #expect(truncate(server.path(of: "f.bin"), 8 << 20) == 0)
-            let deadline = Deadline(.seconds(60))
+            let deadline = Deadline(in: .seconds(60))
             while try connection.receiveMore(until: deadline) == nil {}
             let start = try #require(connection.received.firstRange(of: Array("\r\n\r\n".utf8))).upperBound
             let body = Array(connection.received[start...])
@@ -132,7 +133,7 @@ struct ReplacementTests {
                 port: server.port, authority: server.authority, receiveBuffer: 128 << 10)
             try connection.send(.get("/files/f.bin"))
             while connection.received.count < 100_000 {
-                _ = try connection.receiveMore(until: Deadline(.seconds(60)))
+                _ = try connection.receiveMore(until: Deadline(in: .seconds(60)))
             }
             connection.reset()
             let tag = try #require(try server.exchange(Request("HEAD", "/files/f.bin")).value("ETag"))

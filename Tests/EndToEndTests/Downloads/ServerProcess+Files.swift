@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import SystemCalls
 import Testing
 
 extension ServerProcess {
@@ -30,7 +31,7 @@ extension ServerProcess {
     /// Sets the time of a published file's last change, in seconds since 1970.
     func setModified(_ name: String, to seconds: Int) throws {
         var times = [timespec(tv_sec: seconds, tv_nsec: 0), timespec(tv_sec: seconds, tv_nsec: 0)]
-        guard utimensat(AT_FDCWD, path(of: name), &times, 0) == 0 else { throw WireFailure.system(.current) }
+        guard utimensat(AT_FDCWD, path(of: name), &times, 0) == 0 else { throw Errno.current }
     }
 
     /// `GET` for a file.
@@ -43,10 +44,10 @@ extension ServerProcess {
     /// Writes into a published file, beyond its end where need be.
     func writeSparse(_ bytes: [UInt8], at offset: Int, of name: String) throws {
         let descriptor = open(path(of: name), O_WRONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw WireFailure.system(.current) }
+        guard descriptor >= 0 else { throw Errno.current }
         defer { close(descriptor) }
         guard pwrite(descriptor, bytes, bytes.count, off_t(offset)) == bytes.count else {
-            throw WireFailure.system(.current)
+            throw Errno.current
         }
     }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 
 /// A program that people download and upload with.
 enum Tool: String, Sendable {
@@ -13,7 +14,7 @@ enum Tool: String, Sendable {
 
     /// Starts it. No configuration of the user's counts, and no proxy.
     func start(_ arguments: [String]) throws -> ChildProcess {
-        guard let path else { throw WireFailure.server("\(rawValue) is not installed") }
+        guard let path else { throw TestFailure("\(rawValue) is not installed") }
         let own =
             switch self {
             case .curl: ["-q", "-sS", "--noproxy", "*", "--max-time", "40"]

@@ -1,5 +1,7 @@
+import ConformanceKit
 import FoundationEssentials
 import Glibc
+import TestSupport
 import Testing
 
 /// The programs that people have. Each test is skipped where its program is not installed: they are no part of what a build
@@ -14,7 +16,7 @@ struct ToolTests {
 
     /// Waits until a growing file has some bytes, but not all.
     private func awaitPart(_ path: String, atLeast bytes: Int = 200_000) throws {
-        let found: Bool? = Deadline.poll(within: .seconds(60)) { fileSize(path) >= bytes ? true : nil }
+        let found: Bool? = pollUntil(within: .seconds(60)) { fileSize(path) >= bytes ? true : nil }
         guard found != nil else { throw WireFailure.timedOut("\(path) has \(fileSize(path)) bytes") }
     }
 
@@ -108,7 +110,7 @@ struct ToolTests {
             let fields = ["-H", "Upload-Complete: ?1", "-H", "Upload-Draft-Interop-Version: 8"]
             let cut = try Tool.curl.start(
                 ["-T", source, "--limit-rate", "2M", "-D", head] + fields + [server.url("/files/f.bin")])
-            let location: String? = Deadline.poll(within: .seconds(60)) {
+            let location: String? = pollUntil(within: .seconds(60)) {
                 let text = String(decoding: content(of: head), as: UTF8.self)
                 return text.split(separator: "\r\n").first { $0.hasPrefix("Location: ") }.map {
                     String($0.dropFirst(10))
@@ -116,7 +118,7 @@ struct ToolTests {
             }
             let upload = try #require(location)
             #expect(upload.hasPrefix("/uploads/"))
-            let grown: Bool? = Deadline.poll(within: .seconds(60)) {
+            let grown: Bool? = pollUntil(within: .seconds(60)) {
                 let files = (try? FileManager.default.contentsOfDirectory(atPath: server.root + "/uploads")) ?? []
                 return files.contains { fileSize(server.root + "/uploads/" + $0) > 500_000 } ? true : nil
             }
@@ -193,7 +195,7 @@ struct ToolTests {
             let first = try RawConnection(port: server.port, authority: server.authority, receiveBuffer: 64 << 10)
             let fields = [("Accept", "*/*"), ("Accept-Encoding", "identity;q=1, *;q=0"), ("Sec-Fetch-Dest", "video")]
             try first.send(Request("GET", "/files/film.mp4", fields + [("Range", "bytes=0-")]))
-            while first.received.count < 300_000 { _ = try first.receiveMore(until: Deadline(.seconds(60))) }
+            while first.received.count < 300_000 { _ = try first.receiveMore(until: Deadline(in: .seconds(60))) }
             let text = String(decoding: first.received.prefix(2000), as: UTF8.self)
             #expect(text.hasPrefix("HTTP/1.1 206 "))
             #expect(text.contains("Content-Range: bytes 0-\(Self.content.count - 1)/\(Self.content.count)\r\n"))
@@ -207,7 +209,7 @@ struct ToolTests {
                 let range = [("Range", "bytes=\(start)-"), ("If-Range", String(tag))]
                 try connection.send(Request("GET", "/files/film.mp4", fields + range))
                 while connection.received.count < wanted + 2000,
-                    try connection.receiveMore(until: Deadline(.seconds(60))) == nil
+                    try connection.receiveMore(until: Deadline(in: .seconds(60))) == nil
                 {
                     guard let head = connection.received.firstRange(of: Array("\r\n\r\n".utf8)) else { continue }
                     if connection.received.count >= head.upperBound + wanted { break }
@@ -221,7 +223,7 @@ struct ToolTests {
             // The server is none the worse.
             let whole = try server.download("film.mp4", [("Range", "bytes=0-")])
             #expect(areEqual(whole.body, Self.content))
-            let gone: Bool? = Deadline.poll(within: .seconds(60)) { server.connectionThreads <= 1 ? true : nil }
+            let gone: Bool? = pollUntil(within: .seconds(60)) { server.connectionThreads <= 1 ? true : nil }
             #expect(gone == true, "no thread serves a client that went away")
         }
     }

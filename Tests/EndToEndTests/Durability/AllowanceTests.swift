@@ -1,4 +1,5 @@
 import FoundationEssentials
+import TestSupport
 import Testing
 
 @Suite("What a principal may use", .blocking, .timeLimit(.minutes(15)))
@@ -124,7 +125,7 @@ struct AllowanceTests {
             #expect(put.status == 201)
             #expect(try create(server, "b", length: 20_000, sending: 0).status == 507)
             try FileManager.default.removeItem(atPath: server.root + "/files/a")
-            let accepted = try Deadline.poll(within: .seconds(60)) {
+            let accepted = try pollUntil(within: .seconds(60)) {
                 try create(server, "b", length: 20_000, sending: 0).status == 201 ? true : nil
             }
             #expect(accepted == true)

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import SystemCalls
+import TestSupport
 import Testing
 
 /// `scripts/backup` copies a data directory under load; a server on the copy is true to what it says.
@@ -33,7 +34,7 @@ struct BackupTests {
     /// Creates, appends, completes, replaces and removes until it is told to stop.
     private func load(_ client: Int, port: UInt16, _ ledger: Ledger, while goesOn: () -> Bool) throws {
         func exchange(_ request: Request) throws -> Response { try RawConnection(port: port).exchange(request) }
-        var history = SeededHistory.part(client)
+        var history = SeededGenerator.part(client)
         func create(_ name: String, _ size: Int, first: Int) throws -> Upload {
             var upload = Upload(
                 location: "", name: name, size: size, begin: Int.random(in: 0..<100_000, using: &history), offset: first
@@ -43,7 +44,7 @@ struct BackupTests {
                     .v8, "PUT", "/files/" + name, complete: false, length: size,
                     .bytes(Array(upload.content[..<first]))))
             guard created.status == 201, let location = created.location else {
-                throw WireFailure.server("a creation answered by \(created)")
+                throw TestFailure("a creation answered by \(created)")
             }
             upload.location = location
             ledger.withLock { $0[name] = upload }
@@ -61,7 +62,7 @@ struct BackupTests {
                     .append(
                         .v8, growing[index].location, at: start, complete: false,
                         .bytes(Array(growing[index].content[start..<start + 500]))))
-                guard more.status == 204 else { throw WireFailure.server("an append answered by \(more)") }
+                guard more.status == 204 else { throw TestFailure("an append answered by \(more)") }
                 growing[index].offset += 500
                 ledger.withLock { $0[growing[index].name] = growing[index] }
             }
@@ -73,13 +74,13 @@ struct BackupTests {
             let middle = try exchange(
                 .append(.v8, upload.location, at: first, complete: false, .bytes(Array(upload.content[first..<second])))
             )
-            guard middle.status == 204 else { throw WireFailure.server("an append answered by \(middle)") }
+            guard middle.status == 204 else { throw TestFailure("an append answered by \(middle)") }
             upload.offset = second
             ledger.withLock { $0[upload.name] = upload }
             if history.oneIn(4) { continue }
             let last = try exchange(
                 .append(.v8, upload.location, at: second, complete: true, .bytes(Array(upload.content[second...]))))
-            guard last.status == 201 else { throw WireFailure.server("a completion answered by \(last)") }
+            guard last.status == 201 else { throw TestFailure("a completion answered by \(last)") }
             upload.isComplete = true
             ledger.withLock { $0[upload.name] = upload }
             // One name that is replaced all the time, each time by a whole file of one byte's repetition.
@@ -92,7 +93,7 @@ struct BackupTests {
         "OFF-09 OFF-10 OFF-15: a copy made under load goes on from true offsets, or says that an upload is gone; its files are whole"
     )
     func underLoad() throws {
-        print("BackupTests: ONWARD_SEED=\(SeededHistory.runSeed)")
+        print("BackupTests: ONWARD_SEED=\(SeededGenerator.runSeed)")
         try withServer { server in
             let ledger = Ledger([:])
             let isOver = Monitor(false)
@@ -104,7 +105,7 @@ struct BackupTests {
                     return [:]
                 }
                 defer { isOver.withLock { $0 = true } }
-                let hasBegun: Bool? = Deadline.poll(within: .seconds(60)) {
+                let hasBegun: Bool? = pollUntil(within: .seconds(60)) {
                     ledger.withLock { $0.count >= 90 } ? true : nil
                 }
                 #expect(hasBegun == true)

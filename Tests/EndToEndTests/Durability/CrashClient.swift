@@ -1,9 +1,11 @@
+import TestSupport
+
 /// One client of a history in which the server ends now and then. It uploads file after file in all dialects and manners, remembers every offset that
 /// it was ever told, and goes on after each crash.
 struct CrashClient {
     private let number: Int
     private let world: CrashWorld
-    private var random: SeededHistory
+    private var random: SeededGenerator
     private var files = 0
     /// Whether it removes its files when it has seen that they are right, so that the disk does not fill up.
     private let removes: Bool
@@ -48,7 +50,7 @@ struct CrashClient {
         case plain
     }
 
-    init(_ number: Int, world: CrashWorld, random: SeededHistory, removes: Bool = false) {
+    init(_ number: Int, world: CrashWorld, random: SeededGenerator, removes: Bool = false) {
         self.number = number
         self.removes = removes
         self.world = world
@@ -75,7 +77,7 @@ struct CrashClient {
                 }
                 // Only a crash may take a connection away.
                 guard world.hasCrashed(since: life) else { throw failure("\(error)", upload) }
-                if case WireFailure.server = error { throw error }
+                if error is TestFailure { throw error }
             }
         }
         if upload.isCancelled { return world.countCancelled() }
@@ -91,11 +93,11 @@ struct CrashClient {
                 let response = try connect().exchange(Request("DELETE", "/files/\(name)"), within: .seconds(60))
                 // An answer that was lost may have been of success.
                 guard [204, 404].contains(response.status) else {
-                    throw WireFailure.server("DELETE of \(name): \(response)")
+                    throw TestFailure("DELETE of \(name): \(response)")
                 }
                 return world.forget(name)
             } catch {
-                if case WireFailure.server = error { throw error }
+                if error is TestFailure { throw error }
                 guard world.hasCrashed(since: life) else { throw error }
             }
         }
@@ -127,8 +129,8 @@ struct CrashClient {
         world.expect(upload.name, upload.content)
     }
 
-    private func failure(_ what: String, _ upload: Upload) -> WireFailure {
-        .server(
+    private func failure(_ what: String, _ upload: Upload) -> TestFailure {
+        TestFailure(
             "client \(number), \(upload.name), \(upload.dialect) \(upload.method) \(upload.beginning), "
                 + "told \(upload.told), sent \(upload.sent) of \(upload.content.count): \(what)")
     }

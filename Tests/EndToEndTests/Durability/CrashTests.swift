@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Crashes of the server", .blocking, .timeLimit(.minutes(15)))
@@ -13,8 +14,8 @@ struct CrashTests {
         "OFF-09 OFF-10: kill -9 at any moment takes no told offset back, and loses and doubles no file",
         arguments: [0, 1, 2, 3])
     func kill(_ part: Int) throws {
-        var random = SeededHistory.part(part)
-        let seed = "ONWARD_SEED=\(SeededHistory.runSeed), history \(part)"
+        var random = SeededGenerator.part(part)
+        let seed = "ONWARD_SEED=\(SeededGenerator.runSeed), history \(part)"
         // What was told survives the end of the process in either mode.
         let durability = part == 3 ? "relaxed" : "acknowledged"
         try withServer("--durability", durability) { server in
@@ -42,7 +43,7 @@ struct CrashTests {
     }
 
     private func killAndRestart(
-        _ server: ServerProcess, _ world: CrashWorld, _ random: inout SeededHistory
+        _ server: ServerProcess, _ world: CrashWorld, _ random: inout SeededGenerator
     ) throws {
         var pause = timespec(tv_sec: 0, tv_nsec: 1_000_000 * Int.random(in: 1...200, using: &random))
         nanosleep(&pause, nil)
@@ -67,7 +68,7 @@ struct CrashTests {
                 return (connection: connection, location: location, count: count)
             }
             let total = sent.reduce(0) { $0 + $1.count }
-            let arrived: Bool? = Deadline.poll(within: .seconds(60)) {
+            let arrived: Bool? = pollUntil(within: .seconds(60)) {
                 server.unfinished.values.reduce(0, +) == total ? true : nil
             }
             #expect(arrived == true)
@@ -81,9 +82,9 @@ struct CrashTests {
         }
     }
 
-    private func start(_ world: CrashWorld, _ random: inout SeededHistory) throws -> [ClientThread] {
+    private func start(_ world: CrashWorld, _ random: inout SeededGenerator) throws -> [ClientThread] {
         try (0..<Self.clients).map { number in
-            let choices = SeededHistory(random.next())
+            let choices = SeededGenerator(seed: random.next())
             return try ClientThread("client-\(number)") {
                 var client = CrashClient(number, world: world, random: choices)
                 try client.run()
@@ -102,10 +103,10 @@ struct CrashTests {
                     let response = try RawConnection(port: port).exchange(.get("/files/\(name)"))
                     let isWhole = response.status == 200 && world.isWhole(Data(response.body), name)
                     guard isWhole || response.status == 404 else {
-                        throw WireFailure.server("GET \(name): \(response.status), \(response.body.count) bytes")
+                        throw TestFailure("GET \(name): \(response.status), \(response.body.count) bytes")
                     }
                 } catch {
-                    if case WireFailure.server = error { throw error }
+                    if error is TestFailure { throw error }
                     guard world.hasCrashed(since: life) else { throw error }
                 }
             }

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import SystemCalls
+import TestSupport
 
 /// What the clients of a crash history share: when the server is up, and what its files have to be.
 final class CrashWorld: Sendable {
@@ -113,10 +114,10 @@ final class CrashWorld: Sendable {
         for name in try FileManager.default.contentsOfDirectory(atPath: files) {
             if !again && standing.withLock({ $0.verified.contains(name) && $0.files[name]?.count == 1 }) { continue }
             guard let data = FileManager.default.contents(atPath: "\(files)/\(name)") else {
-                throw WireFailure.server("\(name) vanished")
+                throw TestFailure("\(name) vanished")
             }
             guard isWhole(data, name) else {
-                throw WireFailure.server("\(name) has \(data.count) bytes, and is none of those that were sent")
+                throw TestFailure("\(name) has \(data.count) bytes, and is none of those that were sent")
             }
             standing.withLock { _ = $0.verified.insert(name) }
         }
@@ -125,7 +126,7 @@ final class CrashWorld: Sendable {
     /// Requires that a file has exactly this content.
     func require(_ name: String, _ content: Range<Int>) throws {
         guard FileManager.default.contents(atPath: "\(files)/\(name)") == Data(BytePool.bytes[content]) else {
-            throw WireFailure.server("\(name) was told to be complete, but is not")
+            throw TestFailure("\(name) was told to be complete, but is not")
         }
     }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @Suite("The end of an upload's life", .blocking, .timeLimit(.minutes(15)))
@@ -10,7 +11,7 @@ struct ExpiryTests {
 
     /// Asks until the upload is gone.
     private func awaitGone(_ server: ServerProcess, _ location: String) throws -> ContinuousClock.Instant? {
-        try Deadline.poll(within: .seconds(60)) {
+        try pollUntil(within: .seconds(60)) {
             let response = try server.exchange(.retrieval(.v8, location))
             guard [404, 410].contains(response.status) else { return nil }
             #expect(response.offset == nil)
@@ -30,9 +31,9 @@ struct ExpiryTests {
             #expect([404, 410].contains(append.status))
             #expect(append.offset == nil)
             #expect(append.complete == false)
-            let isFree: Bool? = Deadline.poll(within: .seconds(60)) { server.unfinished.isEmpty ? true : nil }
+            let isFree: Bool? = pollUntil(within: .seconds(60)) { server.unfinished.isEmpty ? true : nil }
             #expect(isFree == true)
-            let next = try Deadline.poll(within: .seconds(60)) {
+            let next = try pollUntil(within: .seconds(60)) {
                 let response = try server.exchange(
                     .creation(complete: false, length: 1500, .bytes(BytePool.repeated(0..<1000))))
                 return response.status == 201 ? response : nil
@@ -50,7 +51,7 @@ struct ExpiryTests {
             let running = try server.connect()
             try running.send(.append(.v8, other, at: 1000, complete: true, .declared(1000)))
             try running.send(BytePool.repeated(1000..<1100))
-            let gone = try Deadline.poll(within: .seconds(60)) {
+            let gone = try pollUntil(within: .seconds(60)) {
                 let response = try server.exchange(.append(.v8, location, at: 1000, complete: false, .bytes([])))
                 if response.isSuccessful { return nil as Response? }
                 #expect([404, 410].contains(response.status))
@@ -75,7 +76,7 @@ struct ExpiryTests {
                 let head = try server.exchange(.retrieval(.v8, location))
                 let again = try server.exchange(.append(.v8, location, at: 1000, complete: true, .bytes([])))
                 guard head.status == 204, head.complete == true, again.status == last.status else {
-                    throw WireFailure.server("\(head) \(again)")
+                    throw TestFailure("\(head) \(again)")
                 }
                 return (location, begun)
             }

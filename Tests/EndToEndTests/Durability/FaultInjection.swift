@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import TestSupport
 
 /// Makes system calls of a running process fail, by strace(1), until ``end()``.
 final class FaultInjection {

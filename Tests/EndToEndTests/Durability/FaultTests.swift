@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import TestSupport
 import Testing
 
 /// A disk that fails under a running server, and recovers.
@@ -161,7 +162,7 @@ struct FaultTests {
                 if let location {
                     #expect(try [404, 410].contains(server.exchange(.retrieval(.v8, location)).status))
                 }
-                let isEmpty: Bool? = Deadline.poll(within: .seconds(60)) { server.unfinished.isEmpty ? true : nil }
+                let isEmpty: Bool? = pollUntil(within: .seconds(60)) { server.unfinished.isEmpty ? true : nil }
                 #expect(isEmpty == true)
             }
             try check()
@@ -216,7 +217,7 @@ struct FaultTests {
             let connection = try server.connect()
             #expect(try connection.exchange(.get("/healthz")).status == 200)
             // The connection of the creation is closed when it is closed on both sides.
-            let isClosed = Deadline.poll(within: .seconds(60)) { sockets(process).count == listening + 1 ? true : nil }
+            let isClosed = pollUntil(within: .seconds(60)) { sockets(process).count == listening + 1 ? true : nil }
             #expect(isClosed == true)
             let open = Set(descriptors(process))
             let free = try #require((0...open.count).first { !open.contains($0) })
@@ -257,7 +258,7 @@ struct FaultTests {
 
     /// The answer of a probe is kept for a second.
     private func expectReady(_ server: ServerProcess) throws {
-        let isReady = try Deadline.poll(within: .seconds(60)) {
+        let isReady = try pollUntil(within: .seconds(60)) {
             try server.exchange(.get("/readyz")).status == 200 ? true : nil
         }
         #expect(isReady == true)

@@ -1,5 +1,7 @@
 import FoundationEssentials
 import Glibc
+import SystemCalls
+import TestSupport
 import Testing
 
 /// Whether this process may mount file systems.
@@ -24,7 +26,7 @@ struct FullDiskTests {
             try FileManager.default.removeItem(atPath: server.root)
             try FileManager.default.createDirectory(atPath: server.root, withIntermediateDirectories: false)
             guard mount("tmpfs", server.root, "tmpfs", 0, "size=\(Self.size)") == 0 else {
-                throw WireFailure.system(.current)
+                throw Errno.current
             }
             defer {
                 try? server.crash()
@@ -163,7 +165,7 @@ struct FullDiskTests {
             #expect(try server.exchange(.get("/files/a")).body == bytes)
             #expect(try server.exchange(.get("/readyz")).status == 503)
             #expect(try server.exchange(Request("DELETE", "/files/a")).status == 204)
-            let isReady = try Deadline.poll(within: .seconds(60)) {
+            let isReady = try pollUntil(within: .seconds(60)) {
                 try server.exchange(.get("/readyz")).status == 200 ? true : nil
             }
             #expect(isReady == true)
@@ -175,7 +177,7 @@ struct FullDiskTests {
         try withServer { server in
             let volume = server.root + "/files/volume"
             try FileManager.default.createDirectory(atPath: volume, withIntermediateDirectories: false)
-            guard mount("tmpfs", volume, "tmpfs", 0, "size=1m") == 0 else { throw WireFailure.system(.current) }
+            guard mount("tmpfs", volume, "tmpfs", 0, "size=1m") == 0 else { throw Errno.current }
             defer { umount2(volume, Int32(MNT_DETACH)) }
             let location = try server.begin(.v8, "/files/volume/a", [1])
             let refusal = try server.exchange(.append(.v8, location, at: 1, complete: true, .bytes([2])))
@@ -197,12 +199,12 @@ struct FullDiskTests {
         try withSmallDisk { server in
             #expect(try server.exchange(.get("/readyz")).status == 200)
             let path = try fill(server)
-            let isUnready = try Deadline.poll(within: .seconds(60)) {
+            let isUnready = try pollUntil(within: .seconds(60)) {
                 try server.exchange(.get("/readyz")).status == 503 ? true : nil
             }
             #expect(isUnready == true)
             #expect(unlink(path) == 0)
-            let isReady = try Deadline.poll(within: .seconds(60)) {
+            let isReady = try pollUntil(within: .seconds(60)) {
                 try server.exchange(.get("/readyz")).status == 200 ? true : nil
             }
             #expect(isReady == true)
@@ -220,7 +222,7 @@ struct FullDiskTests {
                 sent += 100_000
             }
             #expect(try connection.readResponse(to: "PUT").status == 507)
-            let isEmpty: Bool? = Deadline.poll(within: .seconds(60)) { server.unfinished.isEmpty ? true : nil }
+            let isEmpty: Bool? = pollUntil(within: .seconds(60)) { server.unfinished.isEmpty ? true : nil }
             #expect(isEmpty == true)
             #expect(server.published("plain") == nil)
             #expect(unlink(path) == 0)

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @Suite("Interrupted requests", .blocking, .timeLimit(.minutes(15)))
@@ -26,10 +27,10 @@ struct InterruptionTests {
         "CRE-15 CRE-16 CRE-18: a creation that is cut keeps every byte that arrived, and is not complete",
         arguments: Cut.allCases, [false, true])
     func creation(_ kind: Cut, chunked: Bool) throws {
-        var random = SeededHistory.part(30 + (chunked ? 1 : 0))
+        var random = SeededGenerator.part(30 + (chunked ? 1 : 0))
         try withServer { server in
             for round in 1...8 {
-                let context: Comment = "ONWARD_SEED=\(SeededHistory.runSeed), round \(round)"
+                let context: Comment = "ONWARD_SEED=\(SeededGenerator.runSeed), round \(round)"
                 let count = round == 1 ? 1 : Int.random(in: 1...Self.length - 1, using: &random)
                 let connection = try server.connect()
                 let target = "/files/\(round).bin"
@@ -55,13 +56,13 @@ struct InterruptionTests {
         "APP-13 APP-14: an append that is cut keeps every byte that arrived, and does not complete",
         arguments: Cut.allCases, [false, true])
     func append(_ kind: Cut, chunked: Bool) throws {
-        var random = SeededHistory.part(40 + (chunked ? 1 : 0))
+        var random = SeededGenerator.part(40 + (chunked ? 1 : 0))
         try withServer { server in
             let created = try server.exchange(.creation(complete: false, length: Self.length, .bytes([])))
             let location = try #require(created.location)
             var offset = 0
             for round in 1...8 {
-                let context: Comment = "ONWARD_SEED=\(SeededHistory.runSeed), round \(round)"
+                let context: Comment = "ONWARD_SEED=\(SeededGenerator.runSeed), round \(round)"
                 let count = Int.random(in: 0...(Self.length - offset) / 4, using: &random)
                 let connection = try server.connect()
                 try connection.send(
@@ -86,7 +87,7 @@ struct InterruptionTests {
     }
 
     private func send(
-        _ range: Range<Int>, chunked: Bool, on connection: RawConnection, _ random: inout SeededHistory
+        _ range: Range<Int>, chunked: Bool, on connection: RawConnection, _ random: inout SeededGenerator
     ) throws {
         guard chunked else { return try connection.send(BytePool.repeated(range)) }
         var position = range.lowerBound
@@ -125,11 +126,11 @@ struct InterruptionTests {
 
     @Test("INT-08 OFF-10 CRE-21: no offset in a 104 is beyond a later HEAD's, wherever the connection breaks")
     func progress() throws {
-        var random = SeededHistory.part(50)
+        var random = SeededGenerator.part(50)
         try withServer { server in
             var seen = 0
             for round in 1...6 {
-                let context: Comment = "ONWARD_SEED=\(SeededHistory.runSeed), round \(round)"
+                let context: Comment = "ONWARD_SEED=\(SeededGenerator.runSeed), round \(round)"
                 let length = 40_000_000
                 let connection = try server.connect()
                 try connection.send(

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import ResumableUpload
+import SystemCalls
 import Testing
 
 @testable import UploadStorage
@@ -22,7 +23,7 @@ struct LargeCatalog {
     static func makePlace() throws -> String {
         let base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"
         var template = Array((base + "/onward-large-XXXXXX").utf8CString)
-        guard mkdtemp(&template) != nil else { throw WireFailure.system(.current) }
+        guard mkdtemp(&template) != nil else { throw Errno.current }
         return template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
     }
 
@@ -79,7 +80,7 @@ struct LargeCatalog {
     /// Of one byte, without a block of its own.
     private func makeFile(_ path: String) throws {
         let number = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
-        guard number >= 0, ftruncate(number, 1) == 0 else { throw WireFailure.system(.current) }
+        guard number >= 0, ftruncate(number, 1) == 0 else { throw Errno.current }
         close(number)
     }
 }

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import TestSupport
 import Testing
 
 @Suite("Many uploads at once", .blocking, .timeLimit(.minutes(15)))
@@ -46,7 +47,7 @@ struct ManyUploadsTests {
                             .v8, "PUT", "/files/quick\(client)-\(round)", complete: true,
                             .bytes(BytePool.repeated(0..<300_000))),
                         within: .seconds(20))
-                    guard response.status == 201 else { throw WireFailure.server("\(response)") }
+                    guard response.status == 201 else { throw TestFailure("\(response)") }
                 }
             }
             let during = try Usage(server.process.identifier)
@@ -67,7 +68,7 @@ struct ManyUploadsTests {
                 connection.close()
             }
             #expect(server.published("slow198") == BytePool.repeated(0..<100_000))
-            let after: Usage? = try Deadline.poll(within: .seconds(60)) {
+            let after: Usage? = try pollUntil(within: .seconds(60)) {
                 let usage = try Usage(server.process.identifier)
                 return usage.threads <= before.threads + 4 && usage.descriptors <= before.descriptors + 8 ? usage : nil
             }
@@ -96,7 +97,7 @@ struct ManyUploadsTests {
             #expect(refused.complete != true)
             #expect(refused.location == nil)
             try limitDescriptors(process, to: "1000:")
-            let recovered: Bool? = Deadline.poll(within: .seconds(60)) {
+            let recovered: Bool? = pollUntil(within: .seconds(60)) {
                 (try? server.exchange(.retrieval(.v8, location)))?.offset == 1000 ? true : nil
             }
             #expect(recovered == true)

@@ -1,5 +1,6 @@
 import Glibc
 import SystemCalls
+import TestSupport
 import Testing
 
 /// Other programs that look into the catalog of a running server, as `scripts/backup` does, take nothing from it.

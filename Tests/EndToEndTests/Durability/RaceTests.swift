@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Races for one upload", .blocking, .timeLimit(.minutes(15)))
@@ -32,15 +33,15 @@ struct RaceTests {
 
     @Test("CON-03 CON-04 OFF-11: twenty clients race for one upload, and leave one contiguous file")
     func twentyClients() throws {
-        let history = SeededHistory.part(20)
-        let seed = "ONWARD_SEED=\(SeededHistory.runSeed)"
+        let history = SeededGenerator.part(20)
+        let seed = "ONWARD_SEED=\(SeededGenerator.runSeed)"
         try withServer { server in
             let created = try server.exchange(.creation(complete: false, length: Self.length, .bytes([])))
             let location = try #require(created.location)
             let port = server.port
             let counter = Monitor(0)
             let attempts = try ConcurrentClients.run(20) { number in
-                var random = SeededHistory(history.seed &+ UInt64(number))
+                var random = SeededGenerator(seed: history.seed &+ UInt64(number))
                 return try Self.race(port, location, counter, &random)
             }.flatMap { $0 }
             let completions = attempts.filter { $0.isConfirmed && $0.isCompletion }
@@ -61,14 +62,14 @@ struct RaceTests {
 
     /// Appends wherever the server says, until the upload is complete.
     private static func race(
-        _ port: UInt16, _ location: String, _ counter: Monitor<Int>, _ random: inout SeededHistory
+        _ port: UInt16, _ location: String, _ counter: Monitor<Int>, _ random: inout SeededGenerator
     ) throws -> [Attempt] {
         var attempts: [Attempt] = []
         var told = 0
         while true {
             let head = try RawConnection(port: port).exchange(.retrieval(.v8, location))
             guard head.status == 204, let offset = head.offset.map({ Int($0) }), offset >= told else {
-                throw WireFailure.server("HEAD after \(told): \(head)")
+                throw TestFailure("HEAD after \(told): \(head)")
             }
             told = offset
             if head.complete == true { return attempts }
@@ -92,7 +93,7 @@ struct RaceTests {
             if let response = try? connection.readResponse(to: "PATCH") {
                 attempt.isConfirmed = response.isSuccessful
                 guard response.isSuccessful || response.status == 409 || response.status == 400 else {
-                    throw WireFailure.server("PATCH: \(response)")
+                    throw TestFailure("PATCH: \(response)")
                 }
             }
             attempts.append(attempt)
@@ -119,39 +120,39 @@ struct RaceTests {
 
     @Test("CON-08 OFF-11 OFF-09: wherever an append is cut, HEAD's offset is the one at which the next is accepted")
     func randomCuts() throws {
-        let history = SeededHistory.part(21)
+        let history = SeededGenerator.part(21)
         try withServer { server in
             let port = server.port
             _ = try ConcurrentClients.run(4) { number in
-                var random = SeededHistory(history.seed &+ UInt64(number))
+                var random = SeededGenerator(seed: history.seed &+ UInt64(number))
                 try Self.cutAgainAndAgain(port, "/files/cut\(number).bin", &random)
             }
             for number in 0..<4 {
                 #expect(
                     server.published("cut\(number).bin") == BytePool.repeated(0..<1_000_000),
-                    "ONWARD_SEED=\(SeededHistory.runSeed), client \(number)")
+                    "ONWARD_SEED=\(SeededGenerator.runSeed), client \(number)")
             }
         }
     }
 
-    private static func cutAgainAndAgain(_ port: UInt16, _ target: String, _ random: inout SeededHistory) throws {
+    private static func cutAgainAndAgain(_ port: UInt16, _ target: String, _ random: inout SeededGenerator) throws {
         let length = 1_000_000
         let created = try RawConnection(port: port).exchange(
             .creation(.v8, "PUT", target, complete: false, .bytes([])))
-        guard let location = created.location else { throw WireFailure.server("\(created)") }
+        guard let location = created.location else { throw TestFailure("\(created)") }
         var stalled: [RawConnection] = []
         var told = 0
         for round in 1... {
             let head = try RawConnection(port: port).exchange(.retrieval(.v8, location))
             guard let offset = head.offset.map({ Int($0) }), offset >= told else {
-                throw WireFailure.server("round \(round), HEAD after \(told): \(head)")
+                throw TestFailure("round \(round), HEAD after \(told): \(head)")
             }
             told = offset
             if round == 120 {
                 let last = try RawConnection(port: port).exchange(
                     .append(.v8, location, at: offset, complete: true, .bytes(BytePool.repeated(offset..<length))),
                     within: .seconds(20))
-                guard last.status == 201 else { throw WireFailure.server("completion: \(last)") }
+                guard last.status == 201 else { throw TestFailure("completion: \(last)") }
                 return
             }
             // Every other append is to be answered: what HEAD told holds.
@@ -162,7 +163,7 @@ struct RaceTests {
                 let answer = try connection.exchange(
                     .append(.v8, location, at: offset, complete: false, .bytes(content)))
                 guard answer.isSuccessful, answer.offset == Int64(offset + count) else {
-                    throw WireFailure.server("round \(round), append at \(offset): \(answer)")
+                    throw TestFailure("round \(round), append at \(offset): \(answer)")
                 }
                 continue
             }
@@ -188,16 +189,16 @@ struct RaceTests {
 
     @Test("CAN-06 CAN-07 CAN-05: of DELETE and a completing PATCH at the same time, one wins entirely")
     func deletionAgainstCompletion() throws {
-        let history = SeededHistory.part(22)
+        let history = SeededGenerator.part(22)
         try withServer { server in
             let port = server.port
             let outcomes = try ConcurrentClients.run(8) { number in
-                var random = SeededHistory(history.seed &+ UInt64(number))
+                var random = SeededGenerator(seed: history.seed &+ UInt64(number))
                 return try Self.raceDeletion(port, "/files/race\(number)-", rounds: Self.deletions, &random)
             }.flatMap { $0 }
             for outcome in outcomes {
                 let content = server.published(outcome.name)
-                let context = "\(outcome), ONWARD_SEED=\(SeededHistory.runSeed)"
+                let context = "\(outcome), ONWARD_SEED=\(SeededGenerator.runSeed)"
                 // Canceled or not, the upload is gone once DELETE has been answered.
                 #expect(outcome.deletion == 204, "\(context)")
                 #expect([404, 410].contains(outcome.later), "\(context)")
@@ -225,13 +226,13 @@ struct RaceTests {
     }
 
     private static func raceDeletion(
-        _ port: UInt16, _ prefix: String, rounds: Int, _ random: inout SeededHistory
+        _ port: UInt16, _ prefix: String, rounds: Int, _ random: inout SeededGenerator
     ) throws -> [Outcome] {
         try (0..<rounds).map { round in
             let target = "\(prefix)\(round).bin"
             let created = try RawConnection(port: port).exchange(
                 .creation(.v8, "PUT", target, complete: false, .bytes(BytePool.repeated(0..<20_000))))
-            guard let location = created.location else { throw WireFailure.server("\(created)") }
+            guard let location = created.location else { throw TestFailure("\(created)") }
             let writer = try RawConnection(port: port)
             let canceler = try RawConnection(port: port)
             let deletion = Request.cancellation(.v8, location).serialized(authority: canceler.authority)

@@ -1,11 +1,12 @@
 import FoundationEssentials
+import TestSupport
 import Testing
 
 @Suite("What is stored of requests", .blocking, .timeLimit(.minutes(15)))
 struct SecrecyTests {
     /// Values that occur nowhere else, each with the place it was sent in.
     private struct Secrets {
-        private var generator = SeededHistory.part(41)
+        private var generator = SeededGenerator.part(41)
         private(set) var values: [(place: String, value: String)] = []
 
         mutating func make(_ place: String) -> String {
@@ -25,7 +26,7 @@ struct SecrecyTests {
 
     /// Fields that no upload needs, some of them of random names.
     private static func fields(_ secrets: inout Secrets, _ request: String) -> [(String, String)] {
-        var generator = SeededHistory.part(secrets.values.count)
+        var generator = SeededGenerator.part(secrets.values.count)
         let random = (0..<3).map { _ in "X-" + String(generator.next(), radix: 36) }
         let names = [
             "Cookie", "Proxy-Authorization", "X-Api-Key", "X-Auth-Token", "X-Amz-Security-Token", "X-CSRF-Token",
@@ -45,7 +46,7 @@ struct SecrecyTests {
 
     @Test("SEC-15: no secret of any request reaches the database, its log, uploads/ or the access log")
     func secrets() throws {
-        print("SecrecyTests: ONWARD_SEED=\(SeededHistory.runSeed)")
+        print("SecrecyTests: ONWARD_SEED=\(SeededGenerator.runSeed)")
         var secrets = Secrets()
         let token = secrets.make("the token")
         let fixture = try TokenFixture("anna \(token)", "--keep-completed", "1h")
@@ -119,7 +120,7 @@ struct SecrecyTests {
     @Test("an upload keeps what its target needs until it is complete or invalid, and no longer")
     func neededFields() throws {
         try withServer("--max-size", "1000", "--keep-completed", "1h") { server in
-            let marks = ["kept1", "kept2"].map { $0 + "-" + String(SeededHistory.runSeed, radix: 36) }
+            let marks = ["kept1", "kept2"].map { $0 + "-" + String(SeededGenerator.runSeed, radix: 36) }
             let locations = try marks.map { mark in
                 try server.begin(
                     .v8, "/files/\(mark.prefix(5))", [1, 2, 3],

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import SystemCalls
+import TestSupport
 import Testing
 
 /// What a start costs must not depend on what the server holds. `ONWARD_ROWS` (20,000) of each kind.
@@ -35,7 +36,7 @@ struct StartSizeTests {
         let begun = SystemClock.monotonicNanoseconds()
         let process = try ServerProcess.run(["--root", root, "--listen", "127.0.0.1:\(port)", "--min-free", "0"])
         defer { process.kill(SIGKILL) }
-        let isReady: Bool? = Deadline.poll(within: .seconds(120)) {
+        let isReady: Bool? = pollUntil(within: .seconds(120)) {
             (try? RawConnection(port: port).exchange(.get("/readyz")))?.status == 200 ? true : nil
         }
         #expect(isReady == true, "\(process.errorOutput)")
@@ -43,13 +44,13 @@ struct StartSizeTests {
         cost.processorMilliseconds = try processorMilliseconds(process.identifier)
         cost.residentKiB = (process.peakResidentBytes() ?? 0) >> 10
         // It comes last to be looked at, in any order.
-        let isSwept: Bool? = Deadline.poll(within: .seconds(300)) {
+        let isSwept: Bool? = pollUntil(within: .seconds(300)) {
             let names = (try? FileManager.default.contentsOfDirectory(atPath: root + "/uploads")) ?? []
             return names.contains { $0.hasPrefix("orphan") } ? nil : true
         }
         #expect(isSwept == true)
         // Left out until everything is counted.
-        let counted: String? = Deadline.poll(within: .seconds(300)) {
+        let counted: String? = pollUntil(within: .seconds(300)) {
             let text = (try? RawConnection(port: port).exchange(.get("/metrics")))?.text ?? ""
             return text.contains("onward_uploads{state=\"receiving\"}") ? text : nil
         }

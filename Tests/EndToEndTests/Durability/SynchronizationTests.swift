@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import SystemCalls
+import TestSupport
 import Testing
 
 /// What SIGKILL cannot show, for the kernel outlives it: that everything is on stable storage before anybody is told.
@@ -111,7 +112,7 @@ struct SynchronizationTests {
 
     /// Waits until the only unfinished upload has come so far.
     private func awaitBytes(_ count: Int, in root: String) throws {
-        let found: Bool? = try Deadline.poll(within: .seconds(60)) {
+        let found: Bool? = try pollUntil(within: .seconds(60)) {
             let names = try FileManager.default.contentsOfDirectory(atPath: root + "/uploads")
             let sizes = names.compactMap {
                 (try? FileManager.default.attributesOfItem(atPath: root + "/uploads/" + $0))?[.size] as? Int
@@ -131,7 +132,7 @@ struct SynchronizationTests {
             try connection.send(Payload.bytes(9 << 20))
             // It is told with the bytes that come after the first megabytes are durable.
             var sent = 9 << 20
-            let progress: InterimResponse? = try Deadline.poll(within: .seconds(60)) {
+            let progress: InterimResponse? = try pollUntil(within: .seconds(60)) {
                 if sent < size - 1000 {
                     try connection.send(Payload.bytes(1000))
                     sent += 1000

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import SystemCalls
+import TestSupport
 import Testing
 
 /// What a server asked of the kernel, in order, as strace(1) saw it.

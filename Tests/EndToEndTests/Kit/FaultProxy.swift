@@ -1,5 +1,6 @@
 import Glibc
 import SystemCalls
+import TestSupport
 
 /// A proxy of TCP connections to a server on the loopback interface. It breaks them where a test wants it, and counts
 /// bytes.
@@ -49,7 +50,7 @@ final class FaultProxy: Sendable {
         to server: UInt16, seed: UInt64, bytes: ClosedRange<Int> = 1...(4 << 20), kinds: [Fault.Kind] = [.reset],
         directions: [Direction] = [.toServer]
     ) throws {
-        let random = Monitor(SeededHistory(seed))
+        let random = Monitor(SeededGenerator(seed: seed))
         try self.init(to: server) {
             random.withLock { random in
                 guard let kind = kinds.randomElement(using: &random),

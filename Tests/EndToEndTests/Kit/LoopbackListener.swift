@@ -1,5 +1,7 @@
+import ConformanceKit
 import Glibc
 import SystemCalls
+import TestSupport
 
 /// Accepts connections on a port of the loopback interface, each served on a thread of its own. All of them end with
 /// this object.
@@ -13,7 +15,7 @@ final class LoopbackListener: Sendable {
         let listening = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
         let socket = FileDescriptor(owning: listening.release())
         self.socket = socket
-        guard case .tcp(_, let port) = listening.address else { throw WireFailure.server("no port") }
+        guard case .tcp(_, let port) = listening.address else { throw TestFailure("no port") }
         self.port = port
         let connections = connections
         _ = try WorkerThread(name: name) {
@@ -55,7 +57,7 @@ final class LoopbackListener: Sendable {
                 Glibc.connect(connection.rawValue, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
-        guard result == 0 else { throw WireFailure.system(.current) }
+        guard result == 0 else { throw Errno.current }
         sendAtOnce(connection)
         return connection
     }
@@ -71,7 +73,7 @@ final class LoopbackListener: Sendable {
     static func awaitEnd(of connection: FileDescriptor, within limit: Duration) {
         // POLLRDHUP, which Glibc does not show to Swift.
         var entry = pollfd(fd: connection.rawValue, events: 0x2000, revents: 0)
-        poll(&entry, 1, Deadline(limit).milliseconds)
+        poll(&entry, 1, Deadline(in: limit).milliseconds)
     }
 
     private static func sendAtOnce(_ connection: FileDescriptor) {

@@ -1,3 +1,4 @@
+import ConformanceKit
 import Glibc
 import SystemCalls
 
@@ -24,14 +25,14 @@ final class ManagerSocket {
                 bind(descriptor.rawValue, $0, socklen_t(2 + bytes.count))
             }
         }
-        guard result == 0 else { throw WireFailure.system(.current) }
+        guard result == 0 else { throw Errno.current }
     }
 
     /// Waits for the next message that has this assignment; those before it are kept, too.
     @discardableResult
     func await(_ name: String, _ value: String? = nil, within limit: Duration = .seconds(30)) throws -> [String: String]
     {
-        let deadline = Deadline(limit)
+        let deadline = Deadline(in: limit)
         while let message = receive(until: deadline) {
             messages.append(message)
             if let found = message[name], value == nil || found == value { return message }
@@ -41,7 +42,7 @@ final class ManagerSocket {
 
     /// What has been told, without waiting.
     func receiveAll() {
-        while let message = receive(until: Deadline(.zero)) { messages.append(message) }
+        while let message = receive(until: Deadline(in: .zero)) { messages.append(message) }
     }
 
     private func receive(until deadline: Deadline) -> [String: String]? {

@@ -1,3 +1,5 @@
+import TestSupport
+
 /// The samples of one answer of `/metrics`, each by its name with its labels, as it stands on the line.
 struct MetricSamples {
     let values: [String: Double]
@@ -36,7 +38,7 @@ extension ServerProcess {
     /// The metrics once they have what is looked for: a request is counted when it has ended, which is after its answer.
     func metrics(when isThere: (MetricSamples) -> Bool) throws -> MetricSamples {
         var last = MetricSamples("")
-        let found = try Deadline.poll(within: .seconds(60)) { () -> MetricSamples? in
+        let found = try pollUntil(within: .seconds(60)) { () -> MetricSamples? in
             last = try metrics()
             return isThere(last) ? last : nil
         }

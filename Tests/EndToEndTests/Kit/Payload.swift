@@ -1,4 +1,5 @@
 import Digests
+import TestSupport
 
 /// Bytes that look random, are the same in every run, and differ from offset to offset.
 enum Payload {
@@ -6,14 +7,9 @@ enum Payload {
     static func bytes(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(count + 8)
-        var state = seed &* 0x9E37_79B9_7F4A_7C15
+        var generator = SeededGenerator(seed: seed &* 0x9E37_79B9_7F4A_7C15)
         while result.count < count {
-            // SplitMix64
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var word = state
-            word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
-            word ^= word >> 31
+            let word = generator.next()
             withUnsafeBytes(of: word.littleEndian) { result.append(contentsOf: $0) }
         }
         result.removeLast(result.count - count)

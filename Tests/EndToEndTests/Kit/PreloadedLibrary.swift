@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import TestSupport
 
 /// A shared library that is made of C and takes the place of functions of the C library in a process (ld.so(8)).
 struct PreloadedLibrary {
@@ -15,10 +16,10 @@ struct PreloadedLibrary {
         let file = directory.path + "/preloaded.c"
         path = directory.path + "/preloaded.so"
         guard FileManager.default.createFile(atPath: file, contents: Data(source.utf8)) else {
-            throw WireFailure.server("cannot write \(file)")
+            throw TestFailure("cannot write \(file)")
         }
-        guard let compiler = Self.compiler else { throw WireFailure.server("no C compiler") }
+        guard let compiler = Self.compiler else { throw TestFailure("no C compiler") }
         let process = try ChildProcess(compiler, ["-shared", "-fPIC", "-O1", "-o", path, file, "-ldl"])
-        guard try process.awaitEnding() == .exited(0) else { throw WireFailure.server(process.errorOutput) }
+        guard try process.awaitEnding() == .exited(0) else { throw TestFailure(process.errorOutput) }
     }
 }

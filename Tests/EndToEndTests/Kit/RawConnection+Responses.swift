@@ -1,3 +1,4 @@
+import ConformanceKit
 import HTTPSemantics
 import Testing
 
@@ -11,7 +12,7 @@ extension RawConnection {
     /// Reads the next final response and the interim ones before it.
     /// - Parameter method: of the request: a response to `HEAD` has no content.
     func readResponse(to method: String = "GET", within limit: Duration = .seconds(60)) throws -> Response {
-        let deadline = Deadline(limit)
+        let deadline = Deadline(in: limit)
         while true {
             let head = try readHead(until: deadline)
             if head.isInterim {
@@ -30,7 +31,7 @@ extension RawConnection {
     /// - Throws: `WireFailure.unexpectedFinal` where a final one comes instead.
     @discardableResult
     func readInterim(within limit: Duration = .seconds(60)) throws -> InterimResponse {
-        let deadline = Deadline(limit)
+        let deadline = Deadline(in: limit)
         let head = try readHead(until: deadline)
         guard head.isInterim else {
             let body = try readBody(of: head, method: "GET", until: deadline)

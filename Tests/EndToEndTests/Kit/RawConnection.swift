@@ -1,5 +1,7 @@
+import ConformanceKit
 import Glibc
 import SystemCalls
+import TestSupport
 
 /// One connection to a server, byte by byte. Every operation has a time limit. Used by one thread at a time.
 final class RawConnection {
@@ -21,7 +23,7 @@ final class RawConnection {
     init(port: UInt16, authority: String? = nil, receiveBuffer: Int32? = nil, source: UInt8 = 1) throws {
         self.authority = authority ?? "127.0.0.1:\(port)"
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        guard descriptor >= 0 else { throw WireFailure.system(.current) }
+        guard descriptor >= 0 else { throw Errno.current }
         if var size = receiveBuffer {
             setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
         }
@@ -36,8 +38,8 @@ final class RawConnection {
                 }
             }
         }
-        if source != 1 { guard use(source, 0, Glibc.bind) == 0 else { throw failedToConnect() } }
-        guard use(1, port, Glibc.connect) == 0 else { throw failedToConnect() }
+        if source != 1 { guard use(source, 0, Glibc.bind) == 0 else { throw Errno.current } }
+        guard use(1, port, Glibc.connect) == 0 else { throw Errno.current }
         // Pieces that are sent apart have to arrive apart.
         var one: Int32 = 1
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
@@ -47,7 +49,7 @@ final class RawConnection {
     init(unixPath path: String, authority: String = "localhost") throws {
         self.authority = authority
         descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        guard descriptor >= 0 else { throw WireFailure.system(.current) }
+        guard descriptor >= 0 else { throw Errno.current }
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
@@ -56,19 +58,17 @@ final class RawConnection {
                 Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
             }
         }
-        guard result == 0 else { throw failedToConnect() }
+        guard result == 0 else { throw Errno.current }
     }
 
     deinit { close() }
-
-    private func failedToConnect() -> WireFailure { .system(.current) }
 
     // MARK: Sending
 
     /// Sends all of `bytes`.
     /// - Throws: `WireFailure.reset` where the server has closed, `.timedOut` where it does not read.
     func send(_ bytes: some Collection<UInt8>, within limit: Duration = .seconds(60)) throws {
-        let deadline = Deadline(limit)
+        let deadline = Deadline(in: limit)
         let bytes = Array(bytes)
         var sent = 0
         while sent < bytes.count {
@@ -86,7 +86,7 @@ final class RawConnection {
             } else if errno == EPIPE || errno == ECONNRESET {
                 throw WireFailure.reset
             } else {
-                throw WireFailure.system(.current)
+                throw Errno.current
             }
         }
     }
@@ -141,7 +141,7 @@ final class RawConnection {
     ///
     /// The server itself may not have read it yet.
     func awaitAcknowledgment(within limit: Duration = .seconds(60)) throws {
-        let done: Bool? = Deadline.poll(within: limit) {
+        let done: Bool? = pollUntil(within: limit) {
             var unsent: Int32 = 0
             return ioctl(descriptor, UInt(TIOCOUTQ), &unsent) == 0 && unsent == 0 ? true : nil
         }
@@ -178,7 +178,7 @@ final class RawConnection {
     /// Reads until the server closes the connection.
     /// - Returns: how it did, and the bytes that no response accounts for.
     func awaitClosing(within limit: Duration = .seconds(60)) throws -> (closing: Closing, leftover: String) {
-        let deadline = Deadline(limit)
+        let deadline = Deadline(in: limit)
         while true {
             if let closing = try receiveMore(until: deadline) {
                 return (closing, String(decoding: buffer, as: UTF8.self))
@@ -188,7 +188,7 @@ final class RawConnection {
 
     /// Whether nothing arrives for so long. Use it only to show that something does *not* happen.
     func staysSilent(for duration: Duration) -> Bool {
-        buffer.isEmpty && !awaitEvents(POLLIN, until: Deadline(duration))
+        buffer.isEmpty && !awaitEvents(POLLIN, until: Deadline(in: duration))
     }
 
     /// Whether the server has closed the connection, or its side of it. Reads nothing.

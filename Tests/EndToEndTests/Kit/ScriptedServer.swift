@@ -1,3 +1,4 @@
+import ConformanceKit
 import Glibc
 import HTTPSemantics
 import SystemCalls
@@ -42,7 +43,7 @@ final class ScriptedServer: Sendable {
 
     /// Waits until so many requests have arrived.
     func awaitRequests(_ count: Int, within limit: Duration = .seconds(60)) -> Bool {
-        state.wait(until: Deadline(limit).nanoseconds) { $0.requests.count >= count ? () : nil } != nil
+        state.wait(until: Deadline(in: limit).nanoseconds) { $0.requests.count >= count ? () : nil } != nil
     }
 
     private static func serve(

@@ -1,3 +1,5 @@
+import TestSupport
+
 /// `openssl s_server` with a certificate of its own, which answers every GET.
 final class SecureServer: Sendable {
     let url: String
@@ -14,7 +16,7 @@ final class SecureServer: Sendable {
             "/usr/bin/openssl",
             ["s_server", "-accept", "127.0.0.1:\(port)", "-cert", certificate, "-key", identity.key, "-www", "-quiet"])
         url = "https://127.0.0.1:\(port)"
-        let isReady = Deadline.poll(within: .seconds(60)) { try? LoopbackListener.connect(to: port) } != nil
-        guard isReady else { throw WireFailure.server(process.errorOutput) }
+        let isReady = pollUntil(within: .seconds(60)) { try? LoopbackListener.connect(to: port) } != nil
+        guard isReady else { throw TestFailure(process.errorOutput) }
     }
 }

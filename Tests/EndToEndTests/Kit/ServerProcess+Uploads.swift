@@ -1,4 +1,5 @@
 import FoundationEssentials
+import TestSupport
 import Testing
 
 extension ServerProcess {
@@ -11,7 +12,7 @@ extension ServerProcess {
         request.fields += fields
         let response = try exchange(request)
         guard response.status == 201, let location = response.location else {
-            throw WireFailure.server("creation answered by \(response)")
+            throw TestFailure("creation answered by \(response)")
         }
         return location
     }
@@ -21,7 +22,7 @@ extension ServerProcess {
         let connection = try connect()
         let content = [UInt8](repeating: 0x61, count: 2_000_000)
         let status = try connection.exchange(Request("PUT", "/files/fast", [], .bytes(content))).status
-        guard status == 201 || status == 204 else { throw WireFailure.server("status \(status)") }
+        guard status == 201 || status == 204 else { throw TestFailure("status \(status)") }
         return connection
     }
 

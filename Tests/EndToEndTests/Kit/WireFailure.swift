@@ -1,5 +1,3 @@
-import SystemCalls
-
 /// Why an exchange over the wire could not go on.
 enum WireFailure: Error, CustomStringConvertible {
     /// Nothing happened within the time limit; what had arrived until then.
@@ -10,8 +8,6 @@ enum WireFailure: Error, CustomStringConvertible {
     case malformed(String)
     /// A final response came where an interim one was awaited.
     case unexpectedFinal(Response)
-    case system(Errno)
-    case server(String)
 
     var description: String {
         switch self {
@@ -20,8 +16,6 @@ enum WireFailure: Error, CustomStringConvertible {
         case .reset: "connection reset"
         case .malformed(let what): "malformed: \(what)"
         case .unexpectedFinal(let response): "final response instead of an interim one: \(response)"
-        case .system(let error): "\(error)"
-        case .server(let what): "server: \(what)"
         }
     }
 }

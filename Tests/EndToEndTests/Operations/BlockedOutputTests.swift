@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import TestSupport
 import Testing
 
 /// A standard error that accepts nothing: the log is lost, and counted; the service goes on.
@@ -66,7 +67,7 @@ struct BlockedOutputTests {
                 directory.path + "/data", "--listen", "127.0.0.1:\(port)", "--min-free", "0",
             ], descriptors: [ends[1]])
         func connect() throws -> RawConnection { try RawConnection(port: port, authority: "127.0.0.1:\(port)") }
-        let isReady: Bool? = Deadline.poll(within: .seconds(60)) {
+        let isReady: Bool? = pollUntil(within: .seconds(60)) {
             (try? connect().exchange(.get("/readyz")).status) == 200 ? true : nil
         }
         #expect(isReady == true)

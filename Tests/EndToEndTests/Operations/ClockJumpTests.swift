@@ -1,5 +1,7 @@
+import ConformanceKit
 import FoundationEssentials
 import Glibc
+import TestSupport
 import Testing
 
 /// A wall clock that is set while a server runs, or while none does.
@@ -66,7 +68,7 @@ struct ClockJumpTests {
         try withShiftedServer(["--max-age", "3s"]) { server, clock in
             let location = try begin(server)
             try clock.shift(by: -400 * Self.day)
-            let isGone: Bool? = try Deadline.poll(within: .seconds(60)) {
+            let isGone: Bool? = try pollUntil(within: .seconds(60)) {
                 try [404, 410].contains(server.exchange(.retrieval(.v8, location)).status) ? true : nil
             }
             #expect(isGone == true)
@@ -94,7 +96,7 @@ struct ClockJumpTests {
             #expect(try server.exchange(.retrieval(.v8, location)).status == 204)
             try restart(after: 4800 + 30 * Self.day)
             #expect(try [404, 410].contains(server.exchange(.retrieval(.v8, location)).status))
-            let isFree: Bool? = Deadline.poll(within: .seconds(60)) { server.unfinished.isEmpty ? true : nil }
+            let isFree: Bool? = pollUntil(within: .seconds(60)) { server.unfinished.isEmpty ? true : nil }
             #expect(isFree == true)
         }
     }
@@ -114,7 +116,7 @@ struct ClockJumpTests {
             // The clock is set right: the downtime was none.
             try clock.shift(by: 0)
             try awaitLog(server, "the wall clock jumped back")
-            let isRight: Bool? = try Deadline.poll(within: .seconds(60)) {
+            let isRight: Bool? = try pollUntil(within: .seconds(60)) {
                 let age = try server.exchange(.retrieval(.v8, location)).limits?["max-age"] ?? 0
                 return age > 604_000 && age <= 604_800 ? true : nil
             }

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 
 /// Makes system calls of a running process return late, by strace(1), until ``end()``.
 final class DelayInjection {

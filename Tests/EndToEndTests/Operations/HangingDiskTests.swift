@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import SystemCalls
+import TestSupport
 import Testing
 
 /// A disk that neither works nor fails, but does not return.
@@ -15,7 +16,7 @@ struct HangingDiskTests {
             #expect(try server.exchange(.get("/readyz")).status == 200)
             let hang = try DelayInjection("fdatasync", of: server, microseconds: 60_000_000)
             // Until a check hangs for too long.
-            let stuck = try Deadline.poll(within: .seconds(30)) { () -> Response? in
+            let stuck = try pollUntil(within: .seconds(30)) { () -> Response? in
                 let begun = ContinuousClock.now
                 let response = try server.exchange(.get("/readyz"), within: .seconds(30))
                 #expect(ContinuousClock.now - begun < .seconds(8))
@@ -34,7 +35,7 @@ struct HangingDiskTests {
                 atPath: "/proc/\(server.process.identifier)/task")
             #expect(threads.count < 40)
             try hang.end()
-            let ready: Bool? = try Deadline.poll(within: .seconds(60)) {
+            let ready: Bool? = try pollUntil(within: .seconds(60)) {
                 try server.exchange(.get("/readyz")).status == 200 ? true : nil
             }
             #expect(ready == true)

@@ -1,5 +1,7 @@
 import FoundationEssentials
 import Glibc
+import SystemCalls
+import TestSupport
 
 /// A wall clock that can be set for one process, and for nobody else: the seconds of a file are added to `CLOCK_REALTIME`.
 struct ShiftedClock {
@@ -62,6 +64,6 @@ struct ShiftedClock {
 extension FileManager {
     /// In one step, as rename(2) does.
     fileprivate func moveReplacing(_ source: String, _ destination: String) throws {
-        guard rename(source, destination) == 0 else { throw WireFailure.system(.current) }
+        guard rename(source, destination) == 0 else { throw Errno.current }
     }
 }

@@ -1,5 +1,7 @@
+import ConformanceKit
 import Glibc
 import SystemCalls
+import TestSupport
 
 /// A server whose standard error, and standard output if asked, is a pipe that nothing reads before the test does.
 final class UnreadOutput {
@@ -17,7 +19,7 @@ final class UnreadOutput {
         directory = try TemporaryDirectory()
         port = try FixedPort.next()
         var ends: [Int32] = [0, 0]
-        guard pipe(&ends) == 0 else { throw WireFailure.system(.current) }
+        guard pipe(&ends) == 0 else { throw Errno.current }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         reader = FileDescriptor(owning: ends[0])
         writer = FileDescriptor(owning: ends[1])
@@ -29,7 +31,7 @@ final class UnreadOutput {
                 "-c", script, try ExecutableLocation.onward(), "serve", "--root", directory.path + "/data", "--listen",
                 "127.0.0.1:\(port)", "--min-free", "0",
             ] + options, descriptors: [writer.rawValue])
-        let isReady: Bool? = Deadline.poll(within: .seconds(60)) {
+        let isReady: Bool? = pollUntil(within: .seconds(60)) {
             (try? exchange(.get("/readyz")).status) == 200 ? true : nil
         }
         guard isReady == true else { throw WireFailure.timedOut("the server does not answer") }
@@ -42,7 +44,7 @@ final class UnreadOutput {
     /// Reads until `isEnough` is content with all lines so far.
     func readLines(until isEnough: ([Substring]) -> Bool) throws {
         var text = ""
-        let deadline = Deadline(.seconds(60))
+        let deadline = Deadline(in: .seconds(60))
         var buffer = [UInt8](repeating: 0, count: 65_536)
         while !isEnough(text.split(separator: "\n")) {
             var entry = pollfd(fd: reader.rawValue, events: Int16(POLLIN), revents: 0)

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import TestSupport
 import Testing
 
 /// The access log on standard error.
@@ -218,7 +219,7 @@ struct AccessLogTests {
                 "--root", directory.path + "/data", "--listen", "unix:" + socket, "--log-level", "error", "--min-free",
                 "0",
             ])
-        let connection: RawConnection? = Deadline.poll(within: .seconds(60)) { try? RawConnection(unixPath: socket) }
+        let connection: RawConnection? = pollUntil(within: .seconds(60)) { try? RawConnection(unixPath: socket) }
         let response = try #require(connection).exchange(.get("/files/none"))
         #expect(response.status == 404)
         process.kill(SIGTERM)

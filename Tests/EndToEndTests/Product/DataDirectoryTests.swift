@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import TestSupport
 import Testing
 
 /// The data directory of `onward serve`: how it is made, and what happens when it cannot be used.

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import TestSupport
 import Testing
 
 /// The commands in documents, run as they are written, with a server that has just started in an empty directory.

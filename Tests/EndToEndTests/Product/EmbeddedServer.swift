@@ -1,5 +1,6 @@
 import ResumableUpload
 import SystemCalls
+import TestSupport
 import Testing
 import TransferServer
 import UploadStorage
@@ -25,7 +26,7 @@ final class EmbeddedServer {
             configuration: configuration, store: self.store,
             handlers: [("files", FilesHandler(store: self.store))] + targets)
         try server.start()
-        guard case .tcp(_, let port)? = server.addresses.first else { throw WireFailure.server("no address") }
+        guard case .tcp(_, let port)? = server.addresses.first else { throw TestFailure("no address") }
         self.port = port
     }
 

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import TestSupport
 import Testing
 
 /// `/healthz` and `/readyz`.
@@ -41,7 +42,7 @@ struct HealthTests {
         try withServer { server in
             let uploads = server.root + "/uploads"
             try FileManager.default.removeItem(atPath: uploads)
-            let unready: Response? = try Deadline.poll(within: .seconds(60)) {
+            let unready: Response? = try pollUntil(within: .seconds(60)) {
                 let response = try server.exchange(.get("/readyz"))
                 return response.status == 503 ? response : nil
             }

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import TestSupport
 import Testing
 
 /// `--listen`: addresses, sockets in the file system, and what stands in the way.
@@ -130,10 +131,10 @@ struct ListenerTests {
             try? third.send(.get("/healthz"))
             // It is let in, or sent away; it must not be served beside the two, nor disturb them.
             for connection in [first, second] { #expect(try connection.exchange(.get("/healthz")).status == 200) }
-            let isBack: Bool? = Deadline.poll(within: .seconds(60)) { server.connectionThreads <= 2 ? true : nil }
+            let isBack: Bool? = pollUntil(within: .seconds(60)) { server.connectionThreads <= 2 ? true : nil }
             #expect(isBack == true)
             first.close()
-            let served: Bool? = Deadline.poll(within: .seconds(60)) {
+            let served: Bool? = pollUntil(within: .seconds(60)) {
                 (try? server.exchange(.get("/healthz"), within: .seconds(1)).status) == 200 ? true : nil
             }
             third.close()

@@ -1,3 +1,4 @@
+import ConformanceKit
 import FoundationEssentials
 import Glibc
 import Testing
@@ -92,7 +93,7 @@ struct MetricsTests {
             try server.place(Payload.bytes(size), as: "big")
             let reader = try RawConnection(port: server.port, receiveBuffer: 16 << 10)
             try reader.send(.get("/files/big"))
-            while reader.received.count < 1_000_000 { _ = try reader.receiveMore(until: Deadline(.seconds(10))) }
+            while reader.received.count < 1_000_000 { _ = try reader.receiveMore(until: Deadline(in: .seconds(10))) }
             reader.reset()
             let metrics = try server.metrics { $0["onward_http_requests_interrupted_total{reason=\"client\"}"] == 1 }
             // The answers about the metrics count, too.

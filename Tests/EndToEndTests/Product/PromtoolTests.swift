@@ -1,4 +1,5 @@
 import FoundationEssentials
+import TestSupport
 import Testing
 
 /// What Prometheus' own tool says of our metrics and alert rules. `make test-deployment` installs it.

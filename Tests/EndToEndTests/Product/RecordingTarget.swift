@@ -1,3 +1,4 @@
+import ConformanceKit
 import HTTPSemantics
 import ResumableUpload
 import SystemCalls
@@ -62,7 +63,7 @@ final class RecordingTarget: TargetHandler {
 
     /// Waits until it has been called so often.
     func awaitCalls(_ count: Int) throws {
-        let reached: Bool? = standing.wait(until: Deadline(.seconds(60)).nanoseconds) {
+        let reached: Bool? = standing.wait(until: Deadline(in: .seconds(60)).nanoseconds) {
             $0.calls.count >= count ? true : nil
         }
         if reached == nil { throw WireFailure.timedOut("the target was called \(calls.count) times") }
@@ -90,7 +91,7 @@ final class RecordingTarget: TargetHandler {
             method: upload.method.rawValue, path: upload.target.path, fields: upload.fields, content: content)
         standing.withLock { $0.calls.append(call) }
         standing.notifyAll()
-        _ = standing.wait(until: Deadline(.seconds(30)).nanoseconds) { $0.isHeld ? nil : true }
+        _ = standing.wait(until: Deadline(in: .seconds(30)).nanoseconds) { $0.isHeld ? nil : true }
         return .respond(try answer(call))
     }
 

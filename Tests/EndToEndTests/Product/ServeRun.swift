@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 /// One run of `onward` that ends by itself, with everything that it wrote.

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import SystemCalls
+import TestSupport
 import Testing
 import TransferServer
 
@@ -32,7 +33,7 @@ struct ServiceManagerTests {
         let tcp = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
         let unix = try ListeningSocket(.unix(path: directory.path + "/onward.sock"))
         let sockets = [tcp.release(), unix.release()].map { FileDescriptor(owning: $0) }
-        guard case .tcp(_, let port) = tcp.address else { throw WireFailure.server("no port") }
+        guard case .tcp(_, let port) = tcp.address else { throw TestFailure("no port") }
         let early = try RawConnection(port: port)
         try early.send(.get("/healthz"))
         let manager = try ManagerSocket(directory.path + "/notify")
@@ -160,7 +161,7 @@ struct ServiceManagerTests {
         // A directory in the place of the file with which the store tries whether it can write.
         mkdir(directory.path + "/data/uploads/.probe", 0o700)
         let told = try #require(
-            try Deadline.poll(within: .seconds(60)) { () -> [String: String]? in
+            try pollUntil(within: .seconds(60)) { () -> [String: String]? in
                 let message = try manager.await("WATCHDOG", "1")
                 return message["STATUS"]?.contains("bytes-cannot-be-written") == true ? message : nil
             })

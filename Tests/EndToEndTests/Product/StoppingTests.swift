@@ -1,5 +1,7 @@
+import ConformanceKit
 import FoundationEssentials
 import Glibc
+import TestSupport
 import Testing
 
 /// SIGTERM and SIGINT: what has arrived is kept, nobody is waited for without need, and the status is 0.
@@ -28,7 +30,7 @@ struct StoppingTests {
             let location = try #require(try connection.readInterim().location)
             try connection.send(Self.content[..<1_500_000])
             // It has been read once the upload's file has it.
-            let arrived: Bool? = Deadline.poll(within: .seconds(60)) {
+            let arrived: Bool? = pollUntil(within: .seconds(60)) {
                 let names = (try? FileManager.default.contentsOfDirectory(atPath: server.root + "/uploads")) ?? []
                 return names.contains { fileSize(server.root + "/uploads/" + $0) == 1_500_000 } ? true : nil
             }
@@ -60,7 +62,7 @@ struct StoppingTests {
             let slow = try server.connect()
             try slow.send(Request.get("/files/large"))
             // Its first bytes are here.
-            #expect(try slow.receiveMore(until: Deadline(.seconds(60))) == nil)
+            #expect(try slow.receiveMore(until: Deadline(in: .seconds(60))) == nil)
             server.process.kill(SIGINT)
             _ = try server.process.awaitErrorOutput { $0.contains("connections are open") ? true : nil }
             #expect(server.process.ending == nil)
@@ -104,9 +106,9 @@ struct StoppingTests {
             let connection = try RawConnection(
                 port: server.port, authority: server.authority, receiveBuffer: 128 << 10)
             try connection.send(.get("/files/f.bin"))
-            _ = try connection.receiveMore(until: Deadline(.seconds(60)))
+            _ = try connection.receiveMore(until: Deadline(in: .seconds(60)))
             server.process.kill(SIGTERM)
-            let refused: Bool? = Deadline.poll(within: .seconds(60)) { (try? server.connect()) == nil ? true : nil }
+            let refused: Bool? = pollUntil(within: .seconds(60)) { (try? server.connect()) == nil ? true : nil }
             #expect(refused == true)
             #expect(server.process.ending == nil)
             let response = try connection.readResponse()

@@ -1,5 +1,6 @@
 import HTTPSemantics
 import SystemCalls
+import TestSupport
 import Testing
 import TransferServer
 import UploadStorage
@@ -76,7 +77,7 @@ struct StreamingTargetTests {
             #expect(head.status == 203 && head.value("Content-Type") == "text/plain")
             other.expectClosed()
         }
-        let released: Bool? = Deadline.poll(within: .seconds(60)) { target.released.withLock { $0 } >= 6 ? true : nil }
+        let released: Bool? = pollUntil(within: .seconds(60)) { target.released.withLock { $0 } >= 6 ? true : nil }
         #expect(released == true)
     }
 
@@ -94,7 +95,7 @@ struct StreamingTargetTests {
             try old.send(request)
             #expect(try old.awaitClosing().closing == .reset)
         }
-        let released: Bool? = Deadline.poll(within: .seconds(60)) { target.released.withLock { $0 } == 6 ? true : nil }
+        let released: Bool? = pollUntil(within: .seconds(60)) { target.released.withLock { $0 } == 6 ? true : nil }
         #expect(released == true)
     }
 }

@@ -1,4 +1,6 @@
+import ConformanceKit
 import Glibc
+import TestSupport
 import Testing
 
 /// `--header-timeout` and `--idle-timeout`: nobody holds a connection for nothing.
@@ -18,8 +20,8 @@ struct TimeLimitTests {
         for _ in 0..<4 {
             let (connection, begun) = try begin()
             var rest = bytes[...]
-            let end = Deadline(limit * 4)
-            let isInTime: Bool? = Deadline.poll(within: .seconds(60)) {
+            let end = Deadline(in: limit * 4)
+            let isInTime: Bool? = pollUntil(within: .seconds(60)) {
                 // In this order: where this thread stands still, what has ended meanwhile was in time.
                 let isLate = end.isOver
                 if hasEnded(connection) { return true }
@@ -66,7 +68,7 @@ struct TimeLimitTests {
                     return (connection, last)
                 }
             }
-            let gone: Bool? = Deadline.poll(within: .seconds(60)) { server.connectionThreads == 0 ? true : nil }
+            let gone: Bool? = pollUntil(within: .seconds(60)) { server.connectionThreads == 0 ? true : nil }
             #expect(gone == true)
         }
     }
@@ -120,14 +122,16 @@ struct TimeLimitTests {
                 let slow = try begin()
                 // It takes a piece now and then, for longer than the limit.
                 for _ in 0..<15 {
-                    guard try slow.receiveMore(until: Deadline(.seconds(60))) == nil else { throw WireFailure.reset }
+                    guard try slow.receiveMore(until: Deadline(in: .seconds(60))) == nil else {
+                        throw WireFailure.reset
+                    }
                     pace.step()
                     Deadline.pause(.milliseconds(300))
                 }
                 return (slow, try slow.readResponse())
             }
             #expect(areEqual(response.body, content))
-            let gone: Bool? = Deadline.poll(within: .seconds(60)) { server.connectionThreads <= 1 ? true : nil }
+            let gone: Bool? = pollUntil(within: .seconds(60)) { server.connectionThreads <= 1 ? true : nil }
             #expect(gone == true)
             withExtendedLifetime((stuck, slow)) {}
         }
@@ -145,9 +149,9 @@ struct TimeLimitTests {
             let shrunk = try RawConnection(port: server.port, authority: server.authority, receiveBuffer: 64 << 10)
             try shrunk.send(.get("/files/f.bin"))
             // Both have begun.
-            for connection in [local, shrunk] { _ = try connection.receiveMore(until: Deadline(.seconds(60))) }
+            for connection in [local, shrunk] { _ = try connection.receiveMore(until: Deadline(in: .seconds(60))) }
             #expect(truncate(server.path(of: "f.bin"), 1000) == 0)
-            let gone: Bool? = Deadline.poll(within: .seconds(60)) { server.connectionThreads == 0 ? true : nil }
+            let gone: Bool? = pollUntil(within: .seconds(60)) { server.connectionThreads == 0 ? true : nil }
             #expect(gone == true)
             withExtendedLifetime((local, shrunk)) {}
         }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// One run of curl through a proxy, with the heads of all responses as they come.
@@ -80,7 +81,7 @@ final class CurlRequest {
     func response() throws -> Head {
         try finish()
         guard process.ending == .exited(0), let final else {
-            throw WireFailure.server("curl: \(String(describing: process.ending)) \(process.errorOutput)")
+            throw TestFailure("curl: \(String(describing: process.ending)) \(process.errorOutput)")
         }
         return final
     }
@@ -96,7 +97,7 @@ extension ProxiedServer {
         let all = ["-X", "PUT", "-H", "Upload-Complete: ?0"] + options
         let head = try CurlRequest(self, target, all).response()
         guard head.status == 201, let location = head["Location"] else {
-            throw WireFailure.server("creation: \(head)")
+            throw TestFailure("creation: \(head)")
         }
         return location
     }
@@ -105,7 +106,7 @@ extension ProxiedServer {
     func state(of location: String) throws -> (offset: Int, isComplete: Bool) {
         let head = try curl(location, "-I").response()
         guard let offset = head["Upload-Offset"].flatMap({ Int($0) }), let complete = head["Upload-Complete"] else {
-            throw WireFailure.server("offset retrieval: \(head)")
+            throw TestFailure("offset retrieval: \(head)")
         }
         return (offset, complete == "?1")
     }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What happens where a proxy is set up otherwise than docs/operating.md says. Nobody wants any of it: where one of these fails,
@@ -44,7 +45,7 @@ struct DangerousProxyTests {
             let file = try proxied.file(Self.content)
             let location = try proxied.create("/files/a.bin")
             let request = try proxied.append(file, to: location, at: 0, "--limit-rate", "3M")
-            let hasSent = Deadline.poll(within: .seconds(60)) { request.bytesRead > 2_000_000 ? true : nil }
+            let hasSent = pollUntil(within: .seconds(60)) { request.bytesRead > 2_000_000 ? true : nil }
             #expect(hasSent == true)
             request.process.kill(SIGKILL)
             try request.finish()
@@ -77,7 +78,7 @@ struct DangerousProxyTests {
                     try proxied.awaitReceived(1_000_000)
                     request.process.kill(SIGKILL)
                     try request.finish()
-                    let published = Deadline.poll(within: .seconds(60)) { proxied.server.published("a.bin") }
+                    let published = pollUntil(within: .seconds(60)) { proxied.server.published("a.bin") }
                     let bytes = try #require(published).count
                     #expect(bytes >= 1_000_000 && bytes < Self.size, "a part was published as the whole")
                 }

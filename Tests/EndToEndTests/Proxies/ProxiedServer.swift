@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 /// A server with a real proxy in front of it; both end with this object, or after five minutes.
@@ -59,12 +60,12 @@ final class ProxiedServer {
         process = try ChildProcess(
             "/usr/bin/timeout", ["-k", "5", "300", proxy.executable] + arguments,
             environment: ["HOME": directory.path, "XDG_DATA_HOME": directory.path, "XDG_CONFIG_HOME": directory.path])
-        let isReady: Bool? = Deadline.poll(within: .seconds(60)) {
+        let isReady: Bool? = pollUntil(within: .seconds(60)) {
             process.ending != nil ? false : (try? LoopbackListener.connect(to: port)).map { _ in true }
         }
         guard isReady == true else {
             stop()
-            throw WireFailure.server("\(proxy) does not start: \(process.errorOutput)")
+            throw TestFailure("\(proxy) does not start: \(process.errorOutput)")
         }
     }
 
@@ -107,7 +108,7 @@ final class ProxiedServer {
 
     /// Waits until so many bytes of unfinished uploads lie at the server.
     func awaitReceived(_ count: Int) throws {
-        let found = Deadline.poll(within: .seconds(60)) { received >= count ? true : nil }
+        let found = pollUntil(within: .seconds(60)) { received >= count ? true : nil }
         guard found != nil else {
             throw WireFailure.timedOut("\(received) of \(count) bytes; server: \(server.log) proxy: \(proxyLog)")
         }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Uploads and downloads through the proxies and configurations of `docker/proxies`, as `make test-proxies` runs them.
@@ -30,7 +31,7 @@ struct ProxyTests {
                 ["-T", file, "--limit-rate", "4M", "-H", "Upload-Complete: ?1"] + claims.flatMap { ["-H", $0] })
             // How many of them had come while the server waited for content.
             var live = 0
-            _ = Deadline.poll(within: .seconds(30)) { () -> Bool? in
+            _ = pollUntil(within: .seconds(30)) { () -> Bool? in
                 let count = upload.interims.count
                 if upload.process.ending == nil, (1..<Self.size).contains(proxied.received) { live = count }
                 return upload.process.ending == nil ? nil : true

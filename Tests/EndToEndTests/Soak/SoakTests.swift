@@ -1,6 +1,8 @@
+import ConformanceKit
 import FoundationEssentials
 import Glibc
 import SystemCalls
+import TestSupport
 import Testing
 
 /// Work of all kinds at once, with restarts; then the same once more under a look at what the server holds.
@@ -24,8 +26,8 @@ struct SoakTests {
         let life = Self.isLong ? ["--max-age", "\(Self.life)s", "--keep-completed", "20s"] : []
         let server = try ServerProcess(["--max-connections", "2000"] + life)
         defer { server.process.kill(SIGKILL) }
-        var random = SeededHistory.part(77)
-        let seed = "ONWARD_SEED=\(SeededHistory.runSeed)"
+        var random = SeededGenerator.part(77)
+        let seed = "ONWARD_SEED=\(SeededGenerator.runSeed)"
         do {
             let first = try Day(server, number: 0, clients: Self.clients, &random)
             let parts = max(2, Self.seconds / 20)
@@ -44,7 +46,7 @@ struct SoakTests {
             try third.end()
             // What it still puts away, or opens for a moment, is no leak.
             var after = try use(of: server)
-            let settled = Deadline(.seconds(60))
+            let settled = Deadline(in: .seconds(60))
             while after.descriptors > before.descriptors || after.threads > before.threads, !settled.isOver {
                 Deadline.pause(.milliseconds(50))
                 after = try use(of: server)
@@ -55,7 +57,7 @@ struct SoakTests {
             #expect(after.resident <= before.resident + (24 << 10), "\(seed): \(before), \(after)")
             let abandoned = [first, second, third].reduce(0) { $0 + $1.world.abandoned }
             if Self.isLong {
-                let isEmpty: Bool? = Deadline.poll(within: .seconds(120)) { server.unfinished.isEmpty ? true : nil }
+                let isEmpty: Bool? = pollUntil(within: .seconds(120)) { server.unfinished.isEmpty ? true : nil }
                 #expect(isEmpty == true, "\(seed): \(server.unfinished.count) unfinished uploads are left")
             } else {
                 #expect(server.unfinished.count <= abandoned, "\(seed)")
@@ -70,7 +72,7 @@ struct SoakTests {
         world.willCrash()
         defer { world.didRestart() }
         if gracefully {
-            guard try server.stop() == .exited(0) else { throw WireFailure.server("it did not stop: \(server.log)") }
+            guard try server.stop() == .exited(0) else { throw TestFailure("it did not stop: \(server.log)") }
         } else {
             try server.crash()
         }
@@ -79,7 +81,7 @@ struct SoakTests {
 
     /// What the server holds when nobody is there.
     private func use(of server: ServerProcess) throws -> ProcessUse {
-        let isIdle: Bool? = Deadline.poll(within: .seconds(60)) { server.connectionThreads == 0 ? true : nil }
+        let isIdle: Bool? = pollUntil(within: .seconds(60)) { server.connectionThreads == 0 ? true : nil }
         #expect(isIdle == true)
         return try ProcessUse(of: server.process.identifier)
     }
@@ -89,13 +91,13 @@ struct SoakTests {
         let world: CrashWorld
         private let threads: [ClientThread]
 
-        init(_ server: ServerProcess, number: Int, clients: Int, _ random: inout SeededHistory) throws {
+        init(_ server: ServerProcess, number: Int, clients: Int, _ random: inout SeededGenerator) throws {
             let world = CrashWorld(
                 port: server.port, files: server.root + "/files",
                 patience: SoakTests.isLong ? .seconds(SoakTests.life - 2) : .seconds(86400))
             self.world = world
             threads = try (0..<clients).map { client in
-                let choices = SeededHistory(random.next())
+                let choices = SeededGenerator(seed: random.next())
                 return try ClientThread("client-\(client)") {
                     if client % 3 == 2 {
                         var visitor = SoakVisitor(world: world, random: choices)
@@ -112,11 +114,11 @@ struct SoakTests {
         func end() throws {
             world.end()
             for thread in threads { for error in thread.awaitEnd() { throw error } }
-            guard world.completed > 0 else { throw WireFailure.server("nothing was uploaded") }
+            guard world.completed > 0 else { throw TestFailure("nothing was uploaded") }
             try world.inspectFiles(again: true)
             for name in try FileManager.default.contentsOfDirectory(atPath: world.files) {
                 let response = try RawConnection(port: world.port).exchange(Request("DELETE", "/files/\(name)"))
-                guard response.status == 204 else { throw WireFailure.server("DELETE of \(name): \(response)") }
+                guard response.status == 204 else { throw TestFailure("DELETE of \(name): \(response)") }
             }
         }
     }

@@ -1,14 +1,15 @@
 import FoundationEssentials
 import Glibc
+import TestSupport
 
 /// One of those who make a server's day: it downloads, leaves in the middle, holds connections, asks for what is not there.
 struct SoakVisitor {
     private let world: CrashWorld
-    private var random: SeededHistory
+    private var random: SeededGenerator
     /// Connections that it holds open.
     private var held: [RawConnection] = []
 
-    init(world: CrashWorld, random: SeededHistory) {
+    init(world: CrashWorld, random: SeededGenerator) {
         self.world = world
         self.random = random
     }
@@ -19,7 +20,7 @@ struct SoakVisitor {
             do {
                 try visit()
             } catch {
-                if case WireFailure.server = error { throw error }
+                if error is TestFailure { throw error }
                 guard world.hasCrashed(since: life) else { throw error }
                 held = []
             }
@@ -50,10 +51,10 @@ struct SoakVisitor {
         switch response.status {
         case 206:
             guard world.isPart(response.body, of: name, from: first) else {
-                throw WireFailure.server("\(name), bytes \(first)-\(last): \(response.body.count) wrong ones")
+                throw TestFailure("\(name), bytes \(first)-\(last): \(response.body.count) wrong ones")
             }
         case 404, 416: break
-        default: throw WireFailure.server("GET \(name): \(response)")
+        default: throw TestFailure("GET \(name): \(response)")
         }
     }
 
@@ -64,7 +65,7 @@ struct SoakVisitor {
         world.countAbandoned()
         try connection.send(Request.creation(.v8, "PUT", target, complete: true, .declared(5_000_000)))
         guard try connection.readInterim(within: .seconds(60)).location != nil else {
-            throw WireFailure.server("no location")
+            throw TestFailure("no location")
         }
         try connection.send(BytePool.bytes.prefix(bytes), within: .seconds(60))
         if random.oneIn(2) { connection.reset() } else { connection.close() }
@@ -82,7 +83,7 @@ struct SoakVisitor {
         let digits = String(random.next(), radix: 16)
         let id = String(repeating: "0", count: 32 - digits.count) + digits
         let response = try connect().exchange(.retrieval(.v8, "/uploads/\(id)"), within: .seconds(60))
-        guard response.status == 404 else { throw WireFailure.server("HEAD of no upload: \(response)") }
+        guard response.status == 404 else { throw TestFailure("HEAD of no upload: \(response)") }
     }
 
     private mutating func sendNonsense() throws {
@@ -106,10 +107,10 @@ struct SoakVisitor {
             .creation(.v8, "PUT", target, complete: false, .bytes(Array(BytePool.bytes.prefix(1000)))),
             within: .seconds(60))
         guard creation.status == 201, let location = creation.location else {
-            throw WireFailure.server("creation: \(creation)")
+            throw TestFailure("creation: \(creation)")
         }
         let response = try connection.exchange(.cancellation(.v8, location), within: .seconds(60))
-        guard response.status == 204 else { throw WireFailure.server("cancellation: \(response)") }
+        guard response.status == 204 else { throw TestFailure("cancellation: \(response)") }
         isGone = true
     }
 

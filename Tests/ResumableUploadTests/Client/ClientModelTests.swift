@@ -1,5 +1,6 @@
 import HTTPSemantics
 import ResumableUpload
+import TestSupport
 import Testing
 
 /// Clients against the server's decisions, over connections that break anywhere.

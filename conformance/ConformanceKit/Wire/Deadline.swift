@@ -1,23 +1,28 @@
 import SystemCalls
 
 /// A point of time after which something is given up.
-struct Deadline: Sendable, Comparable {
+package struct Deadline: Sendable, Comparable {
     /// Of the monotonic clock.
-    let nanoseconds: Int64
+    package let nanoseconds: Int64
 
-    init(in limit: Duration) {
+    package init(in limit: Duration) {
         nanoseconds = SystemClock.monotonicNanoseconds() + limit.nanoseconds
     }
 
-    var isOver: Bool { SystemClock.monotonicNanoseconds() >= nanoseconds }
+    package var isOver: Bool { SystemClock.monotonicNanoseconds() >= nanoseconds }
+
+    /// The remaining milliseconds, rounded up; never negative.
+    package var milliseconds: Int32 {
+        Int32(clamping: max(0, (nanoseconds - SystemClock.monotonicNanoseconds() + 999_999) / 1_000_000))
+    }
 
     /// Lets time pass, where a case is about time.
-    static func pause(_ time: Duration) {
+    package static func pause(_ time: Duration) {
         // A lock that nobody takes, and a condition that never holds.
         _ = Monitor(()).wait(until: Deadline(in: time).nanoseconds) { _ -> Void? in nil }
     }
 
-    static func < (left: Deadline, right: Deadline) -> Bool { left.nanoseconds < right.nanoseconds }
+    package static func < (left: Deadline, right: Deadline) -> Bool { left.nanoseconds < right.nanoseconds }
 }
 
 extension Duration {

@@ -1,5 +1,6 @@
 import Foundation
 import SystemCalls
+import TestSupport
 import Testing
 
 @testable import ConformanceKit
@@ -45,8 +46,8 @@ struct CommandTests {
     @Test("The outcomes go to the terminal and into a JSON document of a fixed schema")
     func report() async throws {
         let server = try ReferenceServer(.dropsOffsetOn409)
-        let path = NSTemporaryDirectory() + "/conformance-\(UInt64.random(in: 0...UInt64.max)).json"
-        defer { try? FileManager.default.removeItem(atPath: path) }
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/json"
         let (status, output) = try await Self.run(
             "server \(server.url) --header 'X-Test: a' --profile 8 --only '4.4/*mismatch*' --only 4.2/create-empty --json \(path)"
         )
@@ -71,8 +72,8 @@ struct CommandTests {
 
     @Test("A client's outcomes go into a JSON document, with what each scenario cost")
     func client() async throws {
-        let path = NSTemporaryDirectory() + "/conformance-\(UInt64.random(in: 0...UInt64.max)).json"
-        defer { try? FileManager.default.removeItem(atPath: path) }
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/json"
         // It says that it has succeeded, whatever became of it.
         let command = "curl -s -H 'Upload-Complete: ?1' -T {file} {url}; true"
         let (status, output) = try await Self.run(
@@ -105,7 +106,8 @@ struct CommandTests {
     @Test("Who closes the pipe has seen enough: nothing more is done, and no error told")
     func closedPipe() async throws {
         let server = try ReferenceServer()
-        let fifo = NSTemporaryDirectory() + "/conformance-\(UInt64.random(in: 0...UInt64.max)).pipe"
+        let directory = try TemporaryDirectory()
+        let fifo = directory.path + "/pipe"
         for (number, arguments) in [
             "list", "--help", "server \(server.url)", "proxy \(server.url)",
             "client --command 'curl -sS -f -T {file} {url}'",
@@ -136,24 +138,18 @@ struct CommandTests {
         try await runShell("exec \(executable()) \(arguments)")
     }
 
-    /// The executable beside the test bundle.
-    private static func executable() throws -> String {
-        let bundle = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        let places = [bundle, CommandLine.arguments[0]].compactMap { path in
-            path.lastIndex(of: "/").map { path[..<$0] + "/onward-conformance" }
-        }
-        let found = places.map(String.init).first { FileManager.default.isExecutableFile(atPath: $0) }
-        return try #require(found, "no onward-conformance in \(places)")
-    }
+    private static func executable() throws -> String { try ExecutableLocation.beside("onward-conformance") }
 
     private static func runShell(_ command: String) async throws -> (status: ProcessGroup.Ending?, output: String) {
-        let output = NSTemporaryDirectory() + "/conformance-\(UInt64.random(in: 0...UInt64.max)).txt"
-        defer { try? FileManager.default.removeItem(atPath: output) }
+        let directory = try TemporaryDirectory()
+        let output = directory.path + "/txt"
         return try await onThread {
             let process = try ProcessGroup(shell: command, output: output)
-            let deadline = Deadline(in: .seconds(600))
-            while process.currentEnding == nil, !deadline.isOver { Deadline.pause(.milliseconds(10)) }
-            return (process.currentEnding, try String(contentsOfFile: output, encoding: .utf8))
+            defer { withExtendedLifetime(directory) {} }
+            return (
+                pollUntil(within: .seconds(600)) { process.currentEnding },
+                try String(contentsOfFile: output, encoding: .utf8)
+            )
         }
     }
 }

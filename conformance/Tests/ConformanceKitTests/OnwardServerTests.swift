@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import SystemCalls
 import TLS
+import TestSupport
 import Testing
 
 @testable import ConformanceKit

@@ -1,5 +1,6 @@
 import Foundation
 import SystemCalls
+import TestSupport
 import Testing
 
 @testable import ConformanceKit
@@ -14,7 +15,7 @@ struct TicketTests {
 
     @Test("what TLS brings without content does not keep a request back", .timeLimit(.minutes(5)))
     func tickets() async throws {
-        let identity = try TestIdentity()
+        let identity = try SelfSignedCertificate(.ecdsa)
         let status = try await onThread { () -> Int in
             let server = try SubjectProcess(
                 command: "exec openssl s_server -accept 127.0.0.1:{port} -cert '\(identity.certificate)' "

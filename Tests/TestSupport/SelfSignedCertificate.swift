@@ -1,13 +1,13 @@
 import SystemCalls
 
-/// A certificate for 127.0.0.1 that vouches for itself, and its key, made by openssl.
-final class SelfSignedCertificate: Sendable {
+/// A self-signed certificate for 127.0.0.1 and its key, made by openssl.
+package final class SelfSignedCertificate: Sendable {
     /// Paths of the files, in PEM.
-    let certificate: String
-    let key: String
+    package let certificate: String
+    package let key: String
     private let directory: TemporaryDirectory
 
-    enum Algorithm: String, CaseIterable, Sendable {
+    package enum Algorithm: String, CaseIterable, Sendable {
         case rsa, ecdsa
 
         fileprivate var options: [String] {
@@ -18,7 +18,7 @@ final class SelfSignedCertificate: Sendable {
         }
     }
 
-    init(_ algorithm: Algorithm = .rsa, days: Int = 2) throws {
+    package init(_ algorithm: Algorithm = .rsa, days: Int = 2) throws {
         directory = try TemporaryDirectory()
         certificate = directory.path + "/certificate.pem"
         key = directory.path + "/key.pem"
@@ -28,6 +28,6 @@ final class SelfSignedCertificate: Sendable {
                 "-nodes", "-days", "\(days)", "-subj", "/CN=localhost", "-addext",
                 "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate,
             ])
-        guard try making.awaitEnding() == .exited(0) else { throw WireFailure.server(making.errorOutput) }
+        guard try making.awaitEnding() == .exited(0) else { throw TestFailure(making.errorOutput) }
     }
 }

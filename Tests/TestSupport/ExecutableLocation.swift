@@ -1,28 +1,28 @@
 import FoundationEssentials
 import Glibc
 
-/// Where the built executables lie: beside the test bundle, unless the environment says otherwise.
-enum ExecutableLocation {
+/// The paths of the built executables. They are beside the test bundle, unless the environment names another one.
+package enum ExecutableLocation {
     /// `ONWARD_EXECUTABLE`, or `onward` beside the running test bundle, or that of a debug build of this package.
-    static func onward() throws -> String {
+    package static func onward() throws -> String {
         var candidates: [String] = []
         if let named = ProcessInfo.processInfo.environment["ONWARD_EXECUTABLE"] {
             candidates = [named]
         } else {
             let bundle = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
             candidates = ([bundle, CommandLine.arguments.first].compactMap { $0 }).map { directory(of: $0) + "/onward" }
-            candidates.append(up(4, from: #filePath) + "/.build/debug/onward")
+            candidates.append(up(3, from: #filePath) + "/.build/debug/onward")
         }
         guard let found = candidates.first(where: { access($0, X_OK) == 0 }) else {
-            throw WireFailure.server("no executable at \(candidates); build it, or set ONWARD_EXECUTABLE")
+            throw TestFailure("no executable at \(candidates); build it, or set ONWARD_EXECUTABLE")
         }
         return found
     }
 
     /// A program of the tests, beside `onward`.
-    static func beside(_ name: String) throws -> String {
+    package static func beside(_ name: String) throws -> String {
         let path = directory(of: try onward()) + "/" + name
-        guard access(path, X_OK) == 0 else { throw WireFailure.server("no executable at \(path); build it") }
+        guard access(path, X_OK) == 0 else { throw TestFailure("no executable at \(path); build it") }
         return path
     }
 

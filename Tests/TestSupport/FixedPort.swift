@@ -4,11 +4,11 @@ import SystemCalls
 ///
 /// They are none of those that the system gives to outgoing connections, or to whoever asks for any port: one of these
 /// could be gone between two binds.
-enum FixedPort {
+package enum FixedPort {
     private static let taken = Monitor<Set<UInt16>>([])
 
     /// One on which nobody listens, given to one caller alone.
-    static func next() throws -> UInt16 {
+    package static func next() throws -> UInt16 {
         for _ in 0..<1000 {
             let port = UInt16.random(in: 12_000...19_999)
             guard taken.withLock({ $0.insert(port).inserted }),
@@ -17,6 +17,6 @@ enum FixedPort {
             _ = FileDescriptor(owning: socket.release())
             return port
         }
-        throw WireFailure.server("no free port")
+        throw TestFailure("no free port")
     }
 }

@@ -1,7 +1,7 @@
 import SystemCalls
 
-/// Runs work that blocks on a thread of its own, so that it does not hold one of the few that run all tests.
-func onThread<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
+/// Runs work that blocks on a thread of its own, because all tests share a few threads.
+package func onThread<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
     try await withCheckedThrowingContinuation { continuation in
         do throws(Errno) {
             _ = try WorkerThread(name: "test") {

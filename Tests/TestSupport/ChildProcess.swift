@@ -3,42 +3,42 @@ import Glibc
 import SystemCalls
 
 /// A process that was started, its standard error, and its end. It is killed when this object goes.
-final class ChildProcess: Sendable {
+package final class ChildProcess: Sendable {
     /// How a process ended.
-    enum Ending: Sendable, Equatable {
+    package enum Ending: Sendable, Equatable {
         case exited(Int32)
         case signaled(Int32)
     }
 
-    private struct Standing {
+    private struct State {
         var errorOutput: [UInt8] = []
         var ending: Ending?
     }
 
-    let identifier: pid_t
-    private let standing = Monitor(Standing())
+    package let identifier: pid_t
+    private let state = Monitor(State())
 
     /// Starts `executable`; its standard input is empty, its standard output is thrown away.
     /// - Parameter descriptors: what it finds open from 3 on.
-    init(
+    package init(
         _ executable: String, _ arguments: [String], environment: [String: String] = [:], descriptors: [Int32] = []
     ) throws {
         // Closed on exec from the start, so that no process started meanwhile keeps it open.
         var ends: [Int32] = [-1, -1]
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
-            throw WireFailure.system(.current)
+            throw Errno.current
         }
         let reader = FileDescriptor(owning: ends[0])
         let writer = FileDescriptor(owning: ends[1])
         identifier = try Self.spawn(
             executable, arguments, environment, standardError: writer.rawValue, descriptors: descriptors)
         withExtendedLifetime(writer) {}
-        let standing = standing
+        let state = state
         let identifier = identifier
         do {
             _ = try WorkerThread(name: "child-output") {
-                Self.collect(from: reader, into: standing)
-                Self.awaitEnd(of: identifier, into: standing)
+                Self.collect(from: reader, into: state)
+                Self.awaitEnd(of: identifier, into: state)
             }
         } catch {
             Glibc.kill(identifier, SIGKILL)
@@ -49,40 +49,40 @@ final class ChildProcess: Sendable {
     deinit { kill(SIGKILL) }
 
     /// Everything written to standard error so far.
-    var errorOutput: String { String(decoding: standing.withLock { $0.errorOutput }, as: UTF8.self) }
+    package var errorOutput: String { String(decoding: state.withLock { $0.errorOutput }, as: UTF8.self) }
 
-    var ending: Ending? { standing.withLock { $0.ending } }
+    package var ending: Ending? { state.withLock { $0.ending } }
 
     /// Sends a signal, unless the process has ended.
-    func kill(_ signal: Int32) {
+    package func kill(_ signal: Int32) {
         // While the lock is held and the end is not recorded, the number belongs to this process.
-        standing.withLock { if $0.ending == nil { Glibc.kill(identifier, signal) } }
+        state.withLock { if $0.ending == nil { Glibc.kill(identifier, signal) } }
     }
 
     /// Waits until the process has ended.
-    func awaitEnding(within limit: Duration = .seconds(60)) throws -> Ending {
-        guard let ending = standing.wait(until: Deadline(limit).nanoseconds, { $0.ending }) else {
-            throw WireFailure.timedOut("the process goes on; standard error: \(errorOutput)")
+    package func awaitEnding(within limit: Duration = .seconds(60)) throws -> Ending {
+        guard let ending = state.wait(until: Self.deadline(limit), { $0.ending }) else {
+            throw TestFailure("the process still runs; standard error: \(errorOutput)")
         }
         return ending
     }
 
     /// Waits until `search` finds something in standard error. An ended process writes no more.
-    func awaitErrorOutput<Found>(
+    package func awaitErrorOutput<Found>(
         within limit: Duration = .seconds(60), _ search: (String) -> Found?
     ) throws -> Found {
-        let result: Found?? = standing.wait(until: Deadline(limit).nanoseconds) { state in
+        let result: Found?? = state.wait(until: Self.deadline(limit)) { state in
             if let found = search(String(decoding: state.errorOutput, as: UTF8.self)) { return .some(found) }
             return state.ending == nil ? nil : .some(nil)
         }
         guard let found = result ?? nil else {
-            throw WireFailure.server("ending \(String(describing: ending)); standard error: \(errorOutput)")
+            throw TestFailure("ending \(String(describing: ending)); standard error: \(errorOutput)")
         }
         return found
     }
 
     /// The most memory that was resident at once (`VmHWM` of proc(5)).
-    func peakResidentBytes() -> Int? {
+    package func peakResidentBytes() -> Int? {
         guard let status = FileManager.default.contents(atPath: "/proc/\(identifier)/status") else { return nil }
         for line in String(decoding: status, as: UTF8.self).split(separator: "\n") where line.hasPrefix("VmHWM:") {
             return line.split { $0 == " " || $0 == "\t" }.dropFirst().first.flatMap { Int($0) }.map { $0 << 10 }
@@ -90,7 +90,12 @@ final class ChildProcess: Sendable {
         return nil
     }
 
-    // MARK: - The system's side
+    private static func deadline(_ limit: Duration) -> Int64 {
+        let (seconds, attoseconds) = limit.components
+        return SystemClock.monotonicNanoseconds() + seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+    }
+
+    // MARK: - System calls
 
     private static func spawn(
         _ executable: String, _ arguments: [String], _ environment: [String: String], standardError: Int32,
@@ -99,7 +104,7 @@ final class ChildProcess: Sendable {
         // None of them lies where another one has to go.
         let sources = try descriptors.map { descriptor in
             let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 3 + Int32(descriptors.count))
-            guard copy >= 0 else { throw WireFailure.system(.current) }
+            guard copy >= 0 else { throw Errno.current }
             return FileDescriptor(owning: copy)
         }
         defer { withExtendedLifetime(sources) {} }
@@ -130,31 +135,31 @@ final class ChildProcess: Sendable {
         defer { for pointer in arguments + entries { free(pointer) } }
         var identifier = pid_t()
         let error = posix_spawn(&identifier, executable, &actions, &attributes, &arguments, &entries)
-        guard error == 0 else { throw WireFailure.system(Errno(rawValue: error)) }
+        guard error == 0 else { throw Errno(rawValue: error) }
         return identifier
     }
 
-    private static func collect(from reader: FileDescriptor, into standing: Monitor<Standing>) {
+    private static func collect(from reader: FileDescriptor, into state: Monitor<State>) {
         var buffer = [UInt8](repeating: 0, count: 16 << 10)
         while true {
             let count = read(reader.rawValue, &buffer, buffer.count)
             if count < 0 && errno == EINTR { continue }
             guard count > 0 else { return }
-            standing.withLock { $0.errorOutput += buffer[..<count] }
-            standing.notifyAll()
+            state.withLock { $0.errorOutput += buffer[..<count] }
+            state.notifyAll()
         }
     }
 
-    private static func awaitEnd(of identifier: pid_t, into standing: Monitor<Standing>) {
+    private static func awaitEnd(of identifier: pid_t, into state: Monitor<State>) {
         // Waits without reaping, so that the number stays this process's until its end is recorded.
         var information = siginfo_t()
         while waitid(P_PID, id_t(identifier), &information, WEXITED | WNOWAIT) != 0 && errno == EINTR {}
-        standing.withLock { state in
+        state.withLock { state in
             var status: Int32 = 0
             waitpid(identifier, &status, 0)
             let signal = status & 0x7F
             state.ending = signal == 0 ? .exited((status >> 8) & 0xFF) : .signaled(signal)
         }
-        standing.notifyAll()
+        state.notifyAll()
     }
 }

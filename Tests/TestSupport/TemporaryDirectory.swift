@@ -1,0 +1,25 @@
+import FoundationEssentials
+import Glibc
+import SystemCalls
+
+/// A new directory below the system's temporary one. It is removed with everything in it when this object is released.
+package final class TemporaryDirectory: Sendable {
+    package let path: String
+
+    package init() throws {
+        let base = ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp"
+        var template = Array((base + "/onward-test-XXXXXX").utf8CString)
+        guard mkdtemp(&template) != nil else { throw Errno.current }
+        path = template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    /// Writes a file into the directory and returns its path.
+    package func file(_ name: String, _ bytes: some Sequence<UInt8>) throws -> String {
+        let path = path + "/" + name
+        let descriptor = try FileDescriptor.open(path, [.writeOnly, .create, .truncate])
+        try Array(bytes).withUnsafeBytes { try descriptor.write($0, at: 0) }
+        return path
+    }
+}
