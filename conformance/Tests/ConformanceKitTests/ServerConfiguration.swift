@@ -1,0 +1,108 @@
+import ConformanceKit
+import TLS
+import TestSupport
+
+/// Options of the server, and the cases that run against a server with these options.
+enum ServerConfiguration: String, Sendable, CaseIterable {
+    case standard, limits, minimumSize, version5, version6, rfc, put, tokens, origins, smallDisk
+
+    /// The reports of this test run. Each configuration runs once.
+    static let reports = Reports<Self, RunReport> { try await $0.run() }
+
+    private var options: [String] {
+        switch self {
+        case .limits:
+            ["--max-size", "100000", "--max-append-size", "50000", "--min-append-size", "20", "--max-age", "3"]
+        case .minimumSize: ["--min-size", "100"]
+        case .rfc: ["--announce-without-version"]
+        case .origins: ["--cors-origin", "'*'"]
+        case .standard, .version5, .version6, .put, .tokens, .smallDisk: []
+        }
+    }
+
+    /// Patterns of the cases; none is all cases.
+    private var only: [String] {
+        switch self {
+        case .standard: []
+        case .limits: ["4.1.4/*", "4.2/*", "4.4/*", "4.3/*"]
+        case .minimumSize: ["4.1.4/*"]
+        case .version5, .version6: ["4.*"]
+        case .rfc: ["4.*", "5/*", "B/*", "9651/*", "10/*"]
+        case .put: ["4.*", "14/*", "restart/*"]
+        case .tokens: ["4.2/*", "4.4/*", "4.6/*", "13/*", "restart/offset-kept"]
+        case .origins: ["4.2/*", "cors/*"]
+        case .smallDisk: ["4.2/*", "4.4/*", "restart/*"]
+        }
+    }
+
+    private var profiles: [Profile] {
+        switch self {
+        case .version5: [.interop(5)]
+        case .version6: [.interop(6)]
+        case .rfc: [.rfc]
+        default: []
+        }
+    }
+
+    /// Starts a server on a port of its own and runs the cases.
+    func run() async throws -> RunReport {
+        guard self == .tokens else { return try await run(settings(), options) }
+        return try await run(trusting: nil, only: only)
+    }
+
+    /// Runs cases over TLS for two principals.
+    /// - Parameter trust: which certificates the client trusts; `nil` is the server's own.
+    func run(trusting trust: TLSTrust?, only: [String]) async throws -> RunReport {
+        let identity = try SelfSignedCertificate(.ecdsa)
+        let directory = try TemporaryDirectory()
+        let tokens = try directory.file("tokens", "one first-token\ntwo second-token\n".utf8)
+        var settings = settings(scheme: "https")
+        settings.only = only
+        settings.trust = trust ?? .authorities(path: identity.certificate)
+        settings.fields = [("Authorization", "Bearer first-token")]
+        settings.otherFields = [("Authorization", "Bearer second-token")]
+        defer { withExtendedLifetime((identity, directory)) {} }
+        return try await run(
+            settings, ["--tls-cert", identity.certificate, "--tls-key", identity.key, "--token-file", tokens])
+    }
+
+    private func settings(scheme: String = "http") -> ServerSettings {
+        let path = self == .put ? "/files/{name}" : "/files/"
+        var settings = ServerSettings(url: "\(scheme)://127.0.0.1:{port}\(path)")
+        if self == .put { settings.method = "PUT" }
+        if self == .smallDisk { settings.diskSize = 64 << 20 }
+        settings.only = only
+        settings.profiles = profiles
+        settings.timeout = .seconds(20)
+        return settings
+    }
+
+    private func run(_ settings: ServerSettings, _ options: [String]) async throws -> RunReport {
+        let command = try ExecutableLocation.onward() + " serve --root {root} --listen 127.0.0.1:{port} --min-free 0"
+        return try await onThread {
+            var settings = settings
+            settings.startCommand = (["exec", command] + options).joined(separator: " ")
+            return try ServerRun(settings).run()
+        }
+    }
+}
+
+/// Reports by configuration. Each is made once, when a test first needs it, and no two are made at the same time.
+actor Reports<Configuration: Hashable & Sendable, Report: Sendable> {
+    private let run: @Sendable (Configuration) async throws -> Report
+    private var tasks: [Configuration: Task<Report, any Error>] = [:]
+    private var last: Task<Report, any Error>?
+
+    init(_ run: @escaping @Sendable (Configuration) async throws -> Report) { self.run = run }
+
+    func report(of configuration: Configuration) async throws -> Report {
+        if let task = tasks[configuration] { return try await task.value }
+        let task = Task { [run, last] in
+            _ = await last?.result
+            return try await run(configuration)
+        }
+        tasks[configuration] = task
+        last = task
+        return try await task.value
+    }
+}
