@@ -20,7 +20,7 @@ package final class ConnectedSocket: Sendable {
         }
     }
 
-    private init(owning descriptor: FileDescriptor) { self.descriptor = descriptor }
+    package init(owning descriptor: FileDescriptor) { self.descriptor = descriptor }
 
     /// Creates two connected Unix sockets (socketpair(2)). The second result is a descriptor that the caller owns.
     package static func pair() throws(Errno) -> (ConnectedSocket, Int32) {

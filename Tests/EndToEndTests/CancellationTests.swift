@@ -1,27 +1,10 @@
+import ConformanceKit
 import FoundationEssentials
 import Testing
 
 /// Draft section 4.5.
 @Suite("Cancellation", .serialized, .timeLimit(.minutes(15)), .blocking)
 struct CancellationTests {
-    @Test("CAN-01 CAN-05 APP-24 VER-16: DELETE deactivates, once", arguments: Interop.allCases.map { $0 } + [nil])
-    func deletes(version: Interop?) throws {
-        try withServer { server in
-            let location = try server.begin(.v8, "/files/f", [1])
-            let response = try server.exchange(.cancellation(version, location))
-            #expect(response.status == 204)
-            for request in [
-                Request.retrieval(version, location), .append(version, location, at: 1, complete: true, .bytes([])),
-                .cancellation(version, location),
-            ] {
-                let response = try server.exchange(request)
-                #expect([404, 410].contains(response.status))
-                #expect(!response.fields.contains("Upload-Offset"))
-            }
-            #expect(server.published("f") == nil)
-        }
-    }
-
     @Test("CAN-02: the bytes and the quota are free again")
     func frees() throws {
         try withServer("--quota", "150000") { server in
@@ -37,21 +20,6 @@ struct CancellationTests {
                 $0 + (FileManager.default.contents(atPath: server.root + "/uploads/" + $1)?.count ?? 0)
             }
             #expect(size == 0)
-        }
-    }
-
-    @Test("CAN-03 CAN-07: a running append ends, and its bytes do not come back")
-    func endsRunning() throws {
-        try withServer { server in
-            let location = try server.begin(.v8, "/files/f", [1])
-            let running = try server.connect()
-            try running.open(.append(.v8, location, at: 1, complete: true, .declared(100)))
-            try running.send(Payload.bytes(50))
-            #expect(try server.exchange(.cancellation(.v8, location)).status == 204)
-            _ = running.sendWhatGoes(Payload.bytes(49))
-            running.expectClosed()
-            #expect([404, 410].contains(try server.retrieve(location).status))
-            #expect(server.published("f") == nil)
         }
     }
 

@@ -1,3 +1,4 @@
+import ConformanceKit
 import Testing
 
 /// What clients that are in use send, request for request.
@@ -15,7 +16,7 @@ struct DeployedClientTests {
             ]
             let connection = try server.connect()
             try connection.send(Request("POST", "/files/", fields + [("Upload-Complete", "?1")], .openChunks))
-            let location = try #require(try connection.readInterim().location)
+            let location = try #require(try connection.requireInterim().location)
             for start in stride(from: 0, to: 98_304, by: 32_768) {
                 try connection.sendChunk(Array(content[start..<start + 32_768]))
             }
@@ -87,7 +88,7 @@ struct DeployedClientTests {
             let length = version >= .v6 ? 5 : nil
             try connection.send(
                 Request.creation(version, "POST", "/files/", complete: true, length: length, .declared(5)))
-            let location = try #require(try connection.readInterim().location)
+            let location = try #require(try connection.requireInterim().location)
             try connection.send("He")
             try connection.awaitAcknowledgment()
             connection.reset()

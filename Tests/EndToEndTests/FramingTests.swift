@@ -1,3 +1,4 @@
+import ConformanceKit
 import Foundation
 import Testing
 
@@ -21,7 +22,7 @@ struct FramingTests {
         }
         try? connection.send(Self.smuggled)
         let response = try connection.readResponse()
-        connection.endSending()
+        connection.endOutput()
         let (_, leftover) = try connection.awaitClosing()
         #expect(!leftover.contains("HTTP/1.1 200"), "the next request was served", sourceLocation: sourceLocation)
         #expect(
@@ -148,7 +149,7 @@ struct FramingTests {
                 let connection = try server.connect()
                 try connection.send(
                     "PUT /files/\(number) HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + content)
-                connection.endSending()
+                connection.endOutput()
                 let response = try? connection.readResponse()
                 #expect(response?.status == 400, "\(name): \(String(describing: response))")
                 #expect(response?.problem?.code == "malformed-chunk", "\(name): \(String(describing: response))")
@@ -224,7 +225,7 @@ struct FramingTests {
                 + "DELETE /files/f HTTP/1.1\r\nHost: localhost\r\n\r\n" + Self.smuggled
             let bytes = Array((head("Transfer-Encoding: chunked") + content + victim).utf8)
             for piece in inPieces ? bytes.map({ [$0] }) : [bytes] { try? connection.send(piece) }
-            connection.endSending()
+            connection.endOutput()
             _ = try? connection.awaitClosing()
             let answers = String(decoding: connection.received, as: UTF8.self)
             #expect(!answers.contains("\r\n\r\nok\n"), "\(answers)")
@@ -241,7 +242,7 @@ struct FramingTests {
         try withServer { server in
             let connection = try server.connect()
             try connection.send(Request.creation(.v8, complete: true, .openChunks))
-            let location = try #require(try connection.readInterim().location)
+            let location = try #require(try connection.requireInterim().location)
             try connection.sendChunk(Payload.bytes(1000))
             try connection.send("5\nhello\r\n0\r\n\r\n")
             #expect(try connection.readResponse().status == 400)
@@ -257,7 +258,7 @@ struct FramingTests {
         try withServer { server in
             let connection = try server.connect()
             try connection.send(Request.creation(.v8, complete: true, .openChunks))
-            let location = try #require(try connection.readInterim().location)
+            let location = try #require(try connection.requireInterim().location)
             try connection.sendChunk(Payload.bytes(1000))
             try connection.send("zz\r\n")
             _ = try? connection.awaitClosing()
@@ -303,12 +304,12 @@ struct FramingTests {
             var location: String?
             if isUpload {
                 try connection.send(Request.creation(.v8, complete: true, .openChunks))
-                location = try connection.readInterim().location
+                location = try connection.requireInterim().location
             } else {
                 try connection.send(Request("PUT", "/files/file.bin", [], .openChunks))
             }
             try connection.sendChunk(Payload.bytes(100))
-            connection.endSending()
+            connection.endOutput()
             try server.awaitInterruption("PUT")
             #expect(server.publishedNames().isEmpty)
             if let location {
@@ -325,7 +326,7 @@ struct FramingTests {
             let connection = try server.connect()
             try connection.send(Request("PUT", "/files/f", [], .declared(10)))
             try connection.send(Payload.bytes(5))
-            connection.endSending()
+            connection.endOutput()
             try server.awaitInterruption("PUT")
             #expect(server.published("f") == nil)
         }
@@ -400,11 +401,11 @@ struct FramingTests {
                 let connection = try server.connect()
                 try connection.send(
                     "PUT /files/f HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n" + content)
-                connection.endSending()
+                connection.endOutput()
                 let response = try connection.readResponse()
                 #expect(response.status == 411 && response.problem?.code == "length-required", "\(response)")
                 #expect(response.value("Connection") == "close")
-                #expect(try connection.awaitClosing() == (.end, ""))
+                #expect(try connection.awaitClosing() == (.closed, ""))
             }
             #expect(server.published("f") == [1, 2, 3])
             let missing = try server.exchange(oldRequest("PUT", "/files/g"))
@@ -461,7 +462,7 @@ struct FramingTests {
                 .v8, "PUT", "http://\(server.authority)/files/f", complete: true, .bytes([1]))
             #expect(try server.exchange(absolute).status == 201)
             #expect(server.published("f") == [1])
-            #expect(try server.exchange(.get("http://\(server.authority)/files/f?x=y")).body == [1])
+            #expect(try server.exchange(.get("http://\(server.authority)/files/f?x=y")).content == [1])
             for target in ["files/f", "ftp://localhost/files/f", "http:///files/f", "*", "/files/\u{e4}", "/files/f#x"]
             {
                 let response = try server.exchange(.get(target))

@@ -1,3 +1,4 @@
+import ConformanceKit
 import FoundationEssentials
 import Glibc
 import Testing
@@ -129,10 +130,10 @@ struct NameTests {
                     .creation(.v8, "PUT", "/files/" + name, complete: true, .bytes([UInt8(number)])))
                 #expect(response.status == 201, "\(name)")
                 let location = try #require(response.location)
-                #expect(try server.exchange(.get(location)).body == [UInt8(number)], "\(name) at \(location)")
+                #expect(try server.exchange(.get(location)).content == [UInt8(number)], "\(name) at \(location)")
             }
             for (number, name) in names.enumerated() {
-                #expect(try server.exchange(.get("/files/" + name)).body == [UInt8(number)], "\(name)")
+                #expect(try server.exchange(.get("/files/" + name)).content == [UInt8(number)], "\(name)")
             }
             #expect(server.publishedNames().count == names.count)
         }
@@ -161,7 +162,7 @@ struct NameTests {
                 atPath: server.root + "/files/file", withDestinationPath: outside + "/f")
             for target in ["/files/dir/f", "/files/dir/new", "/files/file", "/files/dir/"] {
                 let response = try server.exchange(Request(method, target, [], method == "PUT" ? .bytes([9]) : .none))
-                #expect(response.body != [7], "\(method) \(target)")
+                #expect(response.content != [7], "\(method) \(target)")
             }
             mkfifo(server.root + "/files/fifo", 0o600)
             for target in ["/files/file", "/files/fifo"] {
@@ -204,7 +205,7 @@ struct NameTests {
             #expect((1...255).contains(own.utf8.count))
             #expect(own.unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x202A...0x202E).contains($0.value) })
             #expect(!["con", "nul", "nul.txt"].contains(own.lowercased()))
-            #expect(try server.exchange(.get(try #require(response.location))).body == [1])
+            #expect(try server.exchange(.get(try #require(response.location))).content == [1])
             #expect(try FileManager.default.contentsOfDirectory(atPath: server.directory.path) == ["data"])
         }
     }
@@ -218,7 +219,7 @@ struct NameTests {
                     .with("Content-Disposition", "inline; filename=\"a b.txt\"")
                 let location = try #require(try server.exchange(request).location)
                 #expect(locations.insert(location).inserted)
-                #expect(try server.exchange(.get(location)).body == [UInt8(number)])
+                #expect(try server.exchange(.get(location)).content == [UInt8(number)])
             }
             #expect(server.published("a b.txt") == [0])
             #expect(server.publishedNames().allSatisfy { $0.hasSuffix(".txt") })

@@ -1,3 +1,4 @@
+import ConformanceKit
 import FoundationEssentials
 import Testing
 
@@ -61,7 +62,7 @@ struct ProblemDocumentTests {
             let head = try connection.exchange(Request("HEAD", target))
             let get = try connection.exchange(.get(target))
             #expect(head.status == get.status)
-            #expect(head.body.isEmpty)
+            #expect(head.content.isEmpty)
             #expect(head.value("Content-Type") == get.value("Content-Type"))
             #expect(get.problem != nil)
         }
@@ -78,7 +79,7 @@ struct ProblemDocumentTests {
             #expect(response.status == 201)
             #expect(!response.fields.contains("X-Injected"))
             let file = try server.exchange(.get(try #require(response.location)))
-            #expect(file.body == [1])
+            #expect(file.content == [1])
             #expect(!file.fields.contains("X-Injected"))
         }
     }

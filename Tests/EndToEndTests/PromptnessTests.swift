@@ -1,3 +1,4 @@
+import ConformanceKit
 import TestSupport
 import Testing
 
@@ -12,11 +13,11 @@ struct PromptnessTests {
             let connection = try server.connect()
             var durations: [Duration] = []
             for number in 0..<7 {
-                #expect(try connection.exchange(.get("/files/large")).body.count == content.count)
+                #expect(try connection.exchange(.get("/files/large")).content.count == content.count)
                 let begin = ContinuousClock.now
                 try connection.send(
                     Request.creation(.v8, "PUT", "/files/small\(number)", complete: true, .declared(1)))
-                #expect(try connection.readInterim().status == 104)
+                #expect(try connection.requireInterim().status == 104)
                 durations.append(ContinuousClock.now - begin)
                 try connection.send("x")
                 #expect(try connection.readResponse(to: "PUT").status == 201)
@@ -30,7 +31,7 @@ struct PromptnessTests {
         try withServer { server in
             let connection = try server.connect()
             try connection.send(Request.creation(.v8, complete: true, .openChunks))
-            #expect(try connection.readInterim().location != nil)
+            #expect(try connection.requireInterim().location != nil)
             try connection.send("1\r\na\r\n1\r\nb\r\n1\r")
             try connection.awaitAcknowledgment()
             let offset = pollUntil(within: .seconds(30)) { () -> Bool? in

@@ -1,3 +1,4 @@
+import ConformanceKit
 import TestSupport
 import Testing
 
@@ -186,7 +187,7 @@ struct ReachedLengthTests {
             for connection in others {
                 let response = try connection.readResponse()
                 #expect(response.status == 203)
-                #expect(response.body == answer.body)
+                #expect(response.content == answer.content)
             }
             #expect(target.calls.count == 1)
             #expect(target.calls.first?.content == [1, 2] + Payload.bytes(6))

@@ -1,3 +1,4 @@
+import ConformanceKit
 import Testing
 
 /// What a server has to survive: clients that go on sending, go away, or send nothing, and its own end.
@@ -34,7 +35,7 @@ struct RobustnessTests {
             #expect(response.status == Int(status))
             #expect(response.value("Connection") == "close")
             #expect(response.problem?.status == Int(status))
-            connection.endSending()
+            connection.endOutput()
             connection.expectClosed()
             #expect(server.published("victim") == [1])
         }
@@ -57,7 +58,7 @@ struct RobustnessTests {
             }
             #expect(sent == size, "a reset would have ended it")
             #expect(try connection.readResponse().status == 404)
-            connection.endSending()
+            connection.endOutput()
             connection.expectClosed()
         }
     }
@@ -67,7 +68,7 @@ struct RobustnessTests {
         try withServer { server in
             let connection = try server.connect()
             try connection.send(Request("PUT", "/files/f", [("Expect", "100-continue ")], .declared(5)))
-            #expect(try connection.readInterim().status == 100)
+            #expect(try connection.requireInterim().status == 100)
             try connection.send("hello")
             #expect(try connection.readResponse(to: "PUT").status == 201)
         }
@@ -83,7 +84,7 @@ struct RobustnessTests {
             try connection.send(request.with("Expect", "100-continue"))
             #expect(try connection.readResponse().status == 404)
             _ = connection.sendWhatGoes(attack)
-            connection.endSending()
+            connection.endOutput()
             _ = try connection.awaitClosing()
             #expect(server.published("victim") == [1])
         }
@@ -98,7 +99,7 @@ struct RobustnessTests {
                 let response = try connection.exchange(
                     .creation(.v8, "PUT", "/files/f", complete: true, .bytes(content)))
                 #expect(response.isSuccessful)
-                #expect(try connection.exchange(.get("/files/f")).body == content)
+                #expect(try connection.exchange(.get("/files/f")).content == content)
                 #expect(try connection.exchange(Request("PUT", "/files/g", [], .chunks([content]))).isSuccessful)
             }
         }

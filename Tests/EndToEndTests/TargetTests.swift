@@ -104,7 +104,7 @@ struct TargetTests {
             let response = try client.readResponse()
             #expect(response.status == 202)
             #expect(response.complete == true)
-            #expect(response.body == [1, 2, 3])
+            #expect(response.content == [1, 2, 3])
             #expect(try exchange(port, .retrieval(.v8, location)).complete == true)
         }
     }
@@ -130,7 +130,7 @@ struct TargetTests {
                 let response = try connection.readResponse()
                 #expect(response.status == 202)
                 #expect(response.complete == true)
-                #expect(response.body == [1, 2])
+                #expect(response.content == [1, 2])
             }
             #expect(target.standing.withLock { $0.begun } == 1)
         }
@@ -160,7 +160,7 @@ struct TargetTests {
             #expect(response.value("X-Method") == "POST")
             #expect(response.value("X-Type") == "text/x")
             #expect(response.value("X-Coding") == "gzip")
-            #expect(response.body == [0x1F, 0x8B, 8, 0])
+            #expect(response.content == [0x1F, 0x8B, 8, 0])
         }
     }
 
@@ -175,7 +175,7 @@ struct TargetTests {
             let parts = try exchange(port, .append(version, location, at: 0, complete: true, .bytes([])))
             for response in [whole, parts] {
                 #expect(response.status == 202)
-                #expect(response.body.isEmpty)
+                #expect(response.content.isEmpty)
                 #expect(response.states(complete: true, in: version))
             }
             #expect(target.standing.withLock { $0.begun } == 2)

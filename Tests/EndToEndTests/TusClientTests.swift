@@ -1,3 +1,4 @@
+import ConformanceKit
 import Testing
 
 /// What tus-js-client sends, replayed byte for byte, and believed what it believes: an upload is done when the server's

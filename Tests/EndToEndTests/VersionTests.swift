@@ -1,3 +1,4 @@
+import ConformanceKit
 import Testing
 
 /// Draft appendix B, and what the versions do differently.
@@ -35,16 +36,6 @@ struct VersionTests {
             #expect(appended.status == 201)
             #expect(appended.interim.isEmpty)
             #expect(server.published("b") == [1, 2])
-        }
-    }
-
-    @Test("STF-10: other spellings of an Integer name the same version", arguments: ["08", "8;x", "8;a=b"])
-    func spelling(value: String) throws {
-        try withServer { server in
-            let fields = [("Upload-Draft-Interop-Version", value), ("Upload-Complete", "?1")]
-            let response = try server.exchange(Request("PUT", "/files/a", fields, .bytes([1])))
-            #expect(response.interim.first?.echoedVersion == 8)
-            #expect(response.status == 201)
         }
     }
 
@@ -101,30 +92,6 @@ struct VersionTests {
         }
     }
 
-    @Test("VER-05: version 3 has the inverse field in both directions, and no other")
-    func inverse() throws {
-        try withServer { server in
-            let part = try server.exchange(.creation(.v3, complete: false, .bytes([1])))
-            #expect(part.status == 201)
-            #expect(part.incomplete == true)
-            #expect(part.offset == 1)
-            #expect(!part.fields.contains("Upload-Complete"))
-            let location = try #require(part.location)
-            let state = try server.retrieve(location, .v3)
-            #expect(state.incomplete == true)
-            #expect(!state.fields.contains("Upload-Complete"))
-            let more = try server.exchange(.append(.v3, location, at: 1, complete: false, .bytes([2])))
-            #expect(more.status == 201)
-            #expect(more.incomplete == true)
-            #expect(more.offset == 2)
-            let done = try server.exchange(.append(.v3, location, at: 2, complete: true, .bytes([3])))
-            #expect(done.isSuccessful)
-            #expect(done.incomplete == false)
-            #expect(server.published("file.bin") == [1, 2, 3])
-            #expect(try server.retrieve(location, .v3).incomplete == false)
-        }
-    }
-
     @Test("VER-05: version 3 does not know Upload-Complete, later ones do not know Upload-Incomplete")
     func otherField() throws {
         try withServer { server in
@@ -138,44 +105,6 @@ struct VersionTests {
             #expect(fifth.status == 201)
             #expect(fifth.interim.isEmpty)
             #expect(server.published("b") == [1])
-        }
-    }
-
-    @Test("VER-06: in version 3 an append without the field completes")
-    func absentCompletes() throws {
-        try withServer { server in
-            let location = try server.begin(.v3, "/files/f", [1])
-            let response = try server.exchange(.append(.v3, location, at: 1, complete: nil, .bytes([2])))
-            #expect(response.isSuccessful)
-            #expect(server.published("f") == [1, 2])
-        }
-    }
-
-    @Test(
-        "VER-07 VER-08 VER-12: in versions 4 to 6 an append without the field does not complete",
-        arguments: [Interop.v4, .v5, .v6])
-    func absentContinues(version: Interop) throws {
-        try withServer { server in
-            let location = try server.begin(version, "/files/f", [1])
-            let response = try server.exchange(.append(version, location, at: 1, complete: nil, .bytes([2])))
-            #expect(response.status == 201)
-            #expect(response.complete == false)
-            #expect(response.offset == 2)
-            #expect(try server.retrieve(location, version).complete == false)
-            #expect(server.published("f") == nil)
-        }
-    }
-
-    @Test(
-        "VER-08: in versions 3 to 5 an append needs no media type, and may have any",
-        arguments: [Interop.v3, .v4, .v5], [nil, "application/offset+octet-stream", "text/plain"])
-    func anyMediaType(version: Interop, type: String?) throws {
-        try withServer { server in
-            let location = try server.begin(version, "/files/f", [1])
-            var request = Request.append(version, location, at: 1, complete: true, .bytes([2]))
-            if let type { request.fields.append(("Content-Type", type)) }
-            #expect(try server.exchange(request).isSuccessful)
-            #expect(server.published("f") == [1, 2])
         }
     }
 
@@ -315,7 +244,7 @@ struct VersionTests {
         try withServer { server in
             let connection = try server.connect()
             try connection.send(Request.creation(version, complete: true, .declared(10)))
-            let location = try #require(try connection.readInterim().location)
+            let location = try #require(try connection.requireInterim().location)
             try connection.send(Payload.bytes(4))
             connection.close()
             try server.awaitInterruption("PUT")

@@ -29,7 +29,7 @@ struct SlowClientTests {
         let download = try RawConnection(port: server.port, source: 2)
         let response = try download.exchange(Request("GET", "/files/" + name, fields))
         #expect(response.status == 200)
-        let isSame = areEqual(response.body, content)
+        let isSame = areEqual(response.content, content)
         #expect(isSame)
     }
 
@@ -91,7 +91,7 @@ struct SlowClientTests {
             let others = try (0..<2).map { number in
                 let connection = try server.connect()
                 try connection.send(Request("PUT", "/files/other\(number)", fields, .declared(100_000)))
-                _ = try connection.readInterim()
+                _ = try connection.requireInterim()
                 return connection
             }
             for round in 0..<5 {
@@ -157,7 +157,7 @@ struct SlowClientTests {
             func begin(_ name: String, _ count: Int) throws -> (connection: RawConnection, location: String) {
                 let connection = try server.connect()
                 try connection.send(Request.creation(.v8, "PUT", "/files/" + name, complete: true, .declared(500_000)))
-                guard let location = try connection.readInterim().location else { throw TestFailure("no 104") }
+                guard let location = try connection.requireInterim().location else { throw TestFailure("no 104") }
                 try connection.send(Payload.bytes(500_000)[..<count])
                 return (connection, location)
             }

@@ -62,7 +62,7 @@ final class SlowClients: Sendable {
             // The next one is opened when the server knows whose request this is.
             let fields = fields + [("Expect", "100-continue")]
             try connection.send(Request("PUT", "/files/slow", fields, .declared(100_000)))
-            _ = try connection.readInterim(within: .seconds(10))
+            _ = try connection.requireInterim(within: .seconds(10))
         case .readers: try connection.send(Request("GET", "/files/big", fields))
         }
         return connection
@@ -71,7 +71,7 @@ final class SlowClients: Sendable {
     private static func sendNext(_ kind: Kind, _ connection: RawConnection) throws {
         switch kind {
         case .silent, .readers:
-            guard !connection.isClosedByPeer else { throw WireFailure.reset }
+            guard !connection.isClosedByPeer else { throw WireFailure.reset("by the peer") }
         case .heads, .content: try connection.send([0x61])
         }
     }

@@ -1,3 +1,4 @@
+import ConformanceKit
 import FoundationEssentials
 import Glibc
 import Testing
@@ -93,7 +94,7 @@ struct TokenTests {
             let foreign = try server.exchange(request(location).with(token: ben))
             let missing = try server.exchange(request(unknown).with(token: ben))
             #expect(foreign.status == 404)
-            #expect(foreign.status == missing.status && foreign.body == missing.body)
+            #expect(foreign.status == missing.status && foreign.content == missing.content)
             let isVariable = { (name: String) in ["date"].contains(name.lowercased()) }
             #expect(
                 foreign.fields.filter { !isVariable($0.name) }.map { "\($0)" }
@@ -188,7 +189,7 @@ struct TokenTests {
             Request.append(.v8, location, at: 10, complete: true, .declared(100)).with(token: "token-of-anna-0001")
                 .with("Expect", "100-continue"))
         // Its head has been judged.
-        #expect(try connection.readInterim().status == 100)
+        #expect(try connection.requireInterim().status == 100)
         try connection.send(Array(content.prefix(60)))
         try fixture.reload(Self.tokens.replacing("token-of-anna-0001", with: "token-of-anna-0002"))
         try connection.send(Array(content.suffix(40)))

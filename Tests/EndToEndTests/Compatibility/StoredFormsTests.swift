@@ -1,3 +1,4 @@
+import ConformanceKit
 import Foundation
 import TestSupport
 import Testing
@@ -49,7 +50,7 @@ struct StoredFormsTests {
         try withServer { server in
             let home = try prepare(server)
             let published = try Data(contentsOf: URL(filePath: home.path + "/work/published.bin"))
-            #expect(try Array(published) == server.exchange(.get("/files/published.bin")).body)
+            #expect(try Array(published) == server.exchange(.get("/files/published.bin")).content)
 
             let unfinished = try String(contentsOfFile: home.path + "/unfinished", encoding: .utf8)
                 .trimmingCharacters(in: .newlines)

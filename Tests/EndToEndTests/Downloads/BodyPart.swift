@@ -1,3 +1,4 @@
+import ConformanceKit
 import HTTPSemantics
 
 /// One part of a `multipart/byteranges` body.
@@ -16,7 +17,7 @@ extension Response {
         guard let type = value("Content-Type"), type.hasPrefix(prefix) else { return nil }
         let delimiter = Array("--\(type.dropFirst(prefix.count))".utf8)
         let lineEnd = Array("\r\n".utf8)
-        var rest = body[...]
+        var rest = content[...]
         func skip(_ bytes: [UInt8]) -> Bool {
             guard rest.starts(with: bytes) else { return false }
             rest = rest.dropFirst(bytes.count)

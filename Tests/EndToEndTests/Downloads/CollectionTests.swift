@@ -1,3 +1,4 @@
+import ConformanceKit
 import FoundationEssentials
 import Testing
 
@@ -49,7 +50,7 @@ struct CollectionTests {
             let locations = try connections.map { try #require(try $0.readResponse().location) }
             #expect(Set(locations).count == 12)
             for (number, location) in locations.enumerated() {
-                #expect(try server.exchange(.get(location)).body == [UInt8(number), 0xFF])
+                #expect(try server.exchange(.get(location)).content == [UInt8(number), 0xFF])
             }
         }
     }

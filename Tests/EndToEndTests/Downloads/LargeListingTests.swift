@@ -64,7 +64,7 @@ struct LargeListingTests {
             let response = try connection.readResponse(within: .seconds(900))
             let total = SystemClock.monotonicNanoseconds() - start
             var found = [Bool](repeating: false, count: ManyFiles.count)
-            for row in response.body.split(separator: UInt8(ascii: "\n")) {
+            for row in response.content.split(separator: UInt8(ascii: "\n")) {
                 guard let number = Self.number(in: row) else { continue }
                 #expect(!found[number])
                 found[number] = true
@@ -102,7 +102,7 @@ struct LargeListingTests {
             while let target = next {
                 let response = try connection.exchange(json(target))
                 #expect(response.status == 200)
-                let entries = try JSONDecoder().decode([Entry].self, from: Data(response.body))
+                let entries = try JSONDecoder().decode([Entry].self, from: Data(response.content))
                 #expect(entries.count == min(10_000, ManyFiles.count - number))
                 for entry in entries {
                     #expect(entry.name == ManyFiles.fileName(number))

@@ -18,7 +18,7 @@ struct ListingStreamTests {
     private func json(_ target: String) -> Request { .get(target).with("Accept", "application/json") }
 
     private func entries(_ response: Response) throws -> [Entry] {
-        try JSONDecoder().decode([Entry].self, from: Data(response.body))
+        try JSONDecoder().decode([Entry].self, from: Data(response.content))
     }
 
     /// Empty files in a directory of the server.
@@ -168,7 +168,7 @@ struct ListingStreamTests {
                     request.version = "HTTP/1.0"
                     let old = try server.exchange(request)
                     #expect(!old.fields.contains("Transfer-Encoding") && !old.fields.contains("Content-Length"))
-                    #expect(areEqual(old.body, modern.body))
+                    #expect(areEqual(old.content, modern.content))
                     // Not a byte behind the head, such as the last chunk of no content.
                     let connection = try server.connect()
                     let head = try connection.exchange(Request("HEAD", target, [("Accept", accept)]))
@@ -177,7 +177,7 @@ struct ListingStreamTests {
                     connection.expectClosed()
                 }
             }
-            let sent = try server.exchange(html("/files/d/")).body.count
+            let sent = try server.exchange(html("/files/d/")).content.count
             _ = try server.process.awaitErrorOutput { $0.contains("GET /files/d/ 200 in=0 out=\(sent) ") ? true : nil }
         }
     }

@@ -1,3 +1,4 @@
+import ConformanceKit
 import FoundationEssentials
 import Testing
 
@@ -23,7 +24,7 @@ struct ListingTests {
         let response = try server.exchange(Request("GET", target, [("Accept", "application/json")]))
         #expect(response.status == 200)
         #expect(response.value("Content-Type") == "application/json")
-        return try JSONDecoder().decode([Entry].self, from: Data(response.body))
+        return try JSONDecoder().decode([Entry].self, from: Data(response.content))
     }
 
     @Test("JSON names every file and directory, and each URL leads to its file, whatever the name")

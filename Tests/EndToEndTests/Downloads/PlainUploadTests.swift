@@ -1,3 +1,4 @@
+import ConformanceKit
 import Testing
 
 /// `PUT` and `DELETE` for files, without the upload protocol (RFC 9110 sections 9.3.4, 9.3.5 and 13).

@@ -1,3 +1,4 @@
+import ConformanceKit
 import Testing
 
 /// Conditions hold at the creation of an upload and once more, in one step, when its file appears.
@@ -14,7 +15,7 @@ struct PublicationConditionTests {
                 let fields = [condition, ("Expect", "100-continue")]
                 try connection.send(Request("PUT", "/files/" + name, fields, .declared(100_000)))
                 // Whoever gets 100 has passed the check of the head.
-                #expect(try connection.readInterim().status == 100)
+                #expect(try connection.requireInterim().status == 100)
                 try connection.send(content[..<50_000])
                 try server.publish([2, 2], as: name)
                 try connection.send(content[50_000...])
@@ -58,7 +59,7 @@ struct PublicationConditionTests {
         for connection in connections {
             let fields = [condition, ("Expect", "100-continue")]
             try connection.send(Request("PUT", "/files/" + name, fields, .declared(1000)))
-            #expect(try connection.readInterim().status == 100)
+            #expect(try connection.requireInterim().status == 100)
         }
         for (number, connection) in connections.enumerated() {
             try connection.send(Payload.bytes(999, seed: UInt64(number)))

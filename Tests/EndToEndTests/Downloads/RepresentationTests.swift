@@ -1,3 +1,4 @@
+import ConformanceKit
 import Glibc
 import HTTPSemantics
 import Testing

@@ -1,3 +1,4 @@
+import ConformanceKit
 import Testing
 
 /// RFC 9110 section 14.
@@ -61,7 +62,7 @@ struct SingleRangeTests {
                 #expect(response.value("Content-Range") == "bytes */10", "\(range)")
                 #expect(response.problem?.status == 416, "\(range)")
                 #expect(response.problem?.code == "range-not-satisfiable", "\(range)")
-                #expect(response.body.firstRange(of: Self.digits) == nil, "\(range)")
+                #expect(response.content.firstRange(of: Self.digits) == nil, "\(range)")
             }
         }
     }
@@ -118,7 +119,7 @@ struct SingleRangeTests {
             let posted = try server.exchange(Request("POST", "/files/", [range], .bytes(Self.digits)))
             #expect(posted.status == 201)
             let location = try #require(posted.location)
-            #expect(try server.exchange(.get(location)).body == Self.digits)
+            #expect(try server.exchange(.get(location)).content == Self.digits)
             #expect(try server.exchange(Request("DELETE", "/files/f.bin", [range])).status == 204)
             #expect(server.fileContent("f.bin") == nil)
         }
@@ -134,7 +135,7 @@ struct SingleRangeTests {
                 let response = try connection.exchange(Request("GET", "/files/empty.bin", fields))
                 #expect(response.status == 200, "\(range ?? "none")")
                 #expect(response.value("Content-Length") == "0")
-                #expect(response.body.isEmpty)
+                #expect(response.content.isEmpty)
             }
             for range in ["bytes=0-", "bytes=0-0", "bytes=5-9", "bytes=-0"] {
                 let response = try connection.exchange(Request("GET", "/files/empty.bin", [("Range", range)]))
@@ -179,7 +180,7 @@ struct SingleRangeTests {
                 let response = try connection.exchange(Request("GET", "/files/large.bin", [("Range", range)]))
                 #expect(response.status == 206)
                 #expect(response.value("Content-Range") == "bytes \(first)-\(first + content.count - 1)/\(size)")
-                #expect(response.body == content)
+                #expect(response.content == content)
             }
             let several = try connection.exchange(
                 Request("GET", "/files/large.bin", [("Range", "bytes=0-0,\(5 << 30)-")]))

@@ -1,3 +1,4 @@
+import ConformanceKit
 import TestSupport
 
 /// One client of a history in which the server ends now and then. It uploads file after file in all dialects and manners, remembers every offset that
@@ -269,7 +270,7 @@ struct CrashClient {
         let isChunked = random.oneIn(3)
         request.content = isChunked ? .openChunks : .declared(Int64(content.count))
         try connection.send(request)
-        if stop != nil { try learn(try connection.readInterim(), &upload) }
+        if stop != nil { try learn(try connection.requireInterim(), &upload) }
         var rest = content.prefix(stop ?? content.count)
         var position = offset
         let largest = random.oneIn(2) ? 4000 : 400_000
@@ -302,9 +303,9 @@ struct CrashClient {
         while !connection.staysSilent(for: .zero) {
             let response: InterimResponse
             do {
-                response = try connection.readInterim()
-            } catch WireFailure.unexpectedFinal(let response) {
-                throw failure("refused: \(response)", upload)
+                response = try connection.requireInterim()
+            } catch let error as UnexpectedFinalResponse {
+                throw failure("refused: \(error.response)", upload)
             }
             try learn(response, &upload)
         }

@@ -1,3 +1,4 @@
+import ConformanceKit
 import FoundationEssentials
 import Glibc
 import TestSupport
@@ -155,7 +156,7 @@ struct FaultTests {
             #expect(refusal.problem?.code == "storage-error", "\(refusal)")
             #expect(try faults.end() > 0)
             func check() throws {
-                #expect(try server.exchange(.get("/files/file.bin")).body == [1, 2, 3])
+                #expect(try server.exchange(.get("/files/file.bin")).content == [1, 2, 3])
             }
             func checkEnd() throws {
                 try check()

@@ -1,3 +1,4 @@
+import ConformanceKit
 import FoundationEssentials
 import Glibc
 import SystemCalls
@@ -60,7 +61,7 @@ struct FullDiskTests {
             let connection = try server.connect()
             let creation = Request.creation(complete: true, chunked ? .openChunks : .declared(Int64(length)))
             try connection.send(creation)
-            let location = try #require(try connection.readInterim().location)
+            let location = try #require(try connection.requireInterim().location)
             func send(_ range: Range<Int>) -> Bool {
                 let bytes = BytePool.repeated(range)
                 let wire = chunked ? Request.chunk(bytes) : bytes
@@ -94,7 +95,7 @@ struct FullDiskTests {
         try withSmallDisk(["--min-free", "2M"]) { server in
             let connection = try server.connect()
             try connection.send(.creation(complete: true, .openChunks))
-            let location = try #require(try connection.readInterim().location)
+            let location = try #require(try connection.requireInterim().location)
             var sent = 0
             while sent < Self.size,
                 connection.sendWhatGoes(Request.chunk(BytePool.repeated(sent..<sent + 50_000))) > 50_000
@@ -105,7 +106,7 @@ struct FullDiskTests {
             #expect(refusal.status == 507 && refusal.problem?.code == "insufficient-space")
             let health = try server.exchange(.get("/readyz"))
             #expect(health.status == 503)
-            #expect(!String(decoding: health.body, as: UTF8.self).contains("cannot-be-written"))
+            #expect(!String(decoding: health.content, as: UTF8.self).contains("cannot-be-written"))
             let head = try server.exchange(.retrieval(.v8, location))
             #expect(head.status == 204 && (head.offset ?? 0) > 2_000_000, "\(head)")
             try server.crash()
@@ -162,7 +163,7 @@ struct FullDiskTests {
             #expect(try server.stop() == .exited(0))
             _ = try fill(server)
             try server.restart()
-            #expect(try server.exchange(.get("/files/a")).body == bytes)
+            #expect(try server.exchange(.get("/files/a")).content == bytes)
             #expect(try server.exchange(.get("/readyz")).status == 503)
             #expect(try server.exchange(Request("DELETE", "/files/a")).status == 204)
             let isReady = try pollUntil(within: .seconds(60)) {

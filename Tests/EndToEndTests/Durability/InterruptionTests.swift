@@ -1,3 +1,4 @@
+import ConformanceKit
 import TestSupport
 import Testing
 
@@ -15,7 +16,7 @@ struct InterruptionTests {
     private func cut(_ connection: RawConnection, _ kind: Cut) throws {
         switch kind {
         case .end: connection.close()
-        case .halfClose: connection.endSending()
+        case .halfClose: connection.endOutput()
         case .reset:
             // What our kernel has not got rid of dies with the connection; the rest must not.
             try connection.awaitAcknowledgment()
@@ -38,7 +39,7 @@ struct InterruptionTests {
                     .creation(
                         .v8, "PUT", target, complete: true, chunked ? .openChunks : .declared(Int64(Self.length))))
                 // Unread bytes would make an orderly end a reset.
-                let location = try #require(try connection.readInterim().location, context)
+                let location = try #require(try connection.requireInterim().location, context)
                 try send(0..<count, chunked: chunked, on: connection, &random)
                 try cut(connection, kind)
                 try server.awaitInterruptions(round)
@@ -71,7 +72,7 @@ struct InterruptionTests {
                         chunked ? .openChunks : .declared(Int64(Self.length - offset))
                     ).with("Expect", "100-continue"))
                 // From here on the server knows the request.
-                try connection.readInterim()
+                try connection.requireInterim()
                 try send(offset..<offset + count, chunked: chunked, on: connection, &random)
                 try cut(connection, kind)
                 try server.awaitInterruptions(round)
@@ -106,9 +107,9 @@ struct InterruptionTests {
         try withServer { server in
             let connection = try server.connect()
             try connection.send(.creation(complete: true, .openChunks))
-            let location = try #require(try connection.readInterim().location)
+            let location = try #require(try connection.requireInterim().location)
             try connection.send(text)
-            connection.endSending()
+            connection.endOutput()
             try server.awaitInterruptions(1)
             let head = try server.exchange(.retrieval(.v8, location))
             let content = text.split(separator: "\r\n").dropFirst().first ?? ""
@@ -135,7 +136,7 @@ struct InterruptionTests {
                 let connection = try server.connect()
                 try connection.send(
                     .creation(.v8, "PUT", "/files/\(round).bin", complete: true, .declared(Int64(length))))
-                let location = try #require(try connection.readInterim().location, context)
+                let location = try #require(try connection.requireInterim().location, context)
                 let count = Int.random(in: 12_000_000..<length, using: &random)
                 var told: Int64 = 0
                 var position = 0
@@ -144,7 +145,7 @@ struct InterruptionTests {
                     try connection.send(BytePool.repeated(position..<end))
                     position = end
                     while !connection.staysSilent(for: .zero) {
-                        let interim = try connection.readInterim()
+                        let interim = try connection.requireInterim()
                         let offset = try #require(interim.offset, context)
                         #expect(interim.location == nil, context)
                         #expect(offset >= told, context)
@@ -167,7 +168,7 @@ struct InterruptionTests {
             for _ in 0..<20 {
                 let connection = try server.connect()
                 try connection.send(.creation(complete: true, .declared(1000)))
-                let location = try #require(try connection.readInterim().location)
+                let location = try #require(try connection.requireInterim().location)
                 connection.reset()
                 let head = try server.exchange(.retrieval(.v8, location))
                 #expect(head.status == 204)

@@ -1,3 +1,4 @@
+import ConformanceKit
 import FoundationEssentials
 import Glibc
 import TestSupport
@@ -34,7 +35,7 @@ struct ManyUploadsTests {
                 let connection = try server.connect()
                 try connection.send(
                     .creation(.v8, "PUT", "/files/slow\(number)", complete: true, .declared(100_000)))
-                let location = try #require(try connection.readInterim().location)
+                let location = try #require(try connection.requireInterim().location)
                 try connection.send(BytePool.repeated(0..<20_000))
                 stalled.append((connection, location))
             }

@@ -1,3 +1,4 @@
+import ConformanceKit
 import Glibc
 import SystemCalls
 import TestSupport

@@ -1,3 +1,4 @@
+import ConformanceKit
 import FoundationEssentials
 import Glibc
 import SystemCalls
@@ -128,7 +129,7 @@ struct SynchronizationTests {
         let trace = try trace { port, _ in
             let connection = try RawConnection(port: port)
             try connection.send(Request.creation(complete: true, .declared(Int64(size))))
-            _ = try connection.readInterim()
+            _ = try connection.requireInterim()
             try connection.send(Payload.bytes(9 << 20))
             // It is told with the bytes that come after the first megabytes are durable.
             var sent = 9 << 20
@@ -137,7 +138,7 @@ struct SynchronizationTests {
                     try connection.send(Payload.bytes(1000))
                     sent += 1000
                 }
-                return try? connection.readInterim(within: .milliseconds(20))
+                return try? connection.requireInterim(within: .milliseconds(20))
             }
             #expect((progress?.offset ?? 0) > 0)
             try connection.send(Payload.bytes(size - sent))

@@ -1,3 +1,4 @@
+import ConformanceKit
 import Glibc
 import SystemCalls
 
@@ -50,9 +51,9 @@ final class ConnectionInput {
                 filled = 0..<count
                 return
             }
-            if count == 0 { throw WireFailure.closed(leftover: "") }
+            if count == 0 { throw WireFailure.closed("receiving") }
             if errno == EAGAIN { throw WireFailure.timedOut("receiving") }
-            if errno != EINTR { throw WireFailure.reset }
+            if errno != EINTR { throw WireFailure.reset("by the peer") }
         }
     }
 }

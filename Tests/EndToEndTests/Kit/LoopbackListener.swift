@@ -45,19 +45,29 @@ final class LoopbackListener: Sendable {
     }
 
     /// A connection to a port of the loopback interface.
-    static func connect(to port: UInt16) throws -> FileDescriptor {
+    /// - Parameters:
+    ///   - receiveBuffer: SO_RCVBUF.
+    ///   - source: the last number of the address of 127.0.0.0/8 from which it connects.
+    static func connect(to port: UInt16, receiveBuffer: Int32? = nil, source: UInt8 = 1) throws -> FileDescriptor {
         let connection = FileDescriptor(
             owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0))
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let result = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                Glibc.connect(connection.rawValue, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
+        if var size = receiveBuffer {
+            setsockopt(connection.rawValue, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
         }
-        guard result == 0 else { throw Errno.current }
+        func use(_ host: UInt8, _ port: UInt16, _ call: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32) throws {
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = port.bigEndian
+            address.sin_addr.s_addr = (UInt32(0x7F00_0000) | UInt32(host)).bigEndian
+            let result = withUnsafePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    call(connection.rawValue, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                }
+            }
+            guard result == 0 else { throw Errno.current }
+        }
+        if source != 1 { try use(source, 0, Glibc.bind) }
+        try use(1, port, Glibc.connect)
         sendAtOnce(connection)
         return connection
     }

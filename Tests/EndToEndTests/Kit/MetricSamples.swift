@@ -1,3 +1,4 @@
+import ConformanceKit
 import TestSupport
 
 /// The samples of one answer of `/metrics`, each by its name with its labels, as it stands on the line.

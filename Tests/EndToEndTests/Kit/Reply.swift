@@ -1,3 +1,4 @@
+import ConformanceKit
 import Glibc
 import HTTPSemantics
 import SystemCalls
@@ -114,7 +115,7 @@ final class Reply {
     func send(raw text: String) throws { try send(raw: Array(text.utf8)) }
 
     func send(raw bytes: [UInt8]) throws {
-        guard !isOver else { throw WireFailure.reset }
+        guard !isOver else { throw WireFailure.reset("by the peer") }
         var sent = 0
         while sent < bytes.count {
             let count = bytes.withUnsafeBytes {
@@ -125,7 +126,7 @@ final class Reply {
                 sent += count
             } else if errno != EINTR {
                 isOver = true
-                throw errno == EAGAIN ? WireFailure.timedOut("sending") : .reset
+                throw errno == EAGAIN ? WireFailure.timedOut("sending") : WireFailure.reset("by the peer")
             }
         }
     }

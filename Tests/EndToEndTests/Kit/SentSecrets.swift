@@ -1,3 +1,4 @@
+import ConformanceKit
 import SystemCalls
 
 /// The secrets that tests have sent to each server: it must store and log none of them.

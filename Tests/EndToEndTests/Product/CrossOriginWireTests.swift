@@ -1,3 +1,4 @@
+import ConformanceKit
 import Testing
 
 /// CORS as a browser sees it.

@@ -104,11 +104,11 @@ struct DataDirectoryTests {
             try run(server.directory.path + "/./data/").expect(75)
             #expect(symlinkFile(server.root, server.directory.path + "/link"))
             try run(server.directory.path + "/link").expect(75)
-            #expect(try server.download("f.bin").body == [1, 2, 3])
+            #expect(try server.download("f.bin").content == [1, 2, 3])
             try server.publish([4], as: "g.bin")
             // The lock goes with the process, however it ends.
             try server.restart()
-            #expect(try server.download("g.bin").body == [4])
+            #expect(try server.download("g.bin").content == [4])
         }
     }
 }

@@ -102,7 +102,7 @@ struct DocumentTests {
                 try connection.send(head.replacing("\n", with: "\r\n") + "\r\n\r\n" + content)
                 let method = String(request.prefix { $0 != " " })
                 if response.hasPrefix("HTTP/1.1 1") {
-                    _ = try connection.readInterim()
+                    _ = try connection.requireInterim()
                     upload = try self.upload(in: String(decoding: connection.received, as: UTF8.self))
                     // The connection breaks.
                     try connection.awaitAcknowledgment()

@@ -1,3 +1,4 @@
+import ConformanceKit
 import ResumableUpload
 import SystemCalls
 import TestSupport

@@ -1,3 +1,4 @@
+import ConformanceKit
 import FoundationEssentials
 import HTTPSemantics
 import ResumableUpload
@@ -34,7 +35,7 @@ struct EmbeddingTests {
         let response = try host.exchange(.append(.v8, location, at: 3, complete: true, .bytes([4, 5])))
         #expect(response.status == 201)
         #expect(response.text == "inbox/5.bin")
-        #expect(try host.exchange(.get("/files/inbox/5.bin")).body == [1, 2, 3, 4, 5])
+        #expect(try host.exchange(.get("/files/inbox/5.bin")).content == [1, 2, 3, 4, 5])
     }
 
     @Test("Requests go to the handler with the longest prefix; what none has is 404")
@@ -119,7 +120,7 @@ struct EmbeddingTests {
         let host = try EmbeddedServer(targets: [("inbox", target)])
         let connection = try host.connect()
         try connection.send(.creation(.v8, "POST", "/inbox/doc", complete: true, .declared(10)))
-        let location = try #require(try connection.readInterim().location)
+        let location = try #require(try connection.requireInterim().location)
         try connection.send([1, 2, 3, 4])
         let begun = ContinuousClock.now
         host.server.stop()

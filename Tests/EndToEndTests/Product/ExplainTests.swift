@@ -1,3 +1,4 @@
+import ConformanceKit
 import Testing
 
 /// `serve --explain`, `Onward-Explain`, `--interim` and `Onward-Interim`.

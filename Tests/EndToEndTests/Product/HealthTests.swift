@@ -1,3 +1,4 @@
+import ConformanceKit
 import FoundationEssentials
 import TestSupport
 import Testing
@@ -69,7 +70,7 @@ struct HealthTests {
             let creation = try server.exchange(.creation(complete: false, .bytes([1])))
             #expect(creation.status == 507)
             #expect(creation.complete == false)
-            #expect(try server.download("f.bin").body == [1, 2, 3])
+            #expect(try server.download("f.bin").content == [1, 2, 3])
             let unready = try server.exchange(.get("/readyz"))
             #expect(unready.status == 503)
             #expect(unready.problem?.reasons == ["insufficient-space"])

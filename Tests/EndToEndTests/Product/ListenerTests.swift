@@ -1,3 +1,4 @@
+import ConformanceKit
 import FoundationEssentials
 import Glibc
 import TestSupport
@@ -33,7 +34,7 @@ struct ListenerTests {
             let created = try first.exchange(Request("PUT", "/files/f.bin", [], .bytes([1, 2, 3])))
             #expect(created.status == 201)
             for connection in [first, second, third] {
-                #expect(try connection.exchange(.get("/files/f.bin")).body == [1, 2, 3])
+                #expect(try connection.exchange(.get("/files/f.bin")).content == [1, 2, 3])
             }
             // An upload that is begun on one goes on over another.
             let creation = Request.creation(complete: false, .bytes([1, 2]))
@@ -61,7 +62,7 @@ struct ListenerTests {
         try withServer("--listen", "unix:" + socket) { server in
             let connection = try RawConnection(unixPath: socket)
             try connection.send(Request.creation(complete: true, .declared(Int64(content.count))))
-            let location = try #require(try connection.readInterim().location)
+            let location = try #require(try connection.requireInterim().location)
             try connection.send(content[..<1_000_000])
             connection.close()
             let next = try RawConnection(unixPath: socket)

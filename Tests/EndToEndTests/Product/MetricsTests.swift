@@ -14,7 +14,7 @@ struct MetricsTests {
             let cut = try server.connect()
             try cut.open(.append(.v8, location, at: 1000, complete: true, length: 6000, .declared(5000)))
             try cut.send(Payload.bytes(2000))
-            cut.endSending()
+            cut.endOutput()
             try server.awaitInterruption("PATCH")
             #expect(try server.retrieve(location).offset == 3000)
             let stuck = try server.connect()
@@ -31,7 +31,7 @@ struct MetricsTests {
             let declined = Request.creation(.v8, "PUT", "/files/g", complete: true, .bytes([1, 2, 3]))
             #expect(try server.exchange(declined.with("Onward-Interim", "off")).interim.isEmpty)
             #expect(try server.exchange(Request("PUT", "/files/h", [], .bytes([1]))).status == 201)
-            #expect(try server.exchange(Request("GET", "/files/f", [("Range", "bytes=0-99")])).body.count == 100)
+            #expect(try server.exchange(Request("GET", "/files/f", [("Range", "bytes=0-99")])).content.count == 100)
             let missing = try server.exchange(.get("/files/none"))
             #expect(missing.status == 404)
             #expect(try server.exchange(Request("BREW", "/nowhere")).status == 404)
@@ -124,7 +124,7 @@ struct MetricsTests {
             #expect(metrics.nonzero("onward_uploads") == [#"state="receiving""#: 1])
             #expect(metrics["onward_store_size_bytes{kind=\"uploads\"}"] == Double(40 << 20))
             _ = try server.metrics { $0["onward_connections"] == 2 }
-            connection.endSending()
+            connection.endOutput()
             let last = try server.metrics { $0.requests == 1 }
             #expect(last["onward_http_received_bytes_total"] == Double(20 << 20))
             _ = try server.metrics { $0["onward_connections"] == 1 }

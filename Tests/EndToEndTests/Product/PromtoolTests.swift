@@ -20,7 +20,7 @@ struct PromtoolTests {
         try withServer { server in
             let file = server.directory.path + "/metrics"
             func check() throws {
-                let text = try server.exchange(.get("/metrics")).body
+                let text = try server.exchange(.get("/metrics")).content
                 #expect(FileManager.default.createFile(atPath: file, contents: Data(text)))
                 try promtool("check metrics", input: file)
             }

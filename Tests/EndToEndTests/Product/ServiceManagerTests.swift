@@ -1,3 +1,4 @@
+import ConformanceKit
 import FoundationEssentials
 import Glibc
 import SystemCalls
@@ -62,7 +63,7 @@ struct ServiceManagerTests {
         let between = try RawConnection(port: port)
         try between.send(.get("/files/f"))
         let second = try start(directory, sockets: sockets.map(\.rawValue))
-        #expect(try between.readResponse().body == [1, 2])
+        #expect(try between.readResponse().content == [1, 2])
         withExtendedLifetime((second, sockets)) {}
     }
 

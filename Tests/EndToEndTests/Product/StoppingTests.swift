@@ -27,7 +27,7 @@ struct StoppingTests {
         try withPatientServer { server in
             let connection = try server.connect()
             try connection.send(Request.creation(complete: true, .declared(Int64(Self.content.count))))
-            let location = try #require(try connection.readInterim().location)
+            let location = try #require(try connection.requireInterim().location)
             try connection.send(Self.content[..<1_500_000])
             // It has been read once the upload's file has it.
             let arrived: Bool? = pollUntil(within: .seconds(60)) {
@@ -112,7 +112,7 @@ struct StoppingTests {
             #expect(refused == true)
             #expect(server.process.ending == nil)
             let response = try connection.readResponse()
-            #expect(areEqual(response.body, large))
+            #expect(areEqual(response.content, large))
             #expect(try server.process.awaitEnding(within: .seconds(60)) == .exited(0))
         }
     }

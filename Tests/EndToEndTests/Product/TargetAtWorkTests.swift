@@ -1,3 +1,4 @@
+import ConformanceKit
 import HTTPSemantics
 import ResumableUpload
 import Testing
@@ -62,7 +63,7 @@ struct TargetAtWorkTests {
             target.hold()
             let creating = try host.connect()
             try creating.send(.creation(.v8, "POST", "/inbox/doc", complete: true, .bytes(Payload.bytes(100_000))))
-            let location = try #require(try creating.readInterim().location)
+            let location = try #require(try creating.requireInterim().location)
             try target.awaitCalls(1)
             let state = try host.exchange(.retrieval(.v8, location))
             #expect(state.offset == 100_000)
@@ -132,7 +133,7 @@ struct TargetAtWorkTests {
             #expect(joined.complete == true)
             let later = try host.exchange(.append(.v8, location, at: 4, complete: true, .bytes([])))
             #expect(later.status == 203)
-            #expect(later.body == joined.body)
+            #expect(later.content == joined.content)
             #expect(target.calls.count == 1)
         }
     }
@@ -169,7 +170,7 @@ struct TargetAtWorkTests {
             try target.awaitCalls(1)
             let file = try host.exchange(.creation(.v8, "PUT", "/files/f.bin", complete: true, .bytes([7, 8])))
             #expect(file.status == 201)
-            #expect(try host.exchange(.get("/files/f.bin")).body == [7, 8])
+            #expect(try host.exchange(.get("/files/f.bin")).content == [7, 8])
             let other = try host.begin([9])
             #expect(try host.exchange(.retrieval(.v8, other)).offset == 1)
             target.release()

@@ -83,7 +83,7 @@ struct TimeLimitTests {
                 try Pace.within(.seconds(2)) { pace in
                     let connection = try server.connect()
                     try connection.send(Request.creation(complete: true, .declared(1000)))
-                    location = try connection.readInterim().location
+                    location = try connection.requireInterim().location
                     pace.step()
                     var last = clock.now
                     for number in 0..<16 {
@@ -92,7 +92,7 @@ struct TimeLimitTests {
                         try connection.send(content[number * 25..<(number + 1) * 25])
                         pace.step()
                     }
-                    guard !hasEnded(connection) else { throw WireFailure.reset }
+                    guard !hasEnded(connection) else { throw WireFailure.reset("by the peer") }
                     return (connection, last)
                 }
             }
@@ -123,14 +123,14 @@ struct TimeLimitTests {
                 // It takes a piece now and then, for longer than the limit.
                 for _ in 0..<15 {
                     guard try slow.receiveMore(until: Deadline(in: .seconds(60))) == nil else {
-                        throw WireFailure.reset
+                        throw WireFailure.reset("by the peer")
                     }
                     pace.step()
                     Deadline.pause(.milliseconds(300))
                 }
                 return (slow, try slow.readResponse())
             }
-            #expect(areEqual(response.body, content))
+            #expect(areEqual(response.content, content))
             let gone: Bool? = pollUntil(within: .seconds(60)) { server.connectionThreads <= 1 ? true : nil }
             #expect(gone == true)
             withExtendedLifetime((stuck, slow)) {}
@@ -164,7 +164,7 @@ struct TimeLimitTests {
         try withServer("--min-rate", "1000", "--idle-timeout", "60") { server in
             let slow = try server.connect()
             try slow.send(Request.creation(.v8, "PUT", "/files/slow", complete: true, .declared(1_000_000)))
-            let location = try #require(try slow.readInterim().location)
+            let location = try #require(try slow.requireInterim().location)
             let content = Payload.bytes(2_000_000)
             let fast = try server.connect()
             try fast.send(Request.creation(.v8, "PUT", "/files/fast", complete: true, .declared(2_000_000)))

@@ -1,3 +1,4 @@
+import ConformanceKit
 import FoundationEssentials
 import Glibc
 import TestSupport
@@ -50,8 +51,8 @@ struct SoakVisitor {
         let response = try connect().exchange(request, within: .seconds(60))
         switch response.status {
         case 206:
-            guard world.isPart(response.body, of: name, from: first) else {
-                throw TestFailure("\(name), bytes \(first)-\(last): \(response.body.count) wrong ones")
+            guard world.isPart(response.content, of: name, from: first) else {
+                throw TestFailure("\(name), bytes \(first)-\(last): \(response.content.count) wrong ones")
             }
         case 404, 416: break
         default: throw TestFailure("GET \(name): \(response)")
@@ -64,7 +65,7 @@ struct SoakVisitor {
         // Whether or not it is told: the server may end right behind the creation.
         world.countAbandoned()
         try connection.send(Request.creation(.v8, "PUT", target, complete: true, .declared(5_000_000)))
-        guard try connection.readInterim(within: .seconds(60)).location != nil else {
+        guard try connection.requireInterim(within: .seconds(60)).location != nil else {
             throw TestFailure("no location")
         }
         try connection.send(BytePool.bytes.prefix(bytes), within: .seconds(60))
@@ -95,7 +96,7 @@ struct SoakVisitor {
         ]
         let connection = try connect()
         try connection.send(lines.randomElement(using: &random) ?? "")
-        if random.oneIn(2) { connection.reset() } else { connection.endSending() }
+        if random.oneIn(2) { connection.reset() } else { connection.endOutput() }
     }
 
     private mutating func createAndCancel() throws {

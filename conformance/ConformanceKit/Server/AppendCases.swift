@@ -69,11 +69,13 @@ enum AppendCases {
             "4.4/finish-empty", .must, "4.4.1", "An append without content can complete an upload.", covers: "APP-09",
             needs: ["4.4/finish"]
         ) { t in
-            let (upload, request) = try t.newUploadWithRequest(t.part)
-            let response = try t.appending(upload, at: Int64(t.part), complete: true, .bytes([]))
-            try t.expectSuccess(response, "of the target")
-            try t.expect(t.profile.isComplete(response) != false, "no ?0 in the response", response.summary)
-            try t.expectFile(of: response, to: request, t.bytes(t.part))
+            for content in [Request.Content.bytes([]), .none] {
+                let (upload, request) = try t.newUploadWithRequest(t.part)
+                let response = try t.appending(upload, at: Int64(t.part), complete: true, content)
+                try t.expectSuccess(response, "of the target")
+                try t.expect(t.profile.isComplete(response) != false, "no ?0 in the response", response.summary)
+                try t.expectFile(of: response, to: request, t.bytes(t.part))
+            }
         },
         Case(
             "4.4/empty", .must, "4.4.1", "An append without content that completes nothing changes nothing.",
@@ -177,23 +179,19 @@ enum AppendCases {
             "4.4/media-type", .should, "4.4.1", "An append of another media type is answered by 415 and Accept-Patch.",
             covers: "APP-17 VER-09", needs: ["4.4/append"], ranks: 6...9
         ) { t in
-            let upload = try t.newUpload()
-            let request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
-                .replacing("Content-Type", by: "application/octet-stream")
-            let response = try t.exchange(request, with: upload)
-            try t.expect(response, isOneOf: [415], "to application/octet-stream")
-            try t.expect(
-                response.list("Accept-Patch").contains("application/partial-upload"),
-                "Accept-Patch: application/partial-upload", response.fields["Accept-Patch"] ?? "none")
+            for (type, response) in try t.appendsOfOtherMediaTypes().responses {
+                try t.expect(response, isOneOf: [415], "to \(type)")
+                try t.expect(
+                    response.list("Accept-Patch").contains("application/partial-upload"),
+                    "Accept-Patch: application/partial-upload", response.fields["Accept-Patch"] ?? "none")
+            }
         },
         Case(
             "4.4/media-type-refused", .must, "4.4.1", "An append of another media type appends nothing.",
             covers: "VER-09", needs: ["4.4/append"], ranks: 6...9
         ) { t in
-            let upload = try t.newUpload()
-            let request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
-                .replacing("Content-Type", by: "application/octet-stream")
-            try t.expectRefusal(t.exchange(request, with: upload), "to application/octet-stream")
+            let (upload, responses) = try t.appendsOfOtherMediaTypes()
+            for (type, response) in responses { try t.expectRefusal(response, "to \(type)") }
             try t.expectStanding(of: upload, offset: 0)
         },
         Case(
@@ -201,18 +199,26 @@ enum AppendCases {
             "The case of a media type and its parameters do not matter.", covers: "APP-18", needs: ["4.4/append"],
             ranks: 6...9
         ) { t in
-            let upload = try t.newUpload()
-            let request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
-                .replacing("Content-Type", by: "Application/Partial-Upload; x=y")
-            try t.expectSuccess(t.exchange(request, with: upload), "to Application/Partial-Upload; x=y")
+            for type in [
+                "Application/Partial-Upload; x=y", "APPLICATION/PARTIAL-UPLOAD",
+                "application/partial-upload ; a=\"b;c\"",
+            ] {
+                let upload = try t.newUpload()
+                let request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
+                    .replacing("Content-Type", by: type)
+                try t.expectSuccess(t.exchange(request, with: upload), "to \(type)")
+            }
         },
         Case(
             "4.4/no-media-type", .must, "-01 to -03", "Up to version 5 an append needs no media type.",
             covers: "VER-08", needs: ["4.4/append"], ranks: 3...5
         ) { t in
-            let upload = try t.newUpload()
-            let request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
-            try t.expectSuccess(t.exchange(request, with: upload), "to an append without Content-Type")
+            for type in [nil, "application/offset+octet-stream", "text/plain"] {
+                let upload = try t.newUpload()
+                var request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
+                if let type { request = request.with("Content-Type", type) }
+                try t.expectSuccess(t.exchange(request, with: upload), "to an append with \(type ?? "no media type")")
+            }
         },
         Case(
             "4.4/content-encoding", .should, "8", "An append has no content coding of its own.", covers: "APP-22",
@@ -260,11 +266,24 @@ extension CaseContext {
         }
     }
 
+    /// The responses to appends to an empty upload whose media type is not that of appends.
+    func appendsOfOtherMediaTypes() throws -> (upload: Upload, responses: [(type: String, response: Response)]) {
+        let upload = try newUpload()
+        let append = append(upload, at: 0, complete: false, .bytes(bytes(part))).without("Content-Type")
+        let types = [nil, "application/octet-stream", "text/plain", "application/partial-uploads"]
+        let responses = try types.map { type in
+            let request = type.map { append.with("Content-Type", $0) } ?? append
+            return (type ?? "no media type", try exchange(request, with: upload))
+        }
+        return (upload, responses)
+    }
+
     /// The responses to appends below and above the offset of an upload, which is ``part``.
     func mismatches() throws -> [Response] {
         let upload = try newUpload(part)
-        return try [Int64(part) - 1, Int64(part) + 1, 0].map { offset in
-            try appending(upload, at: offset, complete: false, .bytes(bytes(part)))
+        let offsets = [(Int64(part) - 1, false), (Int64(part) + 1, true), (0, false), (999_999_999_999_999, true)]
+        return try offsets.map { offset, isComplete in
+            try appending(upload, at: offset, complete: isComplete, .bytes(bytes(part)))
         }
     }
 

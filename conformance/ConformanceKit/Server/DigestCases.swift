@@ -26,24 +26,31 @@ enum DigestCases {
             "10/content", .should, "10.2", "An append with its right digest is taken.", covers: "DIG-02",
             needs: ["4.4/append"]
         ) { t in
-            let upload = try t.newUpload()
             let content = t.bytes(t.part)
-            let request = t.append(upload, at: 0, complete: false, .bytes(content))
-                .with("Content-Digest", t.digest(sha256: content))
-            try t.expectSuccess(t.exchange(request, with: upload), "to the right digest")
-            try t.expectStanding(of: upload, offset: Int64(t.part))
+            for digest in [t.digest(sha256: content), t.digest(sha512: content)] {
+                let upload = try t.newUpload()
+                let request = t.append(upload, at: 0, complete: false, .bytes(content)).with("Content-Digest", digest)
+                try t.expectSuccess(t.exchange(request, with: upload), "to the right digest")
+                try t.expectStanding(of: upload, offset: Int64(t.part))
+            }
         },
         Case(
             "10/wrong-content", .should, "10.2", "An append whose content has another digest is not appended.",
             covers: "DIG-02", needs: ["10/content"]
         ) { t in
-            let upload = try t.newUpload(t.part)
-            let request = t.append(upload, at: Int64(t.part), complete: false, .bytes(t.bytes(t.part)))
-                .with("Content-Digest", t.digest(sha256: t.bytes(3)))
-            try t.expectRefusal(t.exchange(request, with: upload), "to another digest of the content")
-            let head = try t.exchange(t.retrieval(upload), with: upload)
-            guard head.isSuccessful else { return }
-            try t.expect(head.integer("Upload-Offset") == Int64(t.part), "Upload-Offset: \(t.part)", head.summary)
+            let content = t.bytes(t.part)
+            for digest in [t.digest(sha256: t.bytes(3)), t.digest(sha512: t.bytes(3))] {
+                let upload = try t.newUpload(t.part)
+                let append = t.append(upload, at: Int64(t.part), complete: true, .bytes(content))
+                let response = try t.exchange(append.with("Content-Digest", digest), with: upload)
+                try t.expectRefusal(response, "to another digest of the content")
+                try t.expect(t.profile.isComplete(response) != true, "not ?1 in the refusal", response.summary)
+                let head = try t.exchange(t.retrieval(upload), with: upload)
+                guard head.isSuccessful else { continue }
+                try t.expect(head.integer("Upload-Offset") == Int64(t.part), "Upload-Offset: \(t.part)", head.summary)
+                let right = append.with("Content-Digest", t.digest(sha256: content))
+                try t.expectSuccess(t.exchange(right, with: upload), "to the right digest of the same content")
+            }
         },
         Case(
             "10/unverified-untold", .should, "10.2",
@@ -148,6 +155,7 @@ enum DigestCases {
             let response = try t.exchange(request)
             if response.status == 415 { throw t.skip("coded content is not taken") }
             try t.expectSuccess(response, "to digests of the coded bytes")
+            try t.expectFile(of: response, to: request, content)
         },
     ]
 }

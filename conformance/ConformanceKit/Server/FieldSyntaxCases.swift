@@ -5,13 +5,19 @@ enum FieldSyntaxCases {
             "9651/offset-forms", .must, "RFC 9651 4.2", "Leading zeros and parameters do not change an offset.",
             covers: "STF-01", needs: ["4.4/append"]
         ) { t in
-            for value in ["0\(t.part)", "\(t.part);a=b", "\(t.part);x", "  \(t.part)"] {
+            let padded = String(repeating: "0", count: 15 - "\(t.part)".count) + "\(t.part)"
+            for value in [
+                "0\(t.part)", padded, "\(t.part);a=b", "\(t.part);x", "\(t.part);a=\"x, y\";b=:AA==:", "  \(t.part)",
+            ] {
                 let upload = try t.newUpload(t.part)
                 let response = try t.exchange(t.append(upload, saying: value), with: upload)
                 try t.expectSuccess(response, "to Upload-Offset: \(value)")
             }
-            let upload = try t.newUpload()
-            try t.expectSuccess(t.exchange(t.append(upload, saying: "-0"), with: upload), "to Upload-Offset: -0")
+            for value in ["-0", "00", "000000000000000"] {
+                let upload = try t.newUpload()
+                try t.expectSuccess(
+                    t.exchange(t.append(upload, saying: value), with: upload), "to Upload-Offset: \(value)")
+            }
         },
         Case(
             "9651/offset-plus", .must, "RFC 9651 4.2.4", "An offset with a plus sign is none.", covers: "STF-02",
@@ -62,7 +68,11 @@ enum FieldSyntaxCases {
             "9651/offset-status", .should, "4.4.1", "An append without an offset is a bad request.", covers: "APP-15",
             needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in
-            for value in [nil, "+\(t.part)", "\(t.part).0"] {
+            let n = t.part
+            for value in [
+                nil, "", "+\(n)", "\(n).0", "\"\(n)\"", "?1", "five", ":NQ==:", "@\(n)", "-\(n)", "1000000000000000",
+                "\(n), \(n)", "\(n);", "\(n);A=1", "0x\(n)", "\(n) \(n)", "\(n),",
+            ] {
                 let upload = try t.newUpload(t.part)
                 var request = t.append(upload, saying: value ?? "").without("Upload-Offset")
                 if let value { request = request.with("Upload-Offset", value) }
@@ -75,12 +85,14 @@ enum FieldSyntaxCases {
             "9651/complete-forms", .must, "4.1.2", "Parameters do not change Upload-Complete.", covers: "STF-07",
             needs: ["4.4/finish"], ranks: 4...9
         ) { t in
-            let upload = try t.newUpload(t.part)
-            let request = t.append(upload, at: Int64(t.part), complete: true, .bytes([]))
-                .replacing("Upload-Complete", by: "?1;p=2")
-            let response = try t.exchange(request, with: upload)
-            try t.expectSuccess(response, "to Upload-Complete: ?1;p=2")
-            try t.expect(t.profile.isComplete(response) != false, "no ?0 in the response", response.summary)
+            for value in ["?1;p=2", "?1;x", "?1;a=\"b, c\"", "  ?1"] {
+                let upload = try t.newUpload(t.part)
+                let request = t.append(upload, at: Int64(t.part), complete: true, .bytes([]))
+                    .replacing("Upload-Complete", by: value)
+                let response = try t.exchange(request, with: upload)
+                try t.expectSuccess(response, "to Upload-Complete: \(value)")
+                try t.expect(t.profile.isComplete(response) != false, "no ?0 in the response", response.summary)
+            }
         },
         Case(
             "9651/complete-near-misses", .must, "4.1.2", "What is no Boolean does not complete an upload.",
@@ -102,22 +114,27 @@ enum FieldSyntaxCases {
         ) { t in
             let upload = try t.newUpload(t.part)
             let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
-            let response = try t.appending(upload, at: Int64(t.part), complete: nil, content)
-            try t.expect(response, isOneOf: [400], "to an append without Upload-Complete")
-            try t.expectStanding(of: upload, offset: Int64(t.part))
+            let append = t.append(upload, at: Int64(t.part), complete: nil, content)
+            for value in [nil, "1", "true", "?2", ""] {
+                let request = value.map { append.with("Upload-Complete", $0) } ?? append
+                let response = try t.exchange(request, with: upload)
+                try t.expect(response, isOneOf: [400], "to Upload-Complete: \(value ?? "(absent)")")
+                try t.expectStanding(of: upload, offset: Int64(t.part))
+            }
         },
         Case(
             "9651/creation-near-misses", .must, "4.1.2",
             "A creation whose Upload-Complete is no Boolean is a plain request: no 104.", covers: "CRE-10 STF-07",
             needs: ["4.2/plain"], ranks: 4...9
         ) { t in
-            for value in ["1", "true", "?2", "", "?1, ?1"] {
-                let request = t.creation(complete: true, .bytes(t.bytes(t.part)))
-                    .replacing("Upload-Complete", by: value)
+            for value in ["1", "true", "?2", "?T", "? 1", "", "\"?1\"", "?1, ?1"] {
+                let content = t.bytes(t.part)
+                let request = t.creation(complete: true, .bytes(content)).replacing("Upload-Complete", by: value)
                 let response = try t.exchange(request)
                 try t.expect(
                     response.announcements.isEmpty, "no 104 to Upload-Complete: \(value)",
                     response.announcements.first?.summary ?? "")
+                if response.isSuccessful { try t.expectFile(of: response, to: request, content) }
             }
         },
         Case(
@@ -132,11 +149,17 @@ enum FieldSyntaxCases {
             try connection.send(request)
             try connection.send(Request.chunk(t.bytes(t.part)))
             let (name, value) = t.profile.completeness(true)
-            try connection.send(Array("0\r\n\(name): \(value)\r\n\r\n".utf8))
+            let trailers = "\(name): \(value)\r\nUpload-Offset: 7\r\nUpload-Length: \(t.part)\r\n"
+            try connection.send(Array("0\r\n\(trailers)\r\n".utf8))
             let response = try connection.readResponse()
             try t.expect(t.profile.isComplete(response) != true, "not complete", response.summary)
             let head = try t.exchange(t.retrieval(upload), with: upload)
             try t.expect(t.profile.isComplete(head) != true, "the upload not complete", head.summary)
+            try t.expect(!head.fields.contains("Upload-Length"), "no Upload-Length", head.summary)
+            if response.isSuccessful {
+                try t.expect(
+                    head.integer("Upload-Offset") == Int64(t.part), "Upload-Offset: \(t.part)", head.summary)
+            }
         },
         Case(
             "9651/names", .must, "RFC 9110 5.1", "The case of field names does not matter.", covers: "STF-11",

@@ -51,7 +51,7 @@ enum InterimCases {
             "A request that names a version that nobody speaks gets no 104, and is processed all the same.",
             covers: "VER-02", needs: ["4.2/whole"], ranks: 3...8
         ) { t in
-            for version in ["99", "2", "abc"] {
+            for version in ["99", "2", "0", "-\(t.profile.word)", "abc"] {
                 let request = t.creation(complete: true, .bytes(t.bytes(t.part)))
                     .replacing("Upload-Draft-Interop-Version", by: version)
                 try t.expectUnannounced(request, "to version \(version)")
@@ -61,7 +61,10 @@ enum InterimCases {
             "B/version-syntax", .must, "B", "A version that is no structured Integer counts as none.",
             covers: "STF-10", needs: ["4.2/whole"], ranks: 3...8
         ) { t in
-            for version in ["\"\(t.profile.word)\"", "\(t.profile.word).0", "\(t.profile.word),\(t.profile.word)"] {
+            let word = t.profile.word
+            for version in [
+                "\"\(word)\"", "\(word).0", "\(word),\(word)", "\(word), \(word)", "?1", "", "1000000000000000",
+            ] {
                 let request = t.creation(complete: true, .bytes(t.bytes(t.part)))
                     .replacing("Upload-Draft-Interop-Version", by: version)
                 try t.expectUnannounced(request, "to version \(version)")
@@ -72,7 +75,7 @@ enum InterimCases {
             covers: "STF-10", needs: ["4.2/announcement"], ranks: 3...8
         ) { t in
             try t.requireAnnouncements()
-            for version in ["0\(t.profile.word)", "\(t.profile.word);x"] {
+            for version in ["0\(t.profile.word)", "\(t.profile.word);x", "\(t.profile.word);a=b"] {
                 let request = t.creation(complete: true, .bytes(t.bytes(t.part)))
                     .replacing("Upload-Draft-Interop-Version", by: version)
                 let response = try t.exchange(request)
@@ -113,18 +116,28 @@ enum InterimCases {
         },
         Case(
             "5/refusal-without-continue", .should, "RFC 9110 10.1.1",
-            "An append that is refused by its head gets the refusal in place of 100.", covers: "INT-05",
+            "A request that is refused by its head gets the refusal in place of 100.", covers: "INT-05",
             needs: ["4.4/offset-mismatch"]
         ) { t in
             let upload = try t.newUpload()
-            let connection = try t.connect(to: upload.endpoint)
-            let request = t.append(upload, at: 5, complete: false, .declared(Int64(t.part)))
-                .with("Expect", "100-continue")
-            t.remember(request, upload.endpoint)
-            try connection.send(request)
-            let response = try connection.readResponse()
-            try t.expect(response.status == 409, "409", response.summary)
-            try t.expect(!response.interim.contains { $0.status == 100 }, "no 100", "100 before \(response.status)")
+            let unknown = try t.unknownUpload()
+            let content = Request.Content.declared(Int64(t.part))
+            var requests = [
+                (upload.endpoint, t.append(upload, at: 5, complete: false, content)),
+                (unknown.endpoint, t.append(unknown, at: 0, complete: true, content)),
+            ]
+            if t.profile.hasLengthField {
+                requests.append((t.subject.endpoint, t.creation(complete: true, length: t.part + 1, content)))
+            }
+            for (endpoint, request) in requests {
+                let connection = try t.connect(to: endpoint)
+                let request = request.with("Expect", "100-continue")
+                t.remember(request, endpoint)
+                try connection.send(request)
+                let response = try connection.readResponse()
+                try t.expectRefusal(response, "to a request that its head makes impossible")
+                try t.expect(!response.interim.contains { $0.status == 100 }, "no 100", "100 before \(response.status)")
+            }
         },
         Case(
             "5/unknown-expectation", .info, "RFC 9110 10.1.1", "The answer to an expectation that nobody knows.",
@@ -139,9 +152,11 @@ enum InterimCases {
         ) { t in
             var request = t.creation(complete: true, .bytes(t.bytes(t.part)))
             request.version = "HTTP/1.0"
-            let response = try t.exchange(request)
-            try t.expect(
-                response.interim.isEmpty, "no 1xx", "\(response.interim.map(\.status)) before \(response.status)")
+            for request in [request, request.with("Expect", "100-continue")] {
+                let response = try t.exchange(request)
+                try t.expect(
+                    response.interim.isEmpty, "no 1xx", "\(response.interim.map(\.status)) before \(response.status)")
+            }
         },
         Case(
             "4.4/progress", .should, "4.4.2", "While an append is received, 104 tells how far it got.",

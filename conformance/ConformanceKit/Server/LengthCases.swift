@@ -11,6 +11,8 @@ enum LengthCases {
                 try t.expectRefusal(response, "to \(t.part) bytes with Upload-Length: \(length)")
                 try t.expect(t.profile.isComplete(response) != true, "not ?1 in the refusal", response.summary)
             }
+            let part = try t.exchange(t.creation(complete: false, length: t.part - 1, .bytes(t.bytes(t.part))))
+            try t.expectRefusal(part, "to \(t.part) bytes of \(t.part - 1)")
         },
         Case(
             "4.1.3/changed", .must, "4.1.3", "An append that states another length than is known is refused.",
@@ -18,7 +20,7 @@ enum LengthCases {
         ) { t in
             let upload = try t.newUpload(t.part, length: t.part * 3)
             let content = Request.Content.bytes(t.bytes(t.part))
-            for length in [t.part * 3 + 1, t.part * 2] {
+            for length in [t.part * 3 + 1, t.part * 2, t.part - 1, 0] {
                 let response = try t.appending(
                     upload, at: Int64(t.part), complete: false, length: length, content)
                 try t.expectRefusal(response, "to Upload-Length: \(length)")
@@ -31,9 +33,9 @@ enum LengthCases {
             covers: "LEN-03 VER-25", needs: ["4.4/append"], ranks: 6...9
         ) { t in
             let upload = try t.newUpload(t.part, length: t.part * 3)
-            for count in [t.part * 2 - 1, t.part] {
+            for count in [t.part * 2 - 1, t.part * 2 + 1, t.part, 0] {
                 let response = try t.appending(upload, at: Int64(t.part), complete: true, .bytes(t.bytes(count)))
-                try t.expectRefusal(response, "to a last part that is too short")
+                try t.expectRefusal(response, "to a last part of \(count) bytes")
                 try t.expect(t.profile.isComplete(response) != true, "not ?1 in the refusal", response.summary)
             }
             try t.expectStanding(of: upload, offset: Int64(t.part))
@@ -118,13 +120,17 @@ enum LengthCases {
             let response = try t.appending(
                 upload, at: Int64(t.part * 2), complete: false, length: t.part, content)
             try t.expectRefusal(response, "to Upload-Length: \(t.part) at offset \(t.part * 2)")
+            let head = try t.standing(of: upload).response
+            try t.expect(!head.fields.contains("Upload-Length"), "no Upload-Length", head.summary)
         },
         Case(
             "4.1.3/zero", .must, "4.1.3", "Length 0, no content and completeness agree.", covers: "LEN-11 CRE-13",
             needs: ["4.2/empty-whole"], ranks: 6...9
         ) { t in
-            let response = try t.exchange(t.creation(complete: true, length: 0, .bytes([])))
+            let request = t.creation(complete: true, length: 0, .bytes([]))
+            let response = try t.exchange(request)
             try t.expectSuccess(response, "of the target")
+            try t.expectFile(of: response, to: request, [])
             try t.expect(t.profile.isComplete(response) != false, "no ?0 in the final response", response.summary)
         },
         Case(
@@ -155,7 +161,9 @@ enum LengthCases {
             "4.1.3/invalid-ignored", .must, "4.1.3", "A length field that is no Integer states nothing.",
             covers: "LEN-14 STF-04 STF-05", needs: ["4.2/create-part"], ranks: Profile.explicitRanks
         ) { t in
-            for value in ["\"10\"", "-5", "1.0", "1000000000000000", "abc", "1, 1"] {
+            for value in ["\"10\"", "-5", "+5", "1.0", "1000000000000000", "abc", "1, 1", ""] {
+                let complete = t.creation(complete: true, .bytes(t.bytes(t.part))).with("Upload-Length", value)
+                try t.expectSuccess(t.exchange(complete), "to Upload-Length: \(value)")
                 let request = t.creation(complete: false, .bytes(t.bytes(t.part))).with("Upload-Length", value)
                 let response = try t.exchange(request)
                 try t.expectSuccess(response, "to Upload-Length: \(value)")

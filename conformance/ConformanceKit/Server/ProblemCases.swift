@@ -30,13 +30,22 @@ enum ProblemCases {
             covers: "LEN-04", needs: ["4.1.3/changed"], ranks: Profile.explicitRanks
         ) { t in
             let upload = try t.newUpload(t.part, length: t.part * 3)
-            let response = try t.appending(
-                upload, at: Int64(t.part), complete: false, length: t.part * 4, .bytes(t.bytes(t.part)))
-            let problem = try t.problem(of: response)
-            try t.expect(response, isOneOf: [400], "to an inconsistent length")
-            try t.expect(
-                problem.type == ProblemDocument.registry + "inconsistent-upload-length",
-                ProblemDocument.registry + "inconsistent-upload-length", problem.type ?? "no type")
+            let other = try t.newUpload(t.part * 2)
+            let content = Request.Content.bytes(t.bytes(t.part))
+            let responses = try [
+                t.appending(upload, at: Int64(t.part), complete: false, length: t.part * 4, content),
+                t.appending(upload, at: Int64(t.part), complete: true, content),
+                t.appending(other, at: Int64(t.part * 2), complete: false, length: t.part, content),
+                t.exchange(t.creation(complete: true, length: t.part + 1, content)),
+                t.exchange(t.creation(complete: false, length: t.part - 1, content)),
+            ]
+            for response in responses {
+                let problem = try t.problem(of: response)
+                try t.expect(response, isOneOf: [400], "to an inconsistent length")
+                try t.expect(
+                    problem.type == ProblemDocument.registry + "inconsistent-upload-length",
+                    ProblemDocument.registry + "inconsistent-upload-length", problem.type ?? "no type")
+            }
         },
         Case(
             "7/completed-upload", .should, "7 of -11",

@@ -11,6 +11,8 @@ enum RetrievalCases {
             if [404, 410].contains(response.status) { throw t.skip("completed uploads are not kept") }
             try t.expectSuccess(response, "to HEAD")
             try t.expect(t.profile.isComplete(response) == true, "the upload complete", response.summary)
+            try t.expect(
+                response.integer("Upload-Offset") == Int64(t.part), "Upload-Offset: \(t.part)", response.summary)
         },
         Case(
             "4.3/no-length", .must, "4.3.2", "No length is told of an upload whose length nobody stated.",

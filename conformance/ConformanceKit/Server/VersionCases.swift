@@ -47,12 +47,21 @@ enum VersionCases {
                 for isComplete in [false, true] {
                     let request = t.creation(complete: isComplete, .bytes(t.bytes(t.part)))
                     let response = try t.exchange(request)
-                    _ = try? t.upload(from: response, to: request)
-                    try t.expect(!response.fields.contains("Upload-Complete"), "no Upload-Complete", response.summary)
-                    let stated = response.boolean("Upload-Incomplete")
-                    try t.expect(
-                        isComplete ? stated != true : stated == true,
-                        isComplete ? "no Upload-Incomplete: ?1" : "Upload-Incomplete: ?1", response.summary)
+                    var responses = [response]
+                    let upload = try? t.upload(from: response, to: request)
+                    if let upload, !isComplete {
+                        let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
+                        responses.append(try t.appending(upload, at: Int64(t.part), complete: false, content))
+                        responses.append(try t.standing(of: upload).response)
+                    }
+                    for response in responses {
+                        try t.expect(
+                            !response.fields.contains("Upload-Complete"), "no Upload-Complete", response.summary)
+                        let stated = response.boolean("Upload-Incomplete")
+                        try t.expect(
+                            isComplete ? stated != true : stated == true,
+                            isComplete ? "no Upload-Incomplete: ?1" : "Upload-Incomplete: ?1", response.summary)
+                    }
                 }
             },
             Case(

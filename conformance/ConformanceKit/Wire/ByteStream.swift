@@ -2,7 +2,7 @@ import SystemCalls
 import TLS
 
 /// What a connection's bytes go through: a socket, or TLS over one.
-protocol ByteStream: AnyObject {
+package protocol ByteStream: AnyObject {
     func send(_ bytes: ArraySlice<UInt8>, until deadline: Int64) throws(Errno) -> Int
     func receive(into buffer: UnsafeMutableRawBufferPointer, until deadline: Int64) throws(Errno) -> Int
     func awaitReadiness(until deadline: Int64) throws(Errno) -> ConnectedSocket.Readiness

@@ -5,7 +5,7 @@ import TLS
 /// Where a URL leads: a socket, what Host says there, and the target of the request line.
 package struct Endpoint: Sendable, Hashable {
     var address: SocketAddress
-    var authority: String
+    package var authority: String
     /// Path and query in origin form.
     package var target: String
     /// Whom to believe in the TLS handshake; nil where there is none.

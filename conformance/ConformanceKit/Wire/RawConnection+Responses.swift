@@ -3,13 +3,13 @@ import SystemCalls
 
 extension RawConnection {
     /// Sends a request and reads its final response.
-    func exchange(_ request: Request) throws(WireFailure) -> Response {
-        try send(request, stoppingAtResponse: true)
-        return try readResponse()
+    package func exchange(_ request: Request, within limit: Duration? = nil) throws(WireFailure) -> Response {
+        try send(request, stoppingAtResponse: true, within: limit)
+        return try readResponse(within: limit)
     }
 
     /// The next interim response; nil where the final response comes first.
-    func readInterim(within limit: Duration? = nil) throws(WireFailure) -> InterimResponse? {
+    package func readInterim(within limit: Duration? = nil) throws(WireFailure) -> InterimResponse? {
         let deadline = Deadline(in: limit ?? timeout)
         guard finalHead == nil else { return nil }
         let known = interim.count
@@ -38,12 +38,12 @@ extension RawConnection {
     }
 
     /// The final response to the oldest request that has none yet, with the interim ones before it.
-    func readResponse(within limit: Duration? = nil) throws(WireFailure) -> Response {
+    package func readResponse(within limit: Duration? = nil) throws(WireFailure) -> Response {
         let deadline = Deadline(in: limit ?? timeout)
         while finalHead == nil { try readHead(until: deadline) }
         guard let head = finalHead else { throw .malformed("no head") }
         let (request, sentAt) = awaited.isEmpty ? (nil, 0) : awaited.removeFirst()
-        if request == nil { observer.observe(anomaly: "a response to no request", in: transcript) }
+        if request == nil { observer.observe(unrequested: "a response to no request", in: transcript) }
         let body = try readContent(of: head, to: request?.method ?? "GET", until: deadline)
         finalHead = nil
         let response = Response(
@@ -54,7 +54,7 @@ extension RawConnection {
         if body.kept.starts(with: Array("HTTP/1.".utf8)) {
             observer.observe(anomaly: "\(head.status) with a second head in place of its content", in: transcript)
         } else if awaited.isEmpty, position < input.count {
-            observer.observe(anomaly: "bytes behind the response \(head.status)", in: transcript)
+            observer.observe(unrequested: "bytes behind the response \(head.status)", in: transcript)
         }
         return response
     }
@@ -109,21 +109,24 @@ extension RawConnection {
     // MARK: - Content
 
     private struct Content {
+        let bounds: (kept: Int, total: Int64)
         var kept: [UInt8] = []
         var size: Int64 = 0
         var endsConnection = false
 
+        init(_ bounds: (kept: Int, total: Int64)) { self.bounds = bounds }
+
         mutating func take(_ bytes: ArraySlice<UInt8>) throws(WireFailure) {
             size += Int64(bytes.count)
-            if kept.count < Bounds.keptContent { kept += bytes.prefix(Bounds.keptContent - kept.count) }
-            guard size <= Bounds.content else { throw .flood("content of more than \(Bounds.content) bytes") }
+            if kept.count < bounds.kept { kept += bytes.prefix(bounds.kept - kept.count) }
+            guard size <= bounds.total else { throw .flood("content of more than \(bounds.total) bytes") }
         }
     }
 
     private func readContent(
         of head: ParsedHead, to method: String, until deadline: Deadline
     ) throws(WireFailure) -> Content {
-        var content = Content()
+        var content = Content(contentBounds)
         let lengths = head.fields.values("Content-Length")
         let codings = head.fields.values("Transfer-Encoding")
         if !lengths.isEmpty && !codings.isEmpty {

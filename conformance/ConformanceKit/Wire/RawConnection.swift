@@ -3,7 +3,7 @@ import SystemCalls
 /// A connection that sends what it is told to, right or wrong, and shows every byte that comes back.
 ///
 /// Every operation ends by a deadline. Used by one thread.
-final class RawConnection {
+package final class RawConnection {
     /// What a peer may send before it counts as a flood.
     enum Bounds {
         static let head = 64 << 10
@@ -14,35 +14,43 @@ final class RawConnection {
         static let readAhead = 1 << 20
     }
 
-    enum Ending: Sendable, Hashable {
+    package enum Ending: Sendable, Hashable {
         case closed
         case reset
     }
 
-    let endpoint: Endpoint
-    let timeout: Duration
+    package let endpoint: Endpoint
+    /// The limit of each operation that has no limit of its own.
+    package let timeout: Duration
     let transcript: Transcript
     let number: Int
     /// How the peer ended the connection, once that was seen.
-    private(set) var ending: Ending?
+    package private(set) var ending: Ending?
     /// Whether the peer took no more.
-    private(set) var outputIsBroken = false
+    package private(set) var outputIsBroken = false
 
     /// Told of every final response with the request that it answers, and of every deviation from RFC 9112.
     let observer: any WireObserver
     /// Requests without a final response, each with the time before which nothing of it was sent.
     var awaited: [(request: Request, sentAt: Int64)] = []
-    var interim: [InterimResponse] = []
+    package internal(set) var interim: [InterimResponse] = []
     /// The head of a final response whose content was not read yet.
     var finalHead: ParsedHead?
 
-    private var socket: (any ByteStream)?
+    package private(set) var socket: (any ByteStream)?
+    /// How many bytes of content a response keeps, and how many it may have.
+    package var contentBounds = (kept: Bounds.keptContent, total: Bounds.content)
+    /// Everything that was received, if ``keepsInput`` is set.
+    package private(set) var received: [UInt8] = []
+    package var keepsInput = false
     /// What was received; everything before `position` has been used.
     private(set) var input: [UInt8] = []
     private(set) var position = 0
 
-    init(
-        _ endpoint: Endpoint, timeout: Duration, transcript: Transcript, observer: any WireObserver
+    /// - Parameter stream: a stream that is connected to the endpoint already; nil opens one.
+    package init(
+        _ endpoint: Endpoint, over stream: (any ByteStream)? = nil, timeout: Duration, transcript: Transcript,
+        observer: any WireObserver
     ) throws(WireFailure) {
         self.endpoint = endpoint
         self.timeout = timeout
@@ -50,7 +58,7 @@ final class RawConnection {
         self.observer = observer
         number = transcript.newConnection()
         do throws(WireFailure) {
-            socket = try endpoint.open(until: Deadline(in: timeout))
+            if let stream { socket = stream } else { socket = try endpoint.open(until: Deadline(in: timeout)) }
         } catch {
             transcript.note("\(endpoint.address): \(error)", on: number)
             throw error
@@ -62,14 +70,17 @@ final class RawConnection {
 
     /// Sends a request: its head and what it has of content.
     @discardableResult
-    func send(_ request: Request, stoppingAtResponse stops: Bool = false) throws(WireFailure) -> Int {
+    func send(
+        _ request: Request, stoppingAtResponse stops: Bool = false, within limit: Duration? = nil
+    ) throws(WireFailure) -> Int {
         awaited.append((request, SystemClock.monotonicNanoseconds()))
+        observer.observe(sending: request, at: endpoint)
         let head = request.head(authority: endpoint.authority)
         guard case .bytes(let content) = request.content, content.count > 1 << 16 else {
-            return try send(head + request.encodedContent, stoppingAtResponse: stops) - head.count
+            return try send(head + request.encodedContent, stoppingAtResponse: stops, within: limit) - head.count
         }
-        try send(head)
-        return try send(content, stoppingAtResponse: stops)
+        try send(head, within: limit)
+        return try send(content, stoppingAtResponse: stops, within: limit)
     }
 
     /// Says which requests the bytes are that are sent next.
@@ -82,8 +93,10 @@ final class RawConnection {
     /// - Parameter stops: ends early once a final response has begun.
     /// - Returns: how many bytes the system took.
     @discardableResult
-    func send(_ bytes: [UInt8], stoppingAtResponse stops: Bool = false) throws(WireFailure) -> Int {
-        let deadline = Deadline(in: timeout)
+    func send(
+        _ bytes: [UInt8], stoppingAtResponse stops: Bool = false, within limit: Duration? = nil
+    ) throws(WireFailure) -> Int {
+        let deadline = Deadline(in: limit ?? timeout)
         var sent = 0
         defer { if sent > 0 { transcript.sent(bytes[..<sent], on: number) } }
         while sent < bytes.count, let socket, !outputIsBroken {
@@ -122,27 +135,30 @@ final class RawConnection {
     }
 
     /// Says that nothing more will be sent (FIN).
-    func endOutput() {
+    package func endOutput() {
         transcript.note("we end our side", on: number)
         socket?.endOutput()
     }
 
     /// Ends the connection with RST.
-    func reset() {
+    package func reset() {
         transcript.note("we reset the connection", on: number)
         socket?.resetOnClose()
         socket = nil
     }
 
-    func close() {
+    package func close() {
         if socket != nil { transcript.note("we close the connection", on: number) }
         socket = nil
     }
 
     // MARK: - Receiving
 
+    /// Bytes that were received and belong to no response that was read.
+    package var unread: ArraySlice<UInt8> { input[position...] }
+
     /// Whether something arrives within `limit`, the end included.
-    func hasInput(within limit: Duration) -> Bool {
+    package func hasInput(within limit: Duration) -> Bool {
         if position < input.count || finalHead != nil || ending != nil { return true }
         let before = input.count
         do throws(Errno) { try receive(until: Deadline(in: limit)) } catch { return false }
@@ -157,7 +173,7 @@ final class RawConnection {
         while ending == nil {
             discarded += Int64(input.count - position)
             position = input.count
-            guard discarded < Bounds.content else { throw .flood("\(discarded) bytes after the last response") }
+            guard discarded < contentBounds.total else { throw .flood("\(discarded) bytes after the last response") }
             do throws(Errno) { try receive(until: deadline) } catch { return nil }
         }
         return ending
@@ -165,7 +181,7 @@ final class RawConnection {
 
     /// Reads what there is, at least a byte or the end, into `input`.
     /// - Throws: `ETIMEDOUT`; other errors are endings.
-    func receive(until deadline: Deadline) throws(Errno) {
+    package func receive(until deadline: Deadline) throws(Errno) {
         guard let socket, ending == nil else {
             if ending == nil { ending = .closed }
             return
@@ -193,6 +209,7 @@ final class RawConnection {
             transcript.note("the peer ended its side", on: number)
         } else {
             transcript.received(input[known...], on: number)
+            if keepsInput { received += input[known...] }
         }
     }
 
@@ -204,8 +221,45 @@ final class RawConnection {
 }
 
 /// Whoever looks at all that comes back, whatever the case is about.
-protocol WireObserver: AnyObject {
+package protocol WireObserver: AnyObject {
     func observe(_ response: Response, to request: Request, at endpoint: Endpoint)
     func observe(_ interim: InterimResponse, to request: Request, at endpoint: Endpoint)
     func observe(anomaly: String, in transcript: Transcript)
+    /// Bytes that belong to no request that was sent as one.
+    func observe(unrequested: String, in transcript: Transcript)
+    func observe(sending request: Request, at endpoint: Endpoint)
+}
+
+extension WireObserver {
+    package func observe(unrequested: String, in transcript: Transcript) {
+        observe(anomaly: unrequested, in: transcript)
+    }
+    package func observe(sending request: Request, at endpoint: Endpoint) {}
+}
+
+extension RawConnection {
+    // MARK: - All or nothing
+
+    /// Sends all of `bytes`.
+    /// - Throws: ``WireFailure/reset(_:)`` if the peer accepts no more.
+    package func send(all bytes: [UInt8], within limit: Duration? = nil) throws(WireFailure) {
+        guard try send(bytes, within: limit) == bytes.count else { throw .reset("sending") }
+    }
+
+    /// Sends all of a request.
+    /// - Throws: ``WireFailure/reset(_:)`` if the peer accepts no more.
+    package func send(all request: Request, within limit: Duration? = nil) throws(WireFailure) {
+        guard try send(request, within: limit) == request.encodedContent.count else { throw .reset("sending") }
+    }
+
+    /// States the method of a request whose bytes were sent without it: a response to HEAD has no content.
+    package func expectResponse(to method: String) {
+        if awaited.isEmpty { expectResponses(to: Request(method, "*")) }
+    }
+
+    /// Sends several requests in one piece.
+    package func send(pipelined requests: [Request]) throws(WireFailure) {
+        awaited += requests.map { ($0, SystemClock.monotonicNanoseconds()) }
+        try send(all: requests.flatMap { $0.head(authority: endpoint.authority) + $0.encodedContent })
+    }
 }

@@ -1,8 +1,8 @@
 import HTTPSemantics
 
 /// A request as it goes over the wire; nothing keeps it from being wrong.
-struct Request: Sendable {
-    enum Content: Sendable {
+package struct Request: Sendable {
+    package enum Content: Sendable {
         /// Neither Content-Length nor Transfer-Encoding.
         case none
         case bytes([UInt8])
@@ -14,15 +14,15 @@ struct Request: Sendable {
         case openChunks
     }
 
-    var method: String
-    var target: String
-    var version = "HTTP/1.1"
-    /// Field lines in order, after Host.
-    var fields: [(String, String)] = []
-    var hasHost = true
-    var content: Content = .none
+    package var method: String
+    package var target: String
+    package var version = "HTTP/1.1"
+    /// Field lines in order. Host comes first, unless it is one of them.
+    package var fields: [(String, String)] = []
+    package var hasHost = true
+    package var content: Content = .none
 
-    init(_ method: String, _ target: String, _ fields: [(String, String)] = [], _ content: Content = .none) {
+    package init(_ method: String, _ target: String, _ fields: [(String, String)] = [], _ content: Content = .none) {
         self.method = method
         self.target = target
         self.fields = fields
@@ -30,7 +30,7 @@ struct Request: Sendable {
     }
 
     /// The same with one more field line.
-    func with(_ name: String, _ value: String) -> Request {
+    package func with(_ name: String, _ value: String) -> Request {
         var request = self
         request.fields.append((name, value))
         return request
@@ -50,9 +50,9 @@ struct Request: Sendable {
         return request
     }
 
-    func head(authority: String) -> [UInt8] {
+    package func head(authority: String) -> [UInt8] {
         var text = "\(method) \(target) \(version)\r\n"
-        if hasHost { text += "Host: \(authority)\r\n" }
+        if hasHost, !fields.contains(where: { $0.0.lowercased() == "host" }) { text += "Host: \(authority)\r\n" }
         for (name, value) in fields { text += "\(name): \(value)\r\n" }
         switch content {
         case .none: break
@@ -64,7 +64,7 @@ struct Request: Sendable {
     }
 
     /// The content that the request sends by itself, in its transfer coding.
-    var encodedContent: [UInt8] {
+    package var encodedContent: [UInt8] {
         switch content {
         case .none, .declared, .openChunks: []
         case .bytes(let bytes): bytes
@@ -72,9 +72,9 @@ struct Request: Sendable {
         }
     }
 
-    static func chunk(_ bytes: [UInt8]) -> [UInt8] {
+    package static func chunk(_ bytes: [UInt8]) -> [UInt8] {
         Array((String(bytes.count, radix: 16) + "\r\n").utf8) + bytes + Array("\r\n".utf8)
     }
 
-    static let lastChunk = Array("0\r\n\r\n".utf8)
+    package static let lastChunk = Array("0\r\n\r\n".utf8)
 }

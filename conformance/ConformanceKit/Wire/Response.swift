@@ -2,58 +2,66 @@ import HTTPSemantics
 import StructuredFields
 
 /// An interim response.
-struct InterimResponse: Sendable {
-    let status: Int
-    let fields: Fields
+package struct InterimResponse: Sendable {
+    package let status: Int
+    package let fields: Fields
     /// Monotonic nanoseconds at which its last byte was read.
-    let arrivedAt: Int64
+    package let arrivedAt: Int64
 }
 
 /// A final response.
-struct Response: Sendable {
-    let status: Int
-    let fields: Fields
+package struct Response: Sendable {
+    package let status: Int
+    package let fields: Fields
     /// The first bytes of the content, without its transfer coding.
-    let content: [UInt8]
+    package let content: [UInt8]
     /// All of the content's bytes.
-    let contentSize: Int64
+    package let contentSize: Int64
     /// Interim responses that preceded it, in order.
-    let interim: [InterimResponse]
+    package let interim: [InterimResponse]
     /// Whether its end was the end of the connection.
-    let endsConnection: Bool
+    package let endsConnection: Bool
     /// Monotonic nanoseconds at which its request began to be sent.
-    let requestedAt: Int64
+    package let requestedAt: Int64
     /// Monotonic nanoseconds at which its last byte was read.
-    let arrivedAt: Int64
+    package let arrivedAt: Int64
 
-    var isSuccessful: Bool { (200..<300).contains(status) }
+    package var isSuccessful: Bool { (200..<300).contains(status) }
     var isRefusal: Bool { (400..<500).contains(status) }
-    var text: String { String(decoding: content, as: UTF8.self) }
+    package var text: String { String(decoding: content, as: UTF8.self) }
     /// Its 104 responses.
     var announcements: [InterimResponse] { interim.filter { $0.status == 104 } }
 }
 
 /// What has a header section.
-protocol FieldSection {
+package protocol FieldSection {
     var fields: Fields { get }
 }
 
 /// A response of either kind.
-protocol FieldCarrier: FieldSection {
+package protocol FieldCarrier: FieldSection {
     var status: Int { get }
 }
 
 extension Response: FieldCarrier {}
 extension InterimResponse: FieldCarrier {}
 
+extension Response: CustomStringConvertible {
+    package var description: String { "\(status) \(fields.map { "\($0.name): \($0.value)" }) \(text.prefix(300))" }
+}
+
+extension InterimResponse: CustomStringConvertible {
+    package var description: String { "\(status) \(fields.map { "\($0.name): \($0.value)" })" }
+}
+
 extension FieldSection {
     /// The value of a field that may stand on one line alone; nil where it is absent or repeated.
-    func single(_ name: String) -> String? {
+    package func single(_ name: String) -> String? {
         let values = fields.values(name)
         return values.count == 1 ? values[0] : nil
     }
 
-    var location: String? { single("Location").flatMap { $0.isEmpty ? nil : $0 } }
+    package var location: String? { single("Location").flatMap { $0.isEmpty ? nil : $0 } }
 
     /// A structured Integer that is not negative.
     func integer(_ name: String) -> Int64? {
@@ -72,7 +80,7 @@ extension FieldSection {
     }
 
     /// The Integers of Upload-Limit; nil where it is absent or no Dictionary.
-    var limits: [String: Int64]? {
+    package var limits: [String: Int64]? {
         guard fields.contains("Upload-Limit"),
             let dictionary = try? OrderedDictionary(parsing: fields.values("Upload-Limit"))
         else { return nil }
@@ -84,7 +92,7 @@ extension FieldSection {
     }
 
     /// The members of a comma-separated list in lower case.
-    func list(_ name: String) -> [String] {
+    package func list(_ name: String) -> [String] {
         (fields[name] ?? "").split(separator: ",").map { part in
             String(part.drop { $0 == " " || $0 == "\t" }.reversed().drop { $0 == " " || $0 == "\t" }.reversed())
                 .lowercased()

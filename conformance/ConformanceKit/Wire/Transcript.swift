@@ -2,15 +2,15 @@ import SystemCalls
 
 /// What happened on the connections of one case, in order, with times. It keeps a bounded share of the bytes and counts
 /// the rest.
-final class Transcript {
-    enum Event: Sendable, Hashable {
+package final class Transcript {
+    package enum Event: Sendable, Hashable {
         case sent([UInt8], omitted: Int)
         case received([UInt8], omitted: Int)
         /// Opened, half-closed, reset, given up and the like.
         case note(String)
     }
 
-    struct Entry: Sendable, Hashable {
+    package struct Entry: Sendable, Hashable {
         /// Microseconds since the case began.
         let time: Int64
         /// Number of the connection, from 1.
@@ -38,6 +38,8 @@ final class Transcript {
             return entry
         }
     }
+
+    package init() {}
 
     func newConnection() -> Int {
         connections += 1

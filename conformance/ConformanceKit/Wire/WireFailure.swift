@@ -1,7 +1,7 @@
 import SystemCalls
 
 /// What keeps a response from being read.
-enum WireFailure: Error, Sendable, Hashable {
+package enum WireFailure: Error, Sendable, Hashable {
     case cannotConnect(Errno)
     /// The TLS handshake failed, or the certificate is not believed.
     case notSecured(String)
@@ -17,7 +17,7 @@ enum WireFailure: Error, Sendable, Hashable {
 }
 
 extension WireFailure: CustomStringConvertible {
-    var description: String {
+    package var description: String {
         switch self {
         case .cannotConnect(let error): "no connection: \(error)"
         case .notSecured(let reason): "no TLS: \(reason)"

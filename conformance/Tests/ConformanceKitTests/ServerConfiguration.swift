@@ -4,7 +4,8 @@ import TestSupport
 
 /// Options of the server, and the cases that run against a server with these options.
 enum ServerConfiguration: String, Sendable, CaseIterable {
-    case standard, limits, minimumSize, version5, version6, rfc, put, tokens, origins, smallDisk
+    case standard, limits, minimumSize, version3, version4, version5, version6, version7, rfc, put, tokens, origins,
+        smallDisk
 
     /// The reports of this test run. Each configuration runs once.
     static let reports = Reports<Self, RunReport> { try await $0.run() }
@@ -16,7 +17,7 @@ enum ServerConfiguration: String, Sendable, CaseIterable {
         case .minimumSize: ["--min-size", "100"]
         case .rfc: ["--announce-without-version"]
         case .origins: ["--cors-origin", "'*'"]
-        case .standard, .version5, .version6, .put, .tokens, .smallDisk: []
+        case .standard, .version3, .version4, .version5, .version6, .version7, .put, .tokens, .smallDisk: []
         }
     }
 
@@ -26,8 +27,8 @@ enum ServerConfiguration: String, Sendable, CaseIterable {
         case .standard: []
         case .limits: ["4.1.4/*", "4.2/*", "4.4/*", "4.3/*"]
         case .minimumSize: ["4.1.4/*"]
-        case .version5, .version6: ["4.*"]
-        case .rfc: ["4.*", "5/*", "B/*", "9651/*", "10/*"]
+        case .version3, .version4, .version5, .version6, .version7: ["4.*", "5/*", "7/*", "9651/*", "B/*"]
+        case .rfc: ["4.*", "5/*", "7/*", "B/*", "9651/*", "10/*"]
         case .put: ["4.*", "14/*", "restart/*"]
         case .tokens: ["4.2/*", "4.4/*", "4.6/*", "13/*", "restart/offset-kept"]
         case .origins: ["4.2/*", "cors/*"]
@@ -37,8 +38,11 @@ enum ServerConfiguration: String, Sendable, CaseIterable {
 
     private var profiles: [Profile] {
         switch self {
+        case .version3: [.interop(3)]
+        case .version4: [.interop(4)]
         case .version5: [.interop(5)]
         case .version6: [.interop(6)]
+        case .version7: [.interop(7)]
         case .rfc: [.rfc]
         default: []
         }

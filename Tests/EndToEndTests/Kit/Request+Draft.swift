@@ -1,3 +1,4 @@
+import ConformanceKit
 import Testing
 
 /// A version of the draft that a request names.
@@ -6,74 +7,6 @@ enum Interop: Int, CaseIterable, Sendable, CustomTestStringConvertible {
     case v4, v5, v6, v7, v8
 
     var testDescription: String { "interop \(rawValue)" }
-}
-
-/// A request as it goes onto the wire, valid or not.
-struct Request: Sendable {
-    enum Content: Sendable {
-        /// No Content-Length, no content.
-        case none
-        /// With Content-Length.
-        case bytes([UInt8])
-        /// Content-Length alone; the test sends the content itself.
-        case declared(Int64)
-        /// Chunked, one chunk for each array.
-        case chunks([[UInt8]])
-        /// `Transfer-Encoding: chunked` alone; the test sends the chunks itself.
-        case openChunks
-    }
-
-    var method: String
-    var target: String
-    var version = "HTTP/1.1"
-    /// Field lines in order. `Host` is added in front unless there is one or `addsHost` is false.
-    var fields: [(String, String)] = []
-    var addsHost = true
-    var content: Content = .none
-
-    init(_ method: String, _ target: String, _ fields: [(String, String)] = [], _ content: Content = .none) {
-        self.method = method
-        self.target = target
-        self.fields = fields
-        self.content = content
-    }
-
-    /// The same with further field lines.
-    func with(_ name: String, _ value: String) -> Request {
-        var request = self
-        request.fields.append((name, value))
-        return request
-    }
-
-    /// The request line and header section.
-    func head(authority: String) -> [UInt8] {
-        var text = "\(method) \(target) \(version)\r\n"
-        if addsHost && !fields.contains(where: { $0.0.lowercased() == "host" }) { text += "Host: \(authority)\r\n" }
-        for (name, value) in fields { text += "\(name): \(value)\r\n" }
-        switch content {
-        case .none: break
-        case .bytes(let bytes): text += "Content-Length: \(bytes.count)\r\n"
-        case .declared(let count): text += "Content-Length: \(count)\r\n"
-        case .chunks, .openChunks: text += "Transfer-Encoding: chunked\r\n"
-        }
-        return Array((text + "\r\n").utf8)
-    }
-
-    /// Everything that the request sends by itself.
-    func serialized(authority: String) -> [UInt8] {
-        switch content {
-        case .none, .declared, .openChunks: head(authority: authority)
-        case .bytes(let bytes): head(authority: authority) + bytes
-        case .chunks(let chunks):
-            head(authority: authority) + chunks.flatMap { Self.chunk($0) } + Self.lastChunk
-        }
-    }
-
-    static func chunk(_ bytes: [UInt8]) -> [UInt8] {
-        Array((String(bytes.count, radix: 16) + "\r\n").utf8) + bytes + Array("\r\n".utf8)
-    }
-
-    static let lastChunk = Array("0\r\n\r\n".utf8)
 }
 
 // MARK: - The requests of the draft
@@ -129,7 +62,7 @@ extension Request {
     }
 }
 
-extension FieldCarrier {
+extension FieldSection {
     /// Whether the response states completeness in its version's field, and in no other.
     func states(complete: Bool, in version: Interop?) -> Bool {
         version == .v3

@@ -1,0 +1,172 @@
+import ConformanceKit
+import Glibc
+import SystemCalls
+import Testing
+
+/// Records what is wrong about responses as issues of the running test, and the secrets that are sent.
+private final class StrictObserver: WireObserver {
+    static func make() -> StrictObserver { StrictObserver() }
+
+    func observe(_ response: Response, to request: Request, at endpoint: Endpoint) {}
+    func observe(_ interim: InterimResponse, to request: Request, at endpoint: Endpoint) {
+        for name in ["Content-Length", "Transfer-Encoding"] where interim.fields.contains(name) {
+            Issue.record("\(name) in \(interim.status)")
+        }
+    }
+    func observe(anomaly: String, in transcript: Transcript) { Issue.record("malformed response: \(anomaly)") }
+    // Tests send bytes as well as requests.
+    func observe(unrequested: String, in transcript: Transcript) {}
+    func observe(sending request: Request, at endpoint: Endpoint) {
+        SentSecrets.record(request, to: endpoint.authority)
+    }
+}
+
+/// A final response came in place of an interim one.
+struct UnexpectedFinalResponse: Error {
+    let response: Response
+}
+
+extension RawConnection {
+    private static let limit = Duration.seconds(60)
+
+    /// Connects to a port of the loopback interface.
+    /// - Parameters:
+    ///   - receiveBuffer: SO_RCVBUF, for a client that can be made to read slowly.
+    ///   - source: the last number of the address of 127.0.0.0/8 from which it connects.
+    convenience init(port: UInt16, authority: String? = nil, receiveBuffer: Int32? = nil, source: UInt8 = 1) throws {
+        var endpoint = try #require(Endpoint("http://127.0.0.1:\(port)/"))
+        if let authority { endpoint.authority = authority }
+        var stream: ConnectedSocket?
+        if receiveBuffer != nil || source != 1 {
+            stream = ConnectedSocket(
+                owning: try LoopbackListener.connect(to: port, receiveBuffer: receiveBuffer, source: source))
+        }
+        try self.init(
+            endpoint, over: stream, timeout: Self.limit, transcript: Transcript(), observer: StrictObserver.make())
+        prepare()
+    }
+
+    /// Connects to a socket in the file system.
+    convenience init(unixPath path: String, authority: String = "localhost") throws {
+        var endpoint = try #require(Endpoint("unix:\(path):/"))
+        endpoint.authority = authority
+        try self.init(endpoint, timeout: Self.limit, transcript: Transcript(), observer: StrictObserver.make())
+        prepare()
+    }
+
+    private func prepare() {
+        contentBounds = (.max, .max)
+        keepsInput = true
+    }
+
+    /// The value of `Host`.
+    var authority: String { endpoint.authority }
+    private var descriptor: Int32 { (socket as? ConnectedSocket)?.rawValue ?? -1 }
+
+    // MARK: - Sending
+
+    func send(_ bytes: some Collection<UInt8>, within limit: Duration? = nil) throws {
+        try send(all: Array(bytes), within: limit)
+    }
+
+    func send(_ text: String) throws { try send(text.utf8) }
+
+    func send(_ request: Request, within limit: Duration? = nil) throws { try send(all: request, within: limit) }
+
+    func sendChunk(_ bytes: [UInt8]) throws { try send(Request.chunk(bytes)) }
+
+    func sendLastChunk() throws { try send(Request.lastChunk) }
+
+    /// Sends as much of `bytes` as the server accepts, and returns how much that was: a server that rejects a request
+    /// need not read everything.
+    func sendWhatGoes(_ bytes: some Collection<UInt8>, within limit: Duration = .seconds(10)) -> Int {
+        var sent = 0
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let piece = rest.prefix(64 << 10)
+            guard (try? send(piece, within: limit)) != nil else { break }
+            sent += piece.count
+            rest = rest.dropFirst(piece.count)
+        }
+        return sent
+    }
+
+    /// Lets the kernel discard everything that arrives from now on.
+    func stopReceiving() { shutdown(descriptor, Int32(SHUT_RD)) }
+
+    /// Waits until the server's kernel has acknowledged everything that was sent. The server may not have read it yet.
+    func awaitAcknowledgment(within limit: Duration = limit) throws {
+        let deadline = Deadline(in: limit)
+        while true {
+            var unsent: Int32 = 0
+            if ioctl(descriptor, UInt(TIOCOUTQ), &unsent) == 0, unsent == 0 { return }
+            if deadline.isOver { throw WireFailure.timedOut("waiting for acknowledgments") }
+            Deadline.pause(.milliseconds(10))
+        }
+    }
+
+    // MARK: - Receiving
+
+    /// Reads what comes next.
+    /// - Returns: how the connection ended, if it did; `nil` when bytes came.
+    func receiveMore(until deadline: Deadline) throws -> Ending? {
+        do {
+            try receive(until: deadline)
+        } catch {
+            throw WireFailure.timedOut("receiving, after \(String(decoding: unread.suffix(2000), as: UTF8.self))")
+        }
+        return ending
+    }
+
+    /// Reads until the server closes the connection.
+    /// - Returns: how it did, and the bytes that belong to no response.
+    func awaitClosing(within limit: Duration = limit) throws -> (closing: Ending, leftover: String) {
+        let deadline = Deadline(in: limit)
+        while true {
+            if let ending = try receiveMore(until: deadline) {
+                return (ending, String(decoding: unread, as: UTF8.self))
+            }
+        }
+    }
+
+    /// Whether nothing arrives for so long. Use it only to show that something does *not* happen.
+    func staysSilent(for duration: Duration) -> Bool { unread.isEmpty && !hasInput(within: duration) }
+
+    /// Whether the server has closed the connection, or its side of it. Reads nothing.
+    var isClosedByPeer: Bool {
+        // POLLRDHUP, which Glibc does not show to Swift.
+        var entry = pollfd(fd: descriptor, events: 0x2000, revents: 0)
+        return poll(&entry, 1, 0) == 1
+    }
+
+    /// Reads the next final response and the interim ones before it.
+    /// - Parameter method: of the request, if its bytes were sent without it.
+    func readResponse(to method: String, within limit: Duration? = nil) throws -> Response {
+        expectResponse(to: method)
+        return try readResponse(within: limit)
+    }
+
+    /// Reads the next interim response.
+    /// - Throws: ``UnexpectedFinalResponse`` if a final one comes instead.
+    @discardableResult
+    func requireInterim(within limit: Duration? = nil) throws -> InterimResponse {
+        if let interim = try readInterim(within: limit) { return interim }
+        throw UnexpectedFinalResponse(response: try readResponse(within: limit))
+    }
+
+    /// Sends the head of a request that asks for 100, and waits for it: from then on the server handles the request.
+    func open(_ request: Request) throws {
+        try send(request.with("Expect", "100-continue").head(authority: authority))
+        while try requireInterim().status != 100 {}
+    }
+
+    /// Records an issue unless the server closes the connection without another byte.
+    func expectClosed(within limit: Duration = limit, sourceLocation: SourceLocation = #_sourceLocation) {
+        do {
+            let (_, leftover) = try awaitClosing(within: limit)
+            #expect(leftover.isEmpty, "bytes after the last response", sourceLocation: sourceLocation)
+        } catch {
+            Issue.record(error, "the connection stays open", sourceLocation: sourceLocation)
+        }
+    }
+}

@@ -1,0 +1,57 @@
+import ConformanceKit
+import FoundationEssentials
+
+// MARK: - The upload protocol's fields, read strictly
+
+extension FieldSection {
+    /// The value of a field that must be on one line at most; `nil` when it is absent or repeated.
+    func value(_ name: String) -> String? {
+        single(name)
+    }
+
+    var offset: Int64? { value("Upload-Offset").flatMap(Self.integer) }
+    var length: Int64? { value("Upload-Length").flatMap(Self.integer) }
+    var echoedVersion: Int64? { value("Upload-Draft-Interop-Version").flatMap(Self.integer) }
+    /// `Upload-Complete`.
+    var complete: Bool? { value("Upload-Complete").flatMap(Self.boolean) }
+    /// `Upload-Incomplete` of interop version 3.
+    var incomplete: Bool? { value("Upload-Incomplete").flatMap(Self.boolean) }
+
+    /// A non-negative Integer in its canonical form (RFC 9651 section 4.1.4), at most 15 digits.
+    private static func integer(_ text: String) -> Int64? {
+        guard (1...15).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+            text == "0" || !text.hasPrefix("0")
+        else { return nil }
+        return Int64(text)
+    }
+
+    private static func boolean(_ text: String) -> Bool? { text == "?1" ? true : text == "?0" ? false : nil }
+}
+
+// MARK: - Problem documents
+
+/// The members of a problem document that the tests look at.
+struct Problem: Decodable, Sendable {
+    let type: String?
+    let title: String?
+    let status: Int?
+    let code: String?
+    let detail: String?
+    let expectedOffset: Int64?
+    let providedOffset: Int64?
+    let reasons: [String]?
+
+    enum CodingKeys: String, CodingKey {
+        case type, title, status, code, detail, reasons
+        case expectedOffset = "expected-offset"
+        case providedOffset = "provided-offset"
+    }
+}
+
+extension Response {
+    /// The problem document; `nil` where the response is none or its JSON is invalid.
+    var problem: Problem? {
+        guard value("Content-Type") == "application/problem+json" else { return nil }
+        return try? JSONDecoder().decode(Problem.self, from: Data(content))
+    }
+}
