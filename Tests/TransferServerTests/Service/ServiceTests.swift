@@ -1,0 +1,139 @@
+import HTTPSemantics
+import ResumableUpload
+import SystemCalls
+import Testing
+
+@testable import TransferServer
+
+/// The server's core: each test runs in this process without a socket, and over a socket.
+@Suite("The service", .timeLimit(.minutes(5)))
+struct ServiceTests {
+    private static let draft: Fields = ["Upload-Draft-Interop-Version": "8"]
+
+    private func append(at offset: Int, complete: Bool) -> Fields {
+        Self.draft + [
+            "Content-Type": "application/partial-upload", "Upload-Offset": "\(offset)",
+            "Upload-Complete": complete ? "?1" : "?0",
+        ]
+    }
+
+    /// Creates an upload of a file and returns its location.
+    private func create(_ service: any TestedService, _ name: String, _ content: [UInt8]) throws -> String {
+        let response = try service.exchange(
+            .put, "/files/\(name)", Self.draft + ["Upload-Complete": "?0"], content)
+        #expect(response.status == 201)
+        #expect(response.fields["Upload-Complete"] == "?0")
+        return try #require(response.fields["Location"])
+    }
+
+    @Test("An upload in parts becomes a file", arguments: Transport.allCases)
+    func upload(_ transport: Transport) throws {
+        let service = try transport.start()
+        let location = try create(service, "f", [1, 2])
+        let state = try service.exchange(.head, location, Self.draft)
+        #expect(state.status == 204 && state.fields["Upload-Offset"] == "2")
+        #expect(try service.exchange(.get, "/files/f").status == 404)
+        let part = try service.exchange(.patch, location, append(at: 2, complete: false), [3])
+        #expect(part.status == 204 && part.fields["Upload-Offset"] == "3")
+        let last = try service.exchange(.patch, location, append(at: 3, complete: true), [4])
+        #expect(last.status == 201 && last.fields["Upload-Complete"] == "?1")
+        #expect(last.fields["Location"] == "/files/f")
+        let file = try service.exchange(.get, "/files/f")
+        #expect(file.status == 200 && file.content == [1, 2, 3, 4])
+        let range = try service.exchange(.get, "/files/f", ["Range": "bytes=1-2"])
+        #expect(range.status == 206 && range.content == [2, 3])
+        #expect(range.fields["Content-Range"] == "bytes 1-2/4")
+    }
+
+    @Test("Content arrives in pieces of any size", arguments: Transport.allCases)
+    func pieces(_ transport: Transport) throws {
+        let service = try transport.start()
+        let pieces: [[UInt8]] = [[1], [2, 3], [UInt8](repeating: 4, count: 100_000), [5]]
+        let response = try service.exchange(.put, "/files/f", Self.draft + ["Upload-Complete": "?1"], pieces)
+        #expect(response?.status == 201)
+        #expect(try service.exchange(.get, "/files/f").content == pieces.flatMap { $0 })
+    }
+
+    @Test("An append at another offset is 409 with the offset", arguments: Transport.allCases)
+    func otherOffset(_ transport: Transport) throws {
+        let service = try transport.start()
+        let location = try create(service, "f", [1, 2])
+        let response = try service.exchange(.patch, location, append(at: 1, complete: true), [9])
+        #expect(response.status == 409)
+        #expect(response.fields["Upload-Offset"] == "2" && response.fields["Upload-Complete"] == "?0")
+        #expect(response.fields["Content-Type"] == "application/problem+json")
+        #expect(try service.exchange(.head, location, Self.draft).fields["Upload-Offset"] == "2")
+    }
+
+    @Test("A canceled upload is gone", arguments: Transport.allCases)
+    func canceled(_ transport: Transport) throws {
+        let service = try transport.start()
+        let location = try create(service, "f", [1, 2])
+        #expect(try service.exchange(.delete, location, Self.draft).status == 204)
+        #expect([404, 410].contains(try service.exchange(.head, location, Self.draft).status))
+        #expect([404, 410].contains(try service.exchange(.patch, location, append(at: 2, complete: true), []).status))
+    }
+
+    @Test("Content beyond the limits is 413", arguments: Transport.allCases)
+    func limits(_ transport: Transport) throws {
+        let service = try transport.start(UploadLimits(maxSize: 10, maxAge: 604_800))
+        let response = try service.exchange(
+            .put, "/files/f", Self.draft + ["Upload-Complete": "?1"], [UInt8](repeating: 0, count: 11))
+        #expect(response.status == 413)
+        #expect(response.fields["Upload-Limit"]?.contains("max-size=10") == true)
+    }
+
+    @Test(
+        "Each place answers the methods that it has", arguments: Transport.allCases,
+        [
+            (HTTPSemantics.Method.get, "/healthz", 200), (.head, "/readyz", 200), (.post, "/healthz", 405),
+            (.get, "/nothing", 404), (.get, "/files/..", 400), (.options, "*", 204), (.get, "*", 400),
+            (.head, "/uploads/none", 404), (.patch, "/files/f", 405), (.options, "/files/f", 204),
+        ])
+    func places(_ transport: Transport, _ place: (method: HTTPSemantics.Method, target: String, status: Int)) throws {
+        let response = try transport.start().exchange(place.method, place.target)
+        #expect(response.status == place.status)
+    }
+
+    @Test("An interrupted append keeps what arrived, in process")
+    func interrupted() throws {
+        let service = try InProcessService(UploadLimits(maxAge: 604_800))
+        let location = try create(service, "f", [1, 2])
+        let running = try service.begin(.patch, location, append(at: 2, complete: true), .length(10))
+        running.receive([3, 4])
+        running.interrupt()
+        let state = try service.exchange(.head, location, Self.draft)
+        #expect(state.fields["Upload-Offset"] == "4" && state.fields["Upload-Complete"] == "?0")
+        #expect(try service.exchange(.get, "/files/f").status == 404)
+    }
+
+    @Test("A connection entry records who ended it, and only the first time")
+    func entry() throws {
+        let entry = ConnectionEntry(
+            output: SocketOutput(descriptor: -1), peer: nil, client: ConnectionClient(nil, isExempt: true),
+            credentials: nil, now: 0)
+        #expect(entry.ending == nil && entry.isAwaited)
+        entry.abandon(.takenOver)
+        entry.abandon(.stopping)
+        #expect(entry.ending == .takenOver && !entry.isAwaited)
+    }
+
+    @Test("A connection that waits for its client longer than its limit is ended")
+    func overdue() {
+        let timeouts = ConnectionTimeouts(header: 10, idle: 100)
+        func ending(_ phase: ConnectionEntry.Phase, after nanoseconds: Int64) -> ConnectionEntry.Ending? {
+            let entry = ConnectionEntry(
+                output: SocketOutput(descriptor: -1), peer: nil, client: ConnectionClient(nil, isExempt: true),
+                credentials: nil, now: 0)
+            entry.enter(phase, at: 1000)
+            entry.abandon(ifOverdue: timeouts, now: 1000 + nanoseconds)
+            return entry.ending
+        }
+        #expect(ending(.head(first: true), after: 10) == nil)
+        #expect(ending(.head(first: true), after: 11) == .timeout)
+        #expect(ending(.head(first: false), after: 11) == nil)
+        #expect(ending(.content, after: 101) == .timeout)
+        #expect(ending(.server, after: 1_000_000_000_000) == nil)
+        #expect(ending(.storing, after: 1_000_000_000_000) == nil)
+    }
+}
