@@ -156,7 +156,10 @@ let package = Package(
                 "UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls", "Digests", "TLS", "ConformanceKit",
                 "TestSupport",
             ],
-            exclude: ["Browser/journey.html", "Browser/stranger.html", "Compatibility/version-0.1.0.tar.gz"],
+            exclude: [
+                "Deployment/Browser/journey.html", "Deployment/Browser/stranger.html",
+                "Server/Compatibility/version-0.1.0.tar.gz",
+            ],
             swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]

@@ -11,7 +11,7 @@ private let isInstalled = ConditionTrait.enabled(
 @Suite("systemd units", .timeLimit(.minutes(15)), .blocking)
 struct UnitFileTests {
     private static var directory: String {
-        let root = #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
+        let root = #filePath.split(separator: "/").dropLast(5).joined(separator: "/")
         return "/\(root)/docker/systemd"
     }
 

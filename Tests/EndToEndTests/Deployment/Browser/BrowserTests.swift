@@ -11,7 +11,7 @@ import Testing
     .enabled(if: getenv("ONWARD_BROWSER") != nil, "make test-browser runs it"))
 struct BrowserTests {
     private static var root: String {
-        "/" + #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
+        "/" + #filePath.split(separator: "/").dropLast(5).joined(separator: "/")
     }
 
     /// Opens a page in a browser of its own, headless, which ends when what is returned goes.
@@ -29,7 +29,7 @@ struct BrowserTests {
     }
 
     private func pages() throws -> PageServer {
-        try PageServer([Self.root + "/Tests/EndToEndTests/Browser", Self.root + "/docs/examples/browser"])
+        try PageServer([Self.root + "/Tests/EndToEndTests/Deployment/Browser", Self.root + "/docs/examples/browser"])
     }
 
     private struct Journey: Decodable {

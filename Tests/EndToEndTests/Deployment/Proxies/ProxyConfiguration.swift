@@ -21,7 +21,7 @@ struct ProxyConfiguration {
             return "vcl 4.1; backend onward { .host = \"127.0.0.1\"; .port = \"\(server)\"; }\n"
                 + "sub vcl_recv { return (pass); }\n"
         }
-        let folder = (0..<4).reduce(URL(filePath: #filePath)) { url, _ in url.deletingLastPathComponent() }
+        let folder = (0..<5).reduce(URL(filePath: #filePath)) { url, _ in url.deletingLastPathComponent() }
         var text = try String(contentsOf: folder.appending(path: "docker/proxies/" + name), encoding: .utf8)
         for (old, new) in changes + places {
             guard text.contains(old) else { throw Missing(text: old) }

@@ -9,7 +9,7 @@ import Testing
     "Other people's clients", .serialized, .timeLimit(.minutes(15)), .blocking,
     .enabled(if: getenv("ONWARD_CLIENTS") != nil, "make test-clients runs it"))
 struct RealClientTests {
-    private static let scripts = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/") + "/Clients"
+    private static let scripts = "/" + #filePath.split(separator: "/").dropLast(4).joined(separator: "/") + "/Clients"
     /// A sound file, which ffmpeg can read: 44 bytes of header, then samples.
     private static let content = waveHeader(samples: samples.count) + samples
     private static let samples = Payload.bytes(6_000_000)

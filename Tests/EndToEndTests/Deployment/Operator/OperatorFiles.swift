@@ -3,7 +3,7 @@ enum OperatorFiles {
     /// `docker/`.
     static let directory: String = {
         let here = #filePath.split(separator: "/", omittingEmptySubsequences: false)
-        // The package, Tests, EndToEndTests, Product, this file.
-        return (here.dropLast(4) + ["docker"]).joined(separator: "/")
+        // The package, Tests, EndToEndTests, Deployment, Operator, this file.
+        return (here.dropLast(5) + ["docker"]).joined(separator: "/")
     }()
 }

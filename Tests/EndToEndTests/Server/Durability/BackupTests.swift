@@ -12,7 +12,7 @@ import Testing
 struct BackupTests {
     private static let script: String = {
         var path = #filePath
-        for _ in 0..<4 { path = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]) }
+        for _ in 0..<5 { path = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]) }
         return path + "/scripts/backup"
     }()
 
