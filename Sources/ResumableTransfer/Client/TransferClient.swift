@@ -22,7 +22,7 @@ public final class TransferClient: Sendable {
 
     /// Prepares an upload of everything that `source` has.
     public func upload(_ request: TransferRequest, from source: any UploadSource) -> Upload {
-        Upload(core: core, plan: UploadPlan(request: request, source: source))
+        Upload(core: core, plan: TransferPlan(request, from: source))
     }
 
     /// Prepares an upload that sends what is missing. Nothing is used up by it: the data stays good until data of a later
@@ -39,7 +39,7 @@ public final class TransferClient: Sendable {
         _ data: ResumeData, from source: (any UploadSource)? = nil, request: TransferRequest? = nil
     ) throws(TransferError) -> Upload {
         try core.storage.examine(data)
-        return Upload(core: core, plan: try UploadPlan(resuming: data, source: source, request: request))
+        return Upload(core: core, plan: try TransferPlan(resuming: data, source: source, request: request))
     }
 
     /// Forgets what `data` stands for: deletes the upload resource from the server, or the partial file of a download
@@ -53,7 +53,7 @@ public final class TransferClient: Sendable {
     public func discard(_ data: ResumeData, request: TransferRequest? = nil) async throws(TransferError) -> Bool {
         switch data.record.content {
         case .upload:
-            return try await Upload(core: core, plan: UploadPlan(discarding: data, request: request)).discard()
+            return try await Upload(core: core, plan: TransferPlan(discarding: data, request: request)).discard()
         case .download(let record):
             let claim = try await core.claim(
                 data.record.id, generation: data.record.generation, hasTicket: data.record.hasTicket)

@@ -8,7 +8,7 @@ extension TransferClient {
     ///     the file.
     ///   - destination: where the file goes once it is whole.
     public func download(_ request: TransferRequest, to destination: DownloadDestination) -> Download {
-        Download(core: core, plan: DownloadPlan(request: request, destination: destination))
+        Download(core: core, plan: TransferPlan(request, to: destination))
     }
 
     /// Prepares a download that receives what is missing. Nothing is used up by it: the data stays good until data of a
@@ -22,7 +22,7 @@ extension TransferClient {
     public func resumeDownload(
         _ data: ResumeData, request: TransferRequest? = nil
     ) throws(TransferError) -> Download {
-        let plan = try DownloadPlan(resuming: data, request: request)
+        let plan = try TransferPlan<DownloadOperation>(resuming: data, request: request)
         try core.storage.examine(data)
         return Download(core: core, plan: plan)
     }

@@ -1,7 +1,7 @@
 import HTTPSemantics
 import SystemCalls
 
-/// What has to be known of a download to resume it.
+/// What resume data contains of a download.
 struct DownloadRecord: Sendable, Hashable, Codable {
     /// The file that the download shall become, absolute; `nil` for one that the caller moves.
     var destination: FilePath?
@@ -47,5 +47,24 @@ struct DownloadRecord: Sendable, Hashable, Codable {
         if let tailDigest, tailDigest.utf8.count != 64 { return false }
         if let spanDigest, spanDigest.utf8.count != 64 { return false }
         return PartialFile.isName(partialName, for: destination?.lastComponent)
+    }
+}
+
+extension DownloadRecord: ResumableRecord {
+    /// The least time between two checkpoints that differ only in the bytes received, in nanoseconds.
+    private static let checkpointInterval: Int64 = 500_000_000
+
+    var content: ResumeRecord.Content { .download(self) }
+
+    func supersedes(_ handedOut: DownloadRecord, age: Int64) -> Bool {
+        synchronizedPart != handedOut.synchronizedPart || (self != handedOut && age >= Self.checkpointInterval)
+    }
+
+    /// The same without the bytes that are not on stable storage.
+    private var synchronizedPart: DownloadRecord {
+        var record = self
+        record.received = synchronized
+        record.spanDigest = nil
+        return record
     }
 }

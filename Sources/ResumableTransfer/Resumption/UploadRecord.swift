@@ -1,6 +1,6 @@
 import ResumableUpload
 
-/// What has to be known of an upload to resume it.
+/// What resume data contains of an upload.
 struct UploadRecord: Sendable, Hashable, Codable {
     var resumption: UploadResumption
     var source: SourceRecord
@@ -18,5 +18,24 @@ struct UploadRecord: Sendable, Hashable, Codable {
         let limits = resumption.limits
         let told = [limits.maxSize, limits.minSize, limits.maxAppendSize, limits.minAppendSize, limits.maxAge]
         return told.allSatisfy { $0.map { (0...most).contains($0) } ?? true } && (resumption.expires ?? 0) >= 0
+    }
+}
+
+extension UploadRecord: ResumableRecord {
+    var content: ResumeRecord.Content { .upload(self) }
+
+    /// The server is asked for the offset in any case, and its lifetime counts down in every response: neither alone is a
+    /// reason.
+    func supersedes(_ handedOut: UploadRecord, age: Int64) -> Bool {
+        var new = self
+        var old = handedOut
+        new.resumption.acknowledged = 0
+        old.resumption.acknowledged = 0
+        new.resumption.limits.maxAge = nil
+        old.resumption.limits.maxAge = nil
+        if let expires = new.resumption.expires, let before = old.resumption.expires, abs(expires - before) <= 5 {
+            new.resumption.expires = before
+        }
+        return new != old
     }
 }

@@ -1,17 +1,18 @@
 import SystemCalls
 
-/// What callers and the work of one transfer share: whether it shall stop, how it ended, and what can be resumed.
-final class TransferControl<Success: Sendable>: Sendable {
-    /// Why the work shall stop.
-    enum Stop: Sendable, Hashable {
-        case pause
-        case cancel(deleting: Bool)
-    }
+/// A caller's request that a transfer stop.
+enum StopRequest: Sendable, Hashable {
+    case pause
+    /// - Parameter deleting: whether the upload resource, or the partial file, is deleted.
+    case cancel(deleting: Bool)
+}
 
+/// The state that callers share with the work of one transfer: the stop request, the result and the checkpoint.
+final class TransferControl<Success: Sendable>: Sendable {
     private struct State {
         var hasStarted = false
-        var stop: Stop?
-        /// Ends what the work is waiting for.
+        var stop: StopRequest?
+        /// Interrupts the operation that the work waits for.
         var interrupt: (@Sendable () -> Void)?
         var end: Result<Success, TransferError>?
         var waiters: [CheckedContinuation<Void, Never>] = []
@@ -27,7 +28,7 @@ final class TransferControl<Success: Sendable>: Sendable {
 
     // MARK: For callers
 
-    /// Whether the transfer begins now; true once.
+    /// Whether the transfer starts with this call; true once.
     func begin() -> Bool {
         state.withLock { state in
             defer { state.hasStarted = true }
@@ -54,8 +55,8 @@ final class TransferControl<Success: Sendable>: Sendable {
         }
     }
 
-    /// Asks the work to stop. The first wish counts, but that a cancellation takes the place of a pause.
-    func requestStop(_ stop: Stop) {
+    /// Asks the work to stop. The first request counts, except that a cancellation replaces a pause.
+    func requestStop(_ stop: StopRequest) {
         let interrupt = state.withLock { state -> (@Sendable () -> Void)? in
             guard state.end == nil else { return nil }
             if state.stop == nil || state.stop == .pause { state.stop = stop }
@@ -64,7 +65,7 @@ final class TransferControl<Success: Sendable>: Sendable {
         interrupt?()
     }
 
-    /// How the work ended, once it has.
+    /// Waits for the result of the work.
     func awaitEnd() async -> Result<Success, TransferError> {
         while true {
             if let end = state.withLock({ $0.end }) { return end }
@@ -90,28 +91,14 @@ final class TransferControl<Success: Sendable>: Sendable {
 
     var checkpoint: ResumeData? { state.withLock { $0.checkpoint } }
 
-    var hasEnded: Bool { state.withLock { $0.end != nil } }
-
     // MARK: For the work
 
-    var stop: Stop? { state.withLock { $0.stop } }
+    var stop: StopRequest? { state.withLock { $0.stop } }
 
-    /// Keeps what could be resumed from now on; `isNews`: and tells it.
-    func keep(_ checkpoint: ResumeData?, isNews: Bool) {
-        state.withLock { $0.checkpoint = checkpoint }
-        if isNews, let checkpoint { events.send(.checkpoint(checkpoint)) }
-    }
+    /// Sets what can be resumed from now on.
+    func keep(_ checkpoint: ResumeData?) { state.withLock { $0.checkpoint = checkpoint } }
 
-    /// The error of a transfer that could not claim the data that it was to resume. Unless that is used up or in use, it is
-    /// as good as before.
-    func unclaimed(_ error: TransferError, _ data: ResumeData?) -> TransferError {
-        keep(nil, isNews: false)
-        var error = error
-        if error.code != .resumeDataUsed { error.resumeData = data }
-        return error
-    }
-
-    /// Waits for `operation`; a wish to stop calls `interrupt`, at once where it was there before.
+    /// Waits for `operation`. A stop request calls `interrupt`, at once if it was made before.
     func interruptible<Result>(
         by interrupt: @escaping @Sendable () -> Void, while operation: () async throws -> Result
     ) async rethrows -> Result {
@@ -124,7 +111,7 @@ final class TransferControl<Success: Sendable>: Sendable {
         return try await operation()
     }
 
-    /// Waits for this long, or until somebody wants the work to stop.
+    /// Waits for this long, or until a stop is requested.
     func sleep(for duration: Duration) async {
         guard duration > .zero else { return }
         let pause = Task { try await Task.sleep(for: duration) }

@@ -2,20 +2,15 @@ import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 
-extension DownloadDriver {
+extension DownloadOperation {
+    private var response: TransferResponse? { driver.response }
+    private var lastFailure: TransferError? { driver.lastFailure }
+
     static func destinationError(_ error: Errno) -> TransferError {
         TransferError(.destinationUnusable, "The file cannot be written.", underlying: "\(error)")
     }
 
-    /// What somebody wanted.
-    func error(of stop: Control.Stop) -> TransferError {
-        switch stop {
-        case .pause: TransferError(.paused, "The download was paused.")
-        case .cancel: TransferError(.cancelled, "The download was cancelled.")
-        }
-    }
-
-    /// Why the download stands still for a while.
+    /// The error that interrupts the download for a while.
     func error(of reason: DownloadInterruption) -> TransferError {
         switch reason {
         case .connection, .unreachable, .unusableConnection:
@@ -44,7 +39,7 @@ extension DownloadDriver {
         return "\(status), \(type ?? "no media type"), \(size), \(isValidated ? "with" : "without") a validator"
     }
 
-    /// Why the download ended for good.
+    /// The error that ends the download.
     func error(of failure: DownloadFailure) -> TransferError {
         switch failure {
         case .refused(let status):

@@ -1,8 +1,12 @@
 import HTTPSemantics
 import ResumableUpload
 
-extension UploadDriver {
-    /// Why the upload stands still for a while.
+extension UploadOperation {
+    private var response: TransferResponse? { driver.response }
+    private var lastFailure: TransferError? { driver.lastFailure }
+    private var isResumable: Bool { driver.plan.input.isResumable }
+
+    /// The error that interrupts the upload for a while.
     func error(of reason: UploadInterruption) -> TransferError {
         switch reason {
         case .connection, .unreachable, .unusableConnection:
@@ -17,7 +21,7 @@ extension UploadDriver {
         }
     }
 
-    /// Why the upload ended for good.
+    /// The error that ends the upload.
     func error(of failure: UploadFailure) -> TransferError {
         switch failure {
         case .refused(let status):
@@ -68,10 +72,10 @@ extension UploadDriver {
     }
 
     private var cancellationError: TransferError {
-        // Where nothing but the deletion is asked for, one that the server did not confirm is no success.
-        guard !plan.isResumable, machine.resumption != nil else {
+        // If nothing but the deletion is asked for, one that the server did not confirm is no success.
+        guard !isResumable, machine.resumption != nil else {
             return TransferError(
-                .cancelled, "The upload was cancelled.", response: plan.isResumable ? nil : response)
+                .cancelled, "The upload was cancelled.", response: isResumable ? nil : response)
         }
         guard lastFailure == nil, let status = response?.status else {
             return lastFailure ?? TransferError(.connectionLost, "The connection was lost.")
@@ -83,7 +87,7 @@ extension UploadDriver {
     }
 
     private func sourceError(at offset: Int64) -> TransferError {
-        if let source = plan.source as? any RecognizableSource, !source.isUnchanged {
+        if !isSourceUnchanged {
             return TransferError(.sourceChanged, "The source has changed while it was sent.")
         }
         return TransferError(

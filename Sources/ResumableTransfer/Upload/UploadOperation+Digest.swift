@@ -1,14 +1,14 @@
 import Digests
 import HTTPSemantics
 
-extension UploadDriver {
-    /// The value of `Repr-Digest` for the whole source; `nil` where its length is unknown, for then it can perhaps not
-    /// be read twice, or where the upload shall stop.
-    func wholeDigest() async throws(TransferError) -> String? {
-        guard let length = plan.source.length else { return nil }
+extension UploadOperation {
+    /// The value of `Repr-Digest` for the entire source; `nil` if its length is unknown, because it can perhaps not be read
+    /// twice, or if the upload was asked to stop.
+    func sourceDigest() async throws(TransferError) -> String? {
+        guard let length = source.length else { return nil }
         let flag = StopFlag()
-        let source = plan.source
-        let result = await control.interruptible(
+        let source = source
+        let result = await driver.control.interruptible(
             by: { flag.raise() },
             while: { await BlockingWork.run { Self.digest(of: source, length: length, until: flag) } })
         return try result.get().map { DigestField(values: [(.sha256, $0)]).serialized }

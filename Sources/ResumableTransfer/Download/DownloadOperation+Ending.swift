@@ -1,0 +1,119 @@
+import Digests
+import Foundation
+import HTTPSemantics
+import SystemCalls
+
+extension DownloadOperation {
+    /// All bytes are received: the digest is checked, and the file gets its name.
+    func finish(_ head: DownloadResponseHead) async throws(TransferError) -> DownloadResult {
+        guard let files, let size = machine.representation?.total else {
+            throw TransferError(.internalFailure, "A download ended without its file.")
+        }
+        files.note(machine.representation)
+        let partial = files.current
+        try await checkDigest(of: partial, size: size)
+        try await keepComplete(partial)
+        let path = try await BlockingWork.run {
+            Result { () throws(TransferError) in
+                do throws(Errno) {
+                    let path = try partial.publish()
+                    files.removeEarlier()
+                    return path
+                } catch {
+                    throw DownloadOperation.destinationError(error)
+                }
+            }
+        }.get()
+        reportProgress()
+        driver.progress.finish()
+        return DownloadResult(
+            status: head.status, fields: head.fields, contentCoding: machine.representation?.storedCoding, file: path,
+            size: size, received: received, requests: driver.requests)
+    }
+
+    /// Hands out that the download is complete before the partial file is gone: a later process finds the file under its
+    /// name then (``PartialFile/isPublished(_:in:)``).
+    private func keepComplete(_ partial: PartialFile) async throws(TransferError) {
+        if let failure = await BlockingWork.run({ partial.synchronize() }) {
+            throw DownloadOperation.destinationError(failure)
+        }
+        await driver.keepCheckpoint(isDue: true)
+    }
+
+    /// The result of a download whose file got its name in an earlier run.
+    func finish(published path: FilePath, size: Int64) -> DownloadResult {
+        driver.progress.update(completed: size, total: size)
+        driver.progress.finish()
+        driver.control.events.send(.received(size, total: size))
+        return DownloadResult(
+            status: .ok, fields: Fields(),
+            contentCoding: driver.plan.resumed.map { DownloadRepresentation($0) }?.storedCoding,
+            file: path, size: size, received: 0, requests: 0)
+    }
+
+    private func checkDigest(of partial: PartialFile, size: Int64) async throws(TransferError) {
+        guard let text = files?.representation?.digest, let expected = DigestField(fieldLines: [text]) else { return }
+        let flag = StopFlag()
+        let result = await driver.control.interruptible(
+            by: { flag.raise() },
+            while: {
+                await BlockingWork.run {
+                    Result { () throws(Errno) in try partial.matches(expected, size: size, until: flag) }
+                }
+            })
+        switch result {
+        case .success(true?): return
+        case .success(false?):
+            throw TransferError(.digestMismatch, "The bytes that came are not those of the server's digest.")
+        case .success(nil): throw stopped(by: driver.control.stop ?? .pause)
+        case .failure(let failure): throw DownloadOperation.destinationError(failure)
+        }
+    }
+
+    func conclude(_ error: TransferError) async -> TransferConclusion<DownloadRecord> {
+        guard let files else { return concludeUnopened(error) }
+        var isKept = driver.control.stop != .cancel(deleting: true)
+        if error.code == .digestMismatch {
+            // The replacement is wrong; what it was to replace need not be.
+            if files.earlier == nil { isKept = false } else { files.goBack() }
+        }
+        if isKept { await BlockingWork.run { files.synchronize() } }
+        guard isKept, let record else {
+            files.remove()
+            return .over
+        }
+        return error.code == .cancelled ? .over : .resumable(record)
+    }
+
+    /// After an error that came before the partial file was opened.
+    private func concludeUnopened(_ error: TransferError) -> TransferConclusion<DownloadRecord> {
+        switch error.code {
+        case .cancelled: .over
+        case .resumeDataUsed: .nothing
+        default: driver.plan.resumed.map { .resumable($0) } ?? .nothing
+        }
+    }
+}
+
+extension PartialFile {
+    /// Whether the first `size` bytes have the digests that the server sent; `nil` if `flag` was raised.
+    fileprivate func matches(_ field: DigestField, size: Int64, until flag: StopFlag) throws(Errno) -> Bool? {
+        var digests: [(RunningDigest, expected: [UInt8])] = field.values.compactMap { value in
+            Algorithm(rawValue: value.algorithm.rawValue).map { (RunningDigest($0), value.bytes) }
+        }
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 1)
+        defer { buffer.deallocate() }
+        var offset: Int64 = 0
+        while offset < size {
+            if flag.isRaised { return nil }
+            let wanted = Int(min(Int64(buffer.count), size - offset))
+            let count = try read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: offset)
+            guard count > 0 else { throw .inputOutput }
+            for index in digests.indices {
+                digests[index].0.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            }
+            offset += Int64(count)
+        }
+        return digests.allSatisfy { $0.0.finalized() == $0.expected }
+    }
+}

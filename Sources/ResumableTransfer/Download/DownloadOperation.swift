@@ -1,0 +1,208 @@
+import Foundation
+import HTTPSemantics
+import ResumableUpload
+import SystemCalls
+
+/// The operation of a download: it carries messages between the state machine, which makes all decisions about the protocol,
+/// and the partial file.
+final class DownloadOperation: TransferOperation {
+    typealias Success = DownloadResult
+    typealias Record = DownloadRecord
+    typealias Input = DownloadDestination
+    typealias Request = DownloadRequest
+    typealias Outcome = DownloadResponseHead
+
+    static let noun = "download"
+
+    unowned let driver: TransferDriver<DownloadOperation>
+    var machine: DownloadMachine
+    /// Receives the bytes; set before the first request.
+    private(set) var files: PartialFiles?
+    private var reportedProgress: (position: Int64, total: Int64?)?
+    /// The synchronization that runs beside the exchange.
+    var synchronization: Task<Void, Never>?
+    /// Bytes of content received, over all requests.
+    var received: Int64 = 0
+
+    var createsTicketFile: Bool { false }
+    var isDeleting: Bool { false }
+
+    static func total(of plan: TransferPlan<DownloadOperation>) -> Int64? { plan.resumed?.total }
+
+    init(driver: TransferDriver<DownloadOperation>) {
+        self.driver = driver
+        machine = DownloadOperation.machine(driver.core.configuration)
+    }
+
+    private static func machine(
+        _ configuration: TransferClient.Configuration, _ files: PartialFiles? = nil
+    ) -> DownloadMachine {
+        let earlier = files?.earlier.map { file, representation in
+            DownloadMachine.Bytes(representation: representation, position: file.position)
+        }
+        return DownloadMachine(
+            files?.representation, position: files?.current.position ?? 0, earlier: earlier, retry: configuration.retry,
+            random: { Double.random(in: 0..<1) })
+    }
+
+    // MARK: Before the first request
+
+    func prepare() async throws(TransferError) -> DownloadResult? {
+        try checkRequest()
+        let control = driver.control
+        if let stop = control.stop, stop != .cancel(deleting: true) { try handle(stop) }
+        switch try await openPartial() {
+        case .published(let path, let size):
+            if let stop = control.stop, stop != .pause { try handle(stop) }
+            return finish(published: path, size: size)
+        case .files(let files):
+            self.files = files
+            guard files.representation != nil else { return nil }
+            machine = DownloadOperation.machine(driver.core.configuration, files)
+            followMachine(files)
+            await driver.keepCheckpoint()
+            reportProgress()
+            return nil
+        }
+    }
+
+    private func checkRequest() throws(TransferError) {
+        let request = driver.plan.request
+        guard request.method == .get else { throw TransferError(.invalidRequest, "A download is a GET.") }
+        let fields = driver.core.configuration.fields.merging(request.fields)
+        for name in ["Range", "If-Range"] where fields.contains(name) {
+            throw TransferError(.invalidRequest, "Which part is asked for is not the caller's choice (\(name)).")
+        }
+    }
+
+    private enum Opened: Sendable {
+        case files(PartialFiles)
+        /// The file has its name already.
+        case published(path: FilePath, size: Int64)
+    }
+
+    /// Opens the partial file of an earlier run, or creates a new one.
+    private func openPartial() async throws(TransferError) -> Opened {
+        let plan = driver.plan
+        let storage = driver.core.storage
+        return try await BlockingWork.run {
+            Result { () throws(TransferError) in
+                try DownloadOperation.openPartial(plan.input, plan.resumed, storage)
+            }
+        }.get()
+    }
+
+    private static func openPartial(
+        _ destination: DownloadDestination, _ resumed: DownloadRecord?, _ storage: TransferStorage
+    ) throws(TransferError) -> Opened {
+        guard let place = try PartialPlace.open(destination, storage: storage) else {
+            throw TransferError(.destinationUnusable, "There is no directory for the file.")
+        }
+        let records = resumed.map { [$0] + ($0.earlier ?? []) } ?? []
+        do throws(Errno) {
+            _ = try place.existing()
+            var found: [(file: PartialFile, representation: DownloadRepresentation)] = []
+            for (index, record) in records.enumerated() {
+                switch try PartialFile.open(record, in: place) {
+                case .usable(let file): found.append((file, DownloadRepresentation(record)))
+                case .unusable:
+                    guard index == 0, let path = try PartialFile.isPublished(record, in: place) else { continue }
+                    for old in records.dropFirst() { _ = try PartialFile.discard(old, in: place) }
+                    return .published(path: path, size: record.received)
+                case .busy: throw .wouldBlock
+                }
+            }
+            guard let first = found.first else {
+                return .files(PartialFiles(place, try PartialFile.create(in: place)))
+            }
+            let earlier = found.count > 1 ? found[1] : nil
+            return .files(PartialFiles(place, first.file, first.representation, earlier: earlier))
+        } catch {
+            if error == .wouldBlock {
+                throw TransferError(.resumeDataUsed, "Another transfer is writing the partial file.")
+            }
+            throw destinationError(error)
+        }
+    }
+
+    /// The machine decides which of the files has the bytes that are kept.
+    func followMachine(_ files: PartialFiles) {
+        if machine.earlier == nil, !machine.isFinished, files.earlier != nil { files.goBack() }
+        files.note(machine.representation)
+    }
+
+    // MARK: Steps
+
+    func next() -> TransferStep<DownloadRequest, DownloadResponseHead> {
+        switch machine.next() {
+        case .send(let request): .send(request)
+        case .wait(let duration, let reason): .wait(duration, error(of: reason))
+        case .finished(let head): .finished(head)
+        case .failed(let failure): .failed(error(of: failure))
+        }
+    }
+
+    func handle(_ stop: StopRequest) throws(TransferError) {
+        // A download that is complete is not paused any more.
+        if !machine.isFinished || stop != .pause { throw stopped(by: stop) }
+    }
+
+    func reportProgress() {
+        guard let files else { return }
+        let position = files.current.position
+        let total = files.representation?.total
+        if let reportedProgress, reportedProgress == (position, total) { return }
+        reportedProgress = (position, total)
+        driver.progress.update(completed: position, total: total)
+        driver.control.events.send(.received(position, total: total))
+    }
+
+    var record: DownloadRecord? {
+        guard let files else { return nil }
+        let earlier = files.earlier.map { self.record(of: $0.file, $0.representation) }
+        guard let representation = files.representation, representation.validator != nil, !files.current.isSpoilt
+        else { return earlier }
+        var record = self.record(of: files.current, representation)
+        record.earlier = earlier.map { [$0] }
+        return record
+    }
+
+    private func record(of partial: PartialFile, _ representation: DownloadRepresentation) -> DownloadRecord {
+        let mark = partial.mark
+        var destination: FilePath?
+        if case .file(let path) = driver.plan.input { destination = path }
+        return DownloadRecord(
+            destination: destination, partialName: partial.name, inode: partial.inode,
+            received: mark.span?.end ?? mark.position, synchronized: mark.position, bootID: BootIdentity.current,
+            tailDigest: mark.tailDigest, spanDigest: mark.span?.digest, entityTag: representation.entityTag?.serialized,
+            lastModified: representation.lastModified, date: representation.date, total: representation.total,
+            mediaType: representation.mediaType, contentCoding: representation.contentCoding,
+            digest: representation.digest)
+    }
+
+    func close() { files?.close() }
+}
+
+extension TransferPlan<DownloadOperation> {
+    init(_ request: TransferRequest, to destination: DownloadDestination) {
+        var absolute = destination
+        if case .file(let path) = destination, !path.isAbsolute {
+            absolute = .file((try? FilePath(".").resolved())?.appending(path) ?? path)
+        }
+        self.init(request, absolute)
+    }
+
+    /// A download that is resumed.
+    init(resuming data: ResumeData, request: TransferRequest?) throws(TransferError) {
+        guard case .download(let record) = data.record.content else {
+            throw TransferError(.resumeDataInvalid, "This resume data is not that of a download.")
+        }
+        self.init(resuming: data.record, record, request: request, DownloadDestination(record))
+    }
+}
+
+extension DownloadDestination {
+    init(_ record: DownloadRecord) {
+        self = record.destination.map { .file($0) } ?? .temporary
+    }
+}

@@ -1,0 +1,253 @@
+import HTTPSemantics
+import SystemCalls
+
+/// Runs an upload or a download: claims it, sends the requests of its operation, waits between attempts, hands out
+/// checkpoints and reports events.
+///
+/// One task owns it from beginning to end.
+final class TransferDriver<Operation: TransferOperation> {
+    let core: ClientCore
+    let plan: TransferPlan<Operation>
+    let control: TransferControl<Operation.Success>
+    let progress: TransferProgress
+    private lazy var operation = Operation(driver: self)
+
+    /// The right to run the transfer, from its first checkpoint or its resumption until its end.
+    private var claim: TicketClaim?
+    /// The record of the last checkpoint that was handed out.
+    private var handedOut: Operation.Record?
+    /// Monotonic nanoseconds.
+    private var handedOutAt: Int64 = 0
+    /// The record of the last checkpoint that callers can ask for.
+    private var kept: Operation.Record?
+
+    /// Whether the next content follows an interruption.
+    var isResuming: Bool
+    /// The last final response that an error can name.
+    var response: TransferResponse?
+    /// The reason of the last interruption, in more words than the state machine needs.
+    var lastFailure: TransferError?
+    /// The number of requests that were sent.
+    private(set) var requests = 0
+
+    init(
+        core: ClientCore, plan: TransferPlan<Operation>, control: TransferControl<Operation.Success>,
+        progress: TransferProgress
+    ) {
+        self.core = core
+        self.plan = plan
+        self.control = control
+        self.progress = progress
+        isResuming = plan.resumed != nil
+    }
+
+    /// - Parameter isAdmitted: false: the client was shut down.
+    func run(isAdmitted: Bool) async -> Result<Operation.Success, TransferError> {
+        // A later transfer may use both as soon as the result is known.
+        defer {
+            operation.close()
+            claim = nil
+        }
+        do throws(TransferError) {
+            if plan.resumed != nil {
+                claim = try await core.claim(
+                    plan.id, generation: plan.generation, hasTicket: plan.hasTicket,
+                    createsFile: operation.createsTicketFile)
+            }
+        } catch {
+            return .failure(unclaimed(error))
+        }
+        do throws(TransferError) {
+            guard isAdmitted else { throw TransferError(.shutDown, "The client was shut down.") }
+            if control.stop == nil { control.events.send(.started(total: Operation.total(of: plan))) }
+            guard RequestURI(plan.request.uri) != nil else {
+                throw TransferError(
+                    .invalidRequest,
+                    "The URI of \(Operation.noun == "upload" ? "an upload" : "a download") has to be an absolute one of http or https."
+                )
+            }
+            let result =
+                if let result = try await operation.prepare() { result } else { try await transfer() }
+            claim?.remove()
+            return .success(result)
+        } catch {
+            return .failure(await conclude(error))
+        }
+    }
+
+    private func transfer() async throws(TransferError) -> Operation.Success {
+        while true {
+            if let stop = control.stop { try operation.handle(stop) }
+            switch operation.next() {
+            case .send(let request): try await perform(request)
+            case .wait(let duration, let reason):
+                isResuming = true
+                control.events.send(.interrupted(reason, retryIn: duration))
+                if operation.isDeleting {
+                    // The transfer was asked to stop already; nothing else ends this wait.
+                    try? await Task.sleep(for: duration)
+                } else {
+                    await control.sleep(for: duration)
+                }
+            case .finished(let outcome): return try await operation.finish(outcome)
+            case .failed(let error): throw error
+            }
+        }
+    }
+
+    // MARK: One exchange
+
+    /// Sends one request and hands everything that comes back to the operation.
+    private func perform(_ request: Operation.Request) async throws(TransferError) {
+        guard operation.canSend(request) else { return }
+        let message = operation.message(for: request)
+        let outgoing = try await authorized(message, for: request)
+        guard let uri = RequestURI(outgoing.uri) else {
+            throw TransferError(.invalidRequest, "The URI of the request is no absolute one of http or https.")
+        }
+        if let field = outgoing.fields.firstInvalid {
+            throw TransferError(.invalidRequest, "The field \(field.name) cannot be sent.")
+        }
+        requests += 1
+        operation.willSend(request, to: uri)
+        core.configuration.observer?(
+            TransferRecord(
+                .request(outgoing.method, uri: uri.description(hidingPath: message.hidesPath)),
+                fields: outgoing.fields.hidingSecrets()))
+        var transport = TransportRequest(outgoing, to: uri, core.configuration)
+        operation.complete(&transport, for: request, to: uri)
+        let exchange = core.engine.start(transport)
+        var isAborted = false
+        let result: TransportResult
+        if operation.isDeleting {
+            isAborted = await follow(exchange, of: request, from: uri)
+            result = await exchange.result()
+        } else {
+            (isAborted, result) = await control.interruptible(
+                by: { exchange.cancel() },
+                while: { (await follow(exchange, of: request, from: uri), await exchange.result()) })
+        }
+        try await operation.ended(result, of: request, from: uri, isAborted: isAborted)
+    }
+
+    private func authorized(
+        _ message: TransferMessage, for request: Operation.Request
+    ) async throws(TransferError) -> TransferRequest {
+        do {
+            return try await core.outgoing(
+                message.request, carriesCredentials: message.carriesCredentials, target: plan.request.uri,
+                control: control
+            ) { operation.restore(&$0, for: request) }
+        } catch {
+            throw control.stop.flatMap { operation.error(of: $0) } ?? error
+        }
+    }
+
+    /// - Returns: whether the operation has aborted the exchange.
+    private func follow(
+        _ exchange: TransportExchange, of request: Operation.Request, from uri: RequestURI
+    ) async -> Bool {
+        var isAborted = false
+        for await event in exchange.events {
+            switch event {
+            case .interim(let head):
+                if isAborted { continue }
+                let step = operation.interim(head, from: uri, exchange)
+                observe(head, from: uri)
+                control.events.send(.informational(head.status, head.fields))
+                await operation.handle(event, of: request, from: uri, exchange)
+                switch step {
+                case .proceed: break
+                case .openGate: exchange.openGate()
+                case .abort:
+                    isAborted = true
+                    exchange.cancel()
+                }
+            case .head(let head):
+                observe(head, from: uri)
+                await operation.handle(event, of: request, from: uri, exchange)
+            case .sent, .received: await operation.handle(event, of: request, from: uri, exchange)
+            }
+        }
+        return isAborted
+    }
+
+    private func observe(_ head: TransportHead, from uri: RequestURI) {
+        core.configuration.observer?(
+            TransferRecord(
+                .response(head.status, version: head.httpVersion), fields: operation.shownFields(of: head, from: uri)))
+    }
+
+    // MARK: Checkpoints
+
+    /// Keeps what can be resumed, and hands it out if a later process needs it in place of what it has.
+    /// - Parameter isDue: whether it is handed out in any case.
+    func keepCheckpoint(isDue: Bool = false) async {
+        guard let record = operation.record else {
+            handedOut = nil
+            kept = nil
+            return control.keep(nil)
+        }
+        let now = SystemClock.monotonicNanoseconds()
+        let isHandedOut = isDue || handedOut.map { record.supersedes($0, age: now - handedOutAt) } ?? true
+        guard isHandedOut || record != kept else { return }
+        kept = record
+        let data = plan.checkpoint(of: record)
+        control.keep(data)
+        guard isHandedOut else { return }
+        handedOut = record
+        handedOutAt = now
+        await claimCheckpoint()
+        guard let data else { return }
+        await core.configuration.checkpointed?(data)
+        control.events.send(.checkpoint(data))
+    }
+
+    /// Whether `record` was handed out last.
+    func hasHandedOut(_ record: Operation.Record?) -> Bool { handedOut == record }
+
+    /// Keeps other transfers from resuming a checkpoint of this one while it runs, if checkpoints are saved.
+    private func claimCheckpoint() async {
+        guard claim == nil, operation.createsTicketFile, core.configuration.checkpointed != nil else { return }
+        claim = try? await core.claim(plan.id, generation: plan.generation, hasTicket: false, createsFile: true)
+    }
+
+    // MARK: Errors
+
+    /// The error of a transfer that could not claim the data that it was to resume. Unless that is used up or in use, it is
+    /// as good as before.
+    private func unclaimed(_ error: TransferError) -> TransferError {
+        control.keep(nil)
+        var error = error
+        if error.code != .resumeDataUsed { error.resumeData = plan.data }
+        return error
+    }
+
+    /// The error with resume data, if something can be resumed.
+    private func conclude(_ error: TransferError) async -> TransferError {
+        var error = error
+        switch await operation.conclude(error) {
+        case .resumable(let record):
+            let ticket = core.issueTicket(for: plan.id, generation: plan.generation + 1)
+            error.resumeData = try? plan.data(
+                of: record, generation: ticket?.generation ?? plan.generation, hasTicket: ticket != nil)
+        case .over:
+            control.keep(nil)
+            claim?.remove()
+        case .nothing: control.keep(nil)
+        }
+        return error
+    }
+}
+
+extension TransportRequest {
+    /// A request without content, whose response is not received.
+    fileprivate init(
+        _ request: TransferRequest, to uri: RequestURI, _ configuration: TransferClient.Configuration
+    ) {
+        self.init(
+            method: request.method.rawValue, uri: uri.text, fields: request.fields, content: nil, gate: nil,
+            stallTimeout: configuration.stallTimeout, rateLimit: configuration.rateLimit,
+            settings: TransportSettings(configuration), receive: { _ in .abort })
+    }
+}

@@ -1,0 +1,132 @@
+import HTTPSemantics
+
+/// The part of a transfer in which uploads and downloads differ: which request is sent next, and what its response means.
+///
+/// Each operation owns the state machine of its protocol and the source or files. ``TransferDriver`` calls it, in one task.
+protocol TransferOperation: AnyObject {
+    associatedtype Success: Sendable
+    associatedtype Record: ResumableRecord
+    associatedtype Input: Sendable
+    /// A request of the state machine.
+    associatedtype Request
+    /// The end of the protocol's exchanges, before the operation has finished its own work.
+    associatedtype Outcome
+
+    /// "upload" or "download", for messages.
+    static var noun: String { get }
+    /// The bytes of the representation of a planned transfer; `nil` while they are unknown.
+    static func total(of plan: TransferPlan<Self>) -> Int64?
+
+    init(driver: TransferDriver<Self>)
+
+    /// Whether resumptions and checkpoints create the ticket file of the transfer if it is missing.
+    var createsTicketFile: Bool { get }
+    /// Whether the operation deletes the upload resource, and no stop request ends that.
+    var isDeleting: Bool { get }
+
+    /// Prepares everything that the first request needs.
+    /// - Returns: the result, if an earlier run has done everything.
+    func prepare() async throws(TransferError) -> Success?
+
+    /// Handles a stop request before the next step.
+    /// - Throws: the error that ends the transfer, unless it has something left to do.
+    func handle(_ stop: StopRequest) throws(TransferError)
+
+    /// The error of a transfer that ends because of `stop`; `nil` if it does not end at once.
+    func error(of stop: StopRequest) -> TransferError?
+
+    func next() -> TransferStep<Request, Outcome>
+
+    /// Does what is left after the last response.
+    func finish(_ outcome: Outcome) async throws(TransferError) -> Success
+
+    /// What can be resumed now; `nil` if nothing can be.
+    var record: Record? { get }
+
+    /// Decides what is kept of a transfer that ends with `error`.
+    func conclude(_ error: TransferError) async -> TransferConclusion<Record>
+
+    /// Closes files.
+    func close()
+
+    // MARK: One exchange
+
+    /// Whether `request` can be sent as it is. If not, the state machine has a next step.
+    func canSend(_ request: Request) -> Bool
+
+    /// The message for `request`, before it is authorized.
+    func message(for request: Request) -> TransferMessage
+
+    /// Sets the fields that a caller's `authorize` must not change.
+    func restore(_ authorized: inout TransferRequest, for request: Request)
+
+    /// `request` is sent next.
+    func willSend(_ request: Request, to uri: RequestURI)
+
+    /// Completes the transport's request with the content and the receiver of the response.
+    func complete(_ transport: inout TransportRequest, for request: Request, to uri: RequestURI)
+
+    /// Handles an interim response.
+    func interim(_ head: TransportHead, from uri: RequestURI, _ exchange: TransportExchange) -> InterimStep
+
+    /// Handles everything else that happens while the exchange runs.
+    func handle(_ event: TransportEvent, of request: Request, from uri: RequestURI, _ exchange: TransportExchange) async
+
+    /// Handles the end of the exchange.
+    /// - Parameter isAborted: whether ``interim(_:from:_:)`` has aborted it.
+    func ended(
+        _ result: TransportResult, of request: Request, from uri: RequestURI, isAborted: Bool
+    ) async throws(TransferError)
+
+    /// The fields of a response that an observer may see.
+    func shownFields(of head: TransportHead, from uri: RequestURI) -> Fields
+}
+
+/// The next step of a transfer.
+enum TransferStep<Request, Outcome> {
+    case send(Request)
+    /// Wait for this long because of the error, then ask for the next step.
+    case wait(Duration, TransferError)
+    case finished(Outcome)
+    case failed(TransferError)
+}
+
+/// What follows from an interim response.
+enum InterimStep {
+    case proceed
+    /// Send the content that was held back.
+    case openGate
+    /// Abort the exchange.
+    case abort
+}
+
+/// What is kept of a transfer that has failed.
+enum TransferConclusion<Record> {
+    /// Another run can resume it from this record.
+    case resumable(Record)
+    /// Nothing can resume it. Its ticket is removed.
+    case over
+    /// This run has nothing to resume. Other data of the transfer may still be good.
+    case nothing
+}
+
+/// A request with what decides who may see its secrets.
+struct TransferMessage {
+    var request: TransferRequest
+    /// Whether credentials may be sent with it.
+    var carriesCredentials: Bool
+    /// Whether the path of the URI is a secret.
+    var hidesPath: Bool
+}
+
+extension TransferOperation {
+    func error(of stop: StopRequest) -> TransferError? { stopped(by: stop) }
+
+    /// The error of a transfer that has ended because of `stop`.
+    func stopped(by stop: StopRequest) -> TransferError {
+        switch stop {
+        case .pause: TransferError(.paused, "The \(Self.noun) was paused.")
+        case .cancel: TransferError(.cancelled, "The \(Self.noun) was cancelled.")
+        }
+    }
+}

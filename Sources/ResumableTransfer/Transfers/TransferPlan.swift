@@ -1,0 +1,77 @@
+import Foundation
+import HTTPSemantics
+import ResumableUpload
+import SystemCalls
+
+/// What a transfer does, before anything is sent.
+struct TransferPlan<Operation: TransferOperation>: Sendable {
+    let request: TransferRequest
+    /// The source of an upload, or the destination of a download.
+    let input: Operation.Input
+    /// Identifies the transfer through all its resumptions.
+    let id: UUID
+    /// The generation of the last ticket that was issued for the transfer.
+    let generation: Int
+    /// Seconds since 1970.
+    let createdAt: Int64
+    /// Whether the data that is resumed has a ticket.
+    let hasTicket: Bool
+    /// What the resume data contains; `nil` for a new transfer.
+    let resumed: Operation.Record?
+
+    /// A new transfer.
+    init(_ request: TransferRequest, _ input: Operation.Input) {
+        self.request = request
+        self.input = input
+        id = UUID()
+        generation = 0
+        createdAt = SystemClock.realtimeSeconds()
+        hasTicket = false
+        resumed = nil
+    }
+
+    /// A transfer that is resumed.
+    /// - Parameters:
+    ///   - record: the content of `saved`.
+    ///   - request: replaces the request in `saved`.
+    init(
+        resuming saved: ResumeRecord, _ record: Operation.Record, request: TransferRequest?, _ input: Operation.Input
+    ) {
+        self.request = request ?? saved.request.transferRequest
+        self.input = input
+        id = saved.id
+        generation = saved.generation
+        createdAt = saved.createdAt
+        hasTicket = saved.hasTicket
+        resumed = record
+    }
+
+    /// The data that is resumed; `nil` for a new transfer.
+    var data: ResumeData? { resumed.flatMap { try? data(of: $0, generation: generation, hasTicket: hasTicket) } }
+
+    /// What can be resumed before anything is sent.
+    var checkpoint: ResumeData? { resumed.flatMap { checkpoint(of: $0) } }
+
+    /// Data without a ticket.
+    func checkpoint(of record: Operation.Record) -> ResumeData? {
+        try? data(of: record, generation: generation, hasTicket: false)
+    }
+
+    func data(
+        of record: Operation.Record, generation: Int, hasTicket: Bool
+    ) throws(TransferError) -> ResumeData {
+        try ResumeData(
+            ResumeRecord(
+                id: id, generation: generation, createdAt: createdAt, hasTicket: hasTicket,
+                request: ResumeRecord.Request(request), content: record.content))
+    }
+}
+
+/// The part of the resume data that only uploads, or only downloads, have.
+protocol ResumableRecord: Sendable, Hashable {
+    var content: ResumeRecord.Content { get }
+
+    /// Whether a later process needs this record in place of the one that was handed out before.
+    /// - Parameter age: nanoseconds since that one was handed out.
+    func supersedes(_ handedOut: Self, age: Int64) -> Bool
+}

@@ -1,0 +1,216 @@
+import Foundation
+import HTTPSemantics
+import ResumableUpload
+import SystemCalls
+
+extension UploadOperation {
+    func canSend(_ request: ClientRequest) -> Bool {
+        guard request.content.hasBytes, !isSourceUnchanged else { return true }
+        // Nothing more of the source is sent; the machine ends the upload.
+        machine.sourceFailed(at: request.content.start)
+        return false
+    }
+
+    func message(for request: ClientRequest) -> TransferMessage {
+        let plan = driver.plan
+        let uri =
+            switch request.resource {
+            case .target: plan.request.uri
+            case .upload(let uri), .other(let uri): uri
+            }
+        let own = plan.request.fields.fieldsOfEveryRequest
+        let fields = driver.core.configuration.fields.merging(own).merging(request.fields)
+        return TransferMessage(
+            request: TransferRequest(uri, method: request.method, fields: fields),
+            carriesCredentials: request.carriesCredentials, hidesPath: request.resource != .target)
+    }
+
+    func restore(_ authorized: inout TransferRequest, for request: ClientRequest) {
+        authorized.method = request.method
+    }
+
+    func willSend(_ request: ClientRequest, to uri: RequestURI) {
+        lastURI = uri
+        isAnnounced = false
+        if request.kind == .append {
+            let start = request.content.hasBytes ? request.content.start : machine.acknowledged
+            // Also if the server refused the offset and reported another one.
+            if driver.isResuming || start < position { driver.control.events.send(.resumed(at: start)) }
+            driver.isResuming = false
+        }
+        if request.content.hasBytes { position = request.content.start }
+    }
+
+    func complete(_ transport: inout TransportRequest, for request: ClientRequest, to uri: RequestURI) {
+        let configuration = driver.core.configuration
+        transport.content =
+            switch request.content {
+            case .none: nil
+            case .empty: TransportContent(source: source, start: 0, count: 0, atMost: nil)
+            case .range(let start, let count):
+                TransportContent(source: source, start: start, count: count, atMost: nil)
+            case .rest(let start, let limit):
+                TransportContent(source: source, start: start, count: nil, atMost: limit)
+            }
+        transport.gate = awaitsInterim(request) ? configuration.gate : nil
+        if isDeleting {
+            // The caller waits for the deletion.
+            transport.stallTimeout = min(configuration.stallTimeout ?? .seconds(30), .seconds(30))
+        }
+        transport.receive = { .answer($0) }
+    }
+
+    private func awaitsInterim(_ request: ClientRequest) -> Bool {
+        guard request.awaitsInterim, let target = RequestURI(driver.plan.request.uri) else {
+            return request.awaitsInterim
+        }
+        return driver.core.servers.awaitsInterim(target, length: length)
+    }
+
+    // MARK: What comes back
+
+    func interim(_ head: TransportHead, from uri: RequestURI, _ exchange: TransportExchange) -> InterimStep {
+        if head.status == .uploadResumptionSupported { isAnnounced = true }
+        let before = machine.acknowledged
+        let reaction = machine.interim(responseHead(head, uri), now: SystemClock.realtimeSeconds())
+        // Bytes may be on their way behind a proxy that has received all of them.
+        if machine.acknowledged > before { exchange.noteProgress() }
+        return switch reaction {
+        case .goOn: .proceed
+        case .openGate: .openGate
+        case .abort: .abort
+        }
+    }
+
+    func handle(
+        _ event: TransportEvent, of request: ClientRequest, from uri: RequestURI, _ exchange: TransportExchange
+    ) async {
+        switch event {
+        case .interim:
+            uploadURI = machine.resumption?.uri ?? uploadURI
+            source.acknowledged(upTo: machine.acknowledged)
+            await driver.keepCheckpoint()
+        case .sent(let count) where request.content.hasBytes:
+            position = request.content.start + count
+            reportProgress(sent: max(position, machine.acknowledged), acknowledged: machine.acknowledged)
+        case .sent, .head, .received: break
+        }
+    }
+
+    func ended(
+        _ result: TransportResult, of request: ClientRequest, from uri: RequestURI, isAborted: Bool
+    ) async throws(TransferError) {
+        sent += result.sent
+        report(result, of: request, from: uri, isAborted: isAborted)
+        learn(from: result, to: request)
+        uploadURI = machine.resumption?.uri ?? uploadURI
+        source.acknowledged(upTo: machine.acknowledged)
+        await driver.keepCheckpoint()
+        reportProgress(sent: max(position, machine.acknowledged), acknowledged: machine.acknowledged)
+    }
+
+    /// Reports the end of the exchange to the machine.
+    private func report(
+        _ result: TransportResult, of request: ClientRequest, from uri: RequestURI, isAborted: Bool
+    ) {
+        if request.content.hasBytes { position = request.content.start + result.sent }
+        if let head = result.head, !isAborted {
+            driver.response = TransferResponse(status: head.status, fields: head.fields, content: result.content)
+            driver.lastFailure = nil
+            return machine.responded(
+                responseHead(head, uri), sent: result.sent, sourceEnded: result.sourceEnded,
+                problem: ProblemType(content: result.content, fields: head.fields),
+                now: SystemClock.realtimeSeconds())
+        }
+        let failure = result.failure ?? .connectionLost(code: 0, message: "no response")
+        driver.lastFailure = isAborted ? nil : TransferError(failure, asking: uri)
+        if case .sourceFailed(let offset, _) = failure { return machine.sourceFailed(at: offset) }
+        machine.interrupted(UploadInterruption(failure), sent: result.sent, sourceEnded: result.sourceEnded)
+    }
+
+    /// Remembers what the next upload to the same server need not find out again.
+    private func learn(from result: TransportResult, to request: ClientRequest) {
+        guard let target = RequestURI(driver.plan.request.uri) else { return }
+        let servers = driver.core.servers
+        if request.kind == .create, isAnnounced { servers.noteCreation(target, isAnnounced: true) }
+        if request.kind == .create, request.awaitsInterim, !isAnnounced, result.head?.status.isSuccessful == true {
+            servers.noteCreation(target, isAnnounced: false)
+        }
+        if let isSupported = machine.supportsResumption { servers.noteSupport(target, isSupported) }
+        if let limits = machine.resumption?.limits { servers.noteLimits(target, limits) }
+    }
+
+    private func responseHead(_ head: TransportHead, _ uri: RequestURI) -> UploadResponseHead {
+        let locations = head.fields.values("Location")
+        return UploadResponseHead(
+            status: head.status, fields: head.fields,
+            location: locations.count == 1 ? uri.location(locations[0]) : nil)
+    }
+
+    func shownFields(of head: TransportHead, from uri: RequestURI) -> Fields {
+        let upload = machine.resumption?.uri
+        let locations = head.fields.values("Location").map { uri.resolving($0)?.text }
+        // An upload resource that the machine has not accepted, or not yet, is one all the same.
+        let isOfApplication =
+            !head.status.isInformational && driver.core.configuration.dialect.completeness(of: head.fields) == true
+            && !locations.contains(upload)
+        return head.fields.hidingSecrets(isOfApplication ? [] : ["location"])
+    }
+}
+
+extension UploadInterruption {
+    init(_ failure: TransportFailure) {
+        self =
+            switch failure {
+            case .proxy(let proxy) where proxy.isPermanent: .unusableConnection
+            case .stalled, .proxy(.stalled): .stall
+            case .resolve, .connect, .connectStalled, .proxy: .unreachable
+            case .connectionLost, .cancelled, .sourceFailed, .sinkFailed: .connection
+            case .tls, .invalidRequest, .unsupportedURI, .tooManyRedirects, .protocolViolation: .unusableConnection
+            }
+    }
+}
+
+extension ClientRequest.Content {
+    /// Where in the representation the content starts; 0 if there is none.
+    var start: Int64 {
+        switch self {
+        case .none, .empty: 0
+        case .range(let start, _), .rest(let start, _): start
+        }
+    }
+
+    /// Whether it has bytes of the source.
+    var hasBytes: Bool {
+        switch self {
+        case .none, .empty: false
+        case .range, .rest: true
+        }
+    }
+}
+
+extension Fields {
+    /// Of a caller's fields, those of the request that creates the upload alone.
+    var creationFields: Fields {
+        Fields(
+            filter { Fields.belongsToCreation($0.name) && !Fields.belongsToTransfer($0.name) }
+                .map { ($0.name, $0.value) })
+    }
+
+    /// Of a caller's fields, those of every request.
+    var fieldsOfEveryRequest: Fields {
+        Fields(
+            filter { !Fields.belongsToCreation($0.name) && !Fields.belongsToTransfer($0.name) }
+                .map { ($0.name, $0.value) })
+    }
+}
+
+extension BodyDisposition {
+    /// The answer of the target may be of use to the caller. Of a refusal the first words are enough.
+    fileprivate static func answer(_ head: TransportHead) -> BodyDisposition {
+        head.status.isSuccessful ? .collect(limit: 1 << 20, within: .seconds(300)) : .refusal
+    }
+
+    /// The content of a response whose head has decided.
+    static let refusal = BodyDisposition.collect(limit: 64 << 10, within: .seconds(5))
+}

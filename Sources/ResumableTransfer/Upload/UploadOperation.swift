@@ -1,0 +1,233 @@
+import Foundation
+import HTTPSemantics
+import ResumableUpload
+import SystemCalls
+
+/// The operation of an upload: it carries messages between the protocol's state machine, which makes all decisions, and the
+/// source.
+final class UploadOperation: TransferOperation {
+    typealias Success = UploadResult
+    typealias Record = UploadRecord
+    typealias Request = ClientRequest
+    typealias Outcome = UploadOutcome
+
+    struct Input: Sendable {
+        let source: any UploadSource
+        /// Whether an error carries resume data; false if nothing but the deletion of the upload resource is asked for.
+        let isResumable: Bool
+    }
+
+    static let noun = "upload"
+
+    unowned let driver: TransferDriver<UploadOperation>
+    var machine: ClientUpload
+    /// Identifies the source; read before the first request.
+    private var sourceRecord: SourceRecord
+    private(set) var isDeleting = false
+    /// The upload resource, also after the server has deleted it.
+    var uploadURI: String?
+    /// The URI against which references in the last response are resolved.
+    var lastURI: RequestURI?
+    /// Bytes of content handed to the kernel, over all requests.
+    var sent: Int64 = 0
+    /// The position in the representation up to which the last request with content handed bytes to the kernel.
+    var position: Int64 = 0
+    /// Whether a 104 came for the request that is being sent.
+    var isAnnounced = false
+
+    var source: any UploadSource { driver.plan.input.source }
+    var length: Int64? { Self.total(of: driver.plan) }
+    var createsTicketFile: Bool { driver.plan.input.isResumable }
+
+    /// Whether the source is still what it was when it was opened, as far as it can be known.
+    var isSourceUnchanged: Bool { (source as? any RecognizableSource)?.isUnchanged ?? true }
+
+    static func total(of plan: TransferPlan<UploadOperation>) -> Int64? {
+        plan.input.source.length ?? plan.resumed?.resumption.length
+    }
+
+    init(driver: TransferDriver<UploadOperation>) {
+        self.driver = driver
+        sourceRecord = driver.plan.resumed?.source ?? SourceRecord()
+        uploadURI = driver.plan.resumed?.resumption.uri
+        machine = UploadOperation.machine(for: driver.plan, driver.core, fields: Fields())
+    }
+
+    // MARK: Before the first request
+
+    func prepare() async throws(TransferError) -> UploadResult? {
+        if driver.plan.resumed == nil { try await prepareNew() }
+        // It is handed out before the first request: what is saved of it supersedes the data that was resumed.
+        if driver.plan.input.isResumable { await driver.keepCheckpoint() }
+        return nil
+    }
+
+    private func prepareNew() async throws(TransferError) {
+        if let recognizable = source as? any RecognizableSource {
+            sourceRecord = try await BlockingWork.run {
+                Result { () throws(TransferError) in try recognizable.record() }
+            }.get()
+        } else {
+            sourceRecord = SourceRecord(size: source.length)
+        }
+        var fields = driver.plan.request.fields.creationFields
+        if driver.core.configuration.sendsDigest, driver.control.stop == nil, !fields.contains("Repr-Digest"),
+            let digest = try await sourceDigest()
+        {
+            fields.append("Repr-Digest", digest)
+        }
+        machine = UploadOperation.machine(for: driver.plan, driver.core, fields: fields)
+    }
+
+    private static func machine(
+        for plan: TransferPlan<UploadOperation>, _ core: ClientCore, fields: Fields
+    ) -> ClientUpload {
+        let configuration = core.configuration
+        let target = RequestURI(plan.request.uri)
+        let method = plan.request.method == .get ? Method.post : plan.request.method
+        let intent = UploadIntent(
+            dialect: configuration.dialect, style: style(for: plan, core), method: method, length: total(of: plan),
+            maximumContent: [configuration.maximumContent, target.flatMap { core.servers.maximumAppend($0) }]
+                .compactMap { $0 }.min(), fields: fields,
+            allowsOtherOrigin: configuration.allowsOtherOrigin)
+        let random: @Sendable () -> Double = { Double.random(in: 0..<1) }
+        guard let resumed = plan.resumed else {
+            return ClientUpload(intent, retry: configuration.retry, random: random)
+        }
+        return ClientUpload(resuming: resumed.resumption, intent: intent, retry: configuration.retry, random: random)
+    }
+
+    /// How the upload is created. A target that has answered is not asked again for its limits.
+    private static func style(for plan: TransferPlan<UploadOperation>, _ core: ClientCore) -> CreationStyle {
+        let style = core.configuration.creation
+        guard style == .automatic, let length = total(of: plan), length > CreationStyle.largestUnasked,
+            let target = RequestURI(plan.request.uri), let isSupported = core.servers.supportsResumption(target)
+        else { return style }
+        return isSupported ? .careful : .optimistic
+    }
+
+    // MARK: Steps
+
+    func next() -> TransferStep<ClientRequest, UploadOutcome> {
+        switch machine.next(now: SystemClock.realtimeSeconds()) {
+        case .send(let request): .send(request)
+        case .wait(let duration, let reason): .wait(duration, error(of: reason))
+        case .finished(let outcome): .finished(outcome)
+        case .failed(let failure): .failed(error(of: failure))
+        }
+    }
+
+    func handle(_ stop: StopRequest) throws(TransferError) {
+        guard !isDeleting, !isOver else { return }
+        if let error = error(of: stop) { throw error }
+        isDeleting = true
+        machine.cancel()
+    }
+
+    func error(of stop: StopRequest) -> TransferError? {
+        stop == .cancel(deleting: true) ? nil : stopped(by: stop)
+    }
+
+    /// Whether the machine has nothing more to do: a response that came before the stop request counts.
+    private var isOver: Bool {
+        guard driver.requests > 0 else { return false }
+        var ahead = machine
+        return switch ahead.next(now: SystemClock.realtimeSeconds()) {
+        case .finished, .failed: true
+        case .send, .wait: false
+        }
+    }
+
+    // MARK: The end
+
+    func finish(_ outcome: UploadOutcome) async throws(TransferError) -> UploadResult {
+        let uploadURI = machine.resumption?.uri ?? uploadURI
+        let head = outcome.response
+        let response = driver.response
+        var location: String?
+        if let head, let lastURI {
+            let names = [head.fields.values("Location"), head.fields.values("Content-Location")]
+            location =
+                names.compactMap { $0.count == 1 ? lastURI.resolving($0[0])?.text : nil }.first { $0 != uploadURI }
+        }
+        // A response of the application that is no success may have come before the end of the content.
+        let isComplete = outcome.isResponseLost || head?.status.isSuccessful == true
+        let total = length ?? max(position, machine.acknowledged)
+        if isComplete {
+            driver.progress.update(completed: total, total: total)
+            driver.progress.finish()
+            reportProgress(sent: total, acknowledged: total)
+        }
+        return UploadResult(
+            status: head?.status ?? response?.status, fields: head?.fields ?? response?.fields ?? Fields(),
+            content: response?.content ?? [], location: location, isResponseLost: outcome.isResponseLost,
+            uploadURI: uploadURI, sent: sent, acknowledged: isComplete ? total : machine.acknowledged,
+            requests: driver.requests)
+    }
+
+    func reportProgress(sent: Int64, acknowledged: Int64) {
+        // Bytes in the kernel's buffer may never arrive; those that have left it have arrived at the next hop.
+        let done = max(driver.progress.completedUnitCount, acknowledged, sent - (4 << 20))
+        driver.progress.update(completed: done, total: length)
+        driver.control.events.send(.progress(sent: sent, acknowledged: acknowledged, total: length))
+    }
+
+    var record: UploadRecord? {
+        machine.resumption.map { UploadRecord(resumption: $0, source: sourceRecord) }
+    }
+
+    func conclude(_ error: TransferError) async -> TransferConclusion<UploadRecord> {
+        let isForgotten = [.cancelled, .gone, .sourceChanged, .digestMismatch].contains(error.code)
+        let resumption = machine.resumption ?? (driver.requests == 0 ? driver.plan.resumed?.resumption : nil)
+        guard !isForgotten, driver.plan.input.isResumable, let resumption else {
+            return isForgotten || driver.plan.input.isResumable ? .over : .nothing
+        }
+        return .resumable(UploadRecord(resumption: resumption, source: sourceRecord))
+    }
+
+    func close() {}
+}
+
+extension TransferPlan<UploadOperation> {
+    init(_ request: TransferRequest, from source: any UploadSource) {
+        self.init(request, UploadOperation.Input(source: source, isResumable: true))
+    }
+
+    /// An upload that is resumed. The source is opened and compared with the one that the data was made of.
+    init(
+        resuming data: ResumeData, source: (any UploadSource)?, request: TransferRequest?
+    ) throws(TransferError) {
+        let record = try Self.uploadRecord(of: data)
+        let opened: any UploadSource = if let source { source } else { try Self.openSource(of: record) }
+        let found = try (opened as? any RecognizableSource)?.record() ?? SourceRecord(size: opened.length)
+        let differences = record.source.differences(from: found)
+        guard differences.isEmpty else {
+            throw TransferError(
+                .sourceChanged,
+                "The source has changed since the upload was interrupted (\(differences.joined(separator: ", "))).")
+        }
+        self.init(
+            resuming: data.record, record, request: request,
+            UploadOperation.Input(source: opened, isResumable: true))
+    }
+
+    /// For the deletion of the upload resource, which needs no source.
+    init(discarding data: ResumeData, request: TransferRequest?) throws(TransferError) {
+        let record = try Self.uploadRecord(of: data)
+        self.init(
+            resuming: data.record, record, request: request,
+            UploadOperation.Input(source: DataSource(Data()), isResumable: false))
+    }
+
+    private static func uploadRecord(of data: ResumeData) throws(TransferError) -> UploadRecord {
+        if case .upload(let record) = data.record.content { return record }
+        throw TransferError(.resumeDataInvalid, "This resume data is not that of an upload.")
+    }
+
+    private static func openSource(of record: UploadRecord) throws(TransferError) -> any UploadSource {
+        guard let file = record.source.file else {
+            throw TransferError(.noSuchSource, "The upload was not one of a file: give its source.")
+        }
+        return try FileSource(recorded: file)
+    }
+}
