@@ -22,7 +22,16 @@ public final class TransferClient: Sendable {
 
     /// Prepares an upload of everything that `source` has.
     public func upload(_ request: TransferRequest, from source: any UploadSource) -> Upload {
-        Upload(core: core, plan: TransferPlan(request, from: source))
+        upload(request, from: source, store: nil)
+    }
+
+    /// The same, with a store for the checkpoints of this upload alone.
+    package func upload(
+        _ request: TransferRequest, from source: any UploadSource, store: (any CheckpointStore)?
+    ) -> Upload {
+        var plan = TransferPlan(request, from: source)
+        plan.store = store
+        return Upload(core: core, plan: plan)
     }
 
     /// Prepares an upload that sends what is missing. Nothing is used up by it: the data stays good until data of a later
@@ -38,8 +47,17 @@ public final class TransferClient: Sendable {
     public func resumeUpload(
         _ data: ResumeData, from source: (any UploadSource)? = nil, request: TransferRequest? = nil
     ) throws(TransferError) -> Upload {
+        try resumeUpload(data, from: source, request: request, store: nil)
+    }
+
+    /// The same, with a store for the checkpoints of this upload alone.
+    package func resumeUpload(
+        _ data: ResumeData, from source: (any UploadSource)?, request: TransferRequest?, store: (any CheckpointStore)?
+    ) throws(TransferError) -> Upload {
         try core.storage.examine(data)
-        return Upload(core: core, plan: try TransferPlan(resuming: data, source: source, request: request))
+        var plan = try TransferPlan(resuming: data, source: source, request: request)
+        plan.store = store
+        return Upload(core: core, plan: plan)
     }
 
     /// Forgets what `data` stands for: deletes the upload resource from the server, or the partial file of a download

@@ -26,6 +26,7 @@ final class DownloadOperation: TransferOperation {
 
     var createsTicketFile: Bool { false }
     var isDeleting: Bool { false }
+    var sentPosition: Int64? { nil }
 
     static func total(of plan: TransferPlan<DownloadOperation>) -> Int64? { plan.resumed?.total }
 

@@ -8,7 +8,16 @@ extension TransferClient {
     ///     the file.
     ///   - destination: where the file goes once it is whole.
     public func download(_ request: TransferRequest, to destination: DownloadDestination) -> Download {
-        Download(core: core, plan: TransferPlan(request, to: destination))
+        download(request, to: destination, store: nil)
+    }
+
+    /// The same, with a store for the checkpoints of this download alone.
+    package func download(
+        _ request: TransferRequest, to destination: DownloadDestination, store: (any CheckpointStore)?
+    ) -> Download {
+        var plan = TransferPlan(request, to: destination)
+        plan.store = store
+        return Download(core: core, plan: plan)
     }
 
     /// Prepares a download that receives what is missing. Nothing is used up by it: the data stays good until data of a
@@ -22,7 +31,15 @@ extension TransferClient {
     public func resumeDownload(
         _ data: ResumeData, request: TransferRequest? = nil
     ) throws(TransferError) -> Download {
-        let plan = try TransferPlan<DownloadOperation>(resuming: data, request: request)
+        try resumeDownload(data, request: request, store: nil)
+    }
+
+    /// The same, with a store for the checkpoints of this download alone.
+    package func resumeDownload(
+        _ data: ResumeData, request: TransferRequest?, store: (any CheckpointStore)?
+    ) throws(TransferError) -> Download {
+        var plan = try TransferPlan<DownloadOperation>(resuming: data, request: request)
+        plan.store = store
         try core.storage.examine(data)
         return Download(core: core, plan: plan)
     }

@@ -20,6 +20,10 @@ final class TransferDriver<Operation: TransferOperation> {
     private var handedOutAt: Int64 = 0
     /// The record of the last checkpoint that callers can ask for.
     private var kept: Operation.Record?
+    /// The position of an upload when its checkpoint was saved last, and the time of that in monotonic nanoseconds.
+    private var saved: (position: Int64, time: Int64)
+    /// The least time, in nanoseconds, between two saves of an upload in which only the position differs.
+    private var saveInterval: Int64 { 1_000_000_000 }
 
     /// Whether the next content follows an interruption.
     var isResuming: Bool
@@ -39,6 +43,7 @@ final class TransferDriver<Operation: TransferOperation> {
         self.control = control
         self.progress = progress
         isResuming = plan.resumed != nil
+        saved = (plan.checkpoint?.position ?? 0, SystemClock.monotonicNanoseconds())
     }
 
     /// - Parameter isAdmitted: false: the client was shut down.
@@ -190,17 +195,32 @@ final class TransferDriver<Operation: TransferOperation> {
         }
         let now = SystemClock.monotonicNanoseconds()
         let isHandedOut = isDue || handedOut.map { record.supersedes($0, age: now - handedOutAt) } ?? true
-        guard isHandedOut || record != kept else { return }
+        let position = operation.sentPosition
+        let hasMoved = position.map { $0 > saved.position && now - saved.time >= saveInterval } ?? false
+        guard isHandedOut || hasMoved || record != kept else { return }
         kept = record
         let data = plan.checkpoint(of: record)
         control.keep(data)
-        guard isHandedOut else { return }
-        handedOut = record
-        handedOutAt = now
-        await claimCheckpoint()
-        guard let data else { return }
-        await core.configuration.checkpointed?(data)
-        control.events.send(.checkpoint(data))
+        if isHandedOut {
+            handedOut = record
+            handedOutAt = now
+            await claimCheckpoint()
+            guard let data else { return }
+            await save(data)
+            control.events.send(.checkpoint(data))
+        } else if hasMoved, let data, plan.store != nil {
+            await save(data)
+        }
+    }
+
+    private func save(_ data: ResumeData) async {
+        let position = operation.sentPosition
+        saved = (position ?? 0, SystemClock.monotonicNanoseconds())
+        if let store = plan.store {
+            await store.save(data, sent: position)
+        } else {
+            await core.configuration.checkpointed?(data)
+        }
     }
 
     /// Whether `record` was handed out last.
@@ -208,7 +228,8 @@ final class TransferDriver<Operation: TransferOperation> {
 
     /// Keeps other transfers from resuming a checkpoint of this one while it runs, if checkpoints are saved.
     private func claimCheckpoint() async {
-        guard claim == nil, operation.createsTicketFile, core.configuration.checkpointed != nil else { return }
+        guard claim == nil, operation.createsTicketFile, plan.store != nil || core.configuration.checkpointed != nil
+        else { return }
         claim = try? await core.claim(plan.id, generation: plan.generation, hasTicket: false, createsFile: true)
     }
 
@@ -231,6 +252,7 @@ final class TransferDriver<Operation: TransferOperation> {
             let ticket = core.issueTicket(for: plan.id, generation: plan.generation + 1)
             error.resumeData = try? plan.data(
                 of: record, generation: ticket?.generation ?? plan.generation, hasTicket: ticket != nil)
+            if plan.store != nil, let data = error.resumeData { await save(data) }
         case .over:
             control.keep(nil)
             claim?.remove()

@@ -43,6 +43,9 @@ protocol TransferOperation: AnyObject {
     /// What can be resumed now; `nil` if nothing can be.
     var record: Record? { get }
 
+    /// The position in the representation up to which an upload has sent bytes; `nil` for a download.
+    var sentPosition: Int64? { get }
+
     /// Decides what is kept of a transfer that ends with `error`.
     func conclude(_ error: TransferError) async -> TransferConclusion<Record>
 

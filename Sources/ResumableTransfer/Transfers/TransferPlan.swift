@@ -18,6 +18,8 @@ struct TransferPlan<Operation: TransferOperation>: Sendable {
     let hasTicket: Bool
     /// What the resume data contains; `nil` for a new transfer.
     let resumed: Operation.Record?
+    /// Saves the checkpoints of this transfer; `nil`: the client's ``TransferClient/Configuration/checkpointed`` does.
+    var store: (any CheckpointStore)?
 
     /// A new transfer.
     init(_ request: TransferRequest, _ input: Operation.Input) {
@@ -74,4 +76,12 @@ protocol ResumableRecord: Sendable, Hashable {
     /// Whether a later process needs this record in place of the one that was handed out before.
     /// - Parameter age: nanoseconds since that one was handed out.
     func supersedes(_ handedOut: Self, age: Int64) -> Bool
+}
+
+/// Saves what a later process needs to resume one transfer.
+package protocol CheckpointStore: Sendable {
+    /// Saves a checkpoint, or the resume data of a transfer that has failed, in place of the data before. The transfer waits
+    /// until this returns.
+    /// - Parameter sent: the position up to which an upload has sent bytes; `nil` for a download.
+    func save(_ data: ResumeData, sent: Int64?) async
 }

@@ -92,7 +92,8 @@ extension UploadOperation {
             await driver.keepCheckpoint()
         case .sent(let count) where request.content.hasBytes:
             position = request.content.start + count
-            reportProgress(sent: max(position, machine.acknowledged), acknowledged: machine.acknowledged)
+            reportProgress()
+            await driver.keepCheckpoint()
         case .sent, .head, .received: break
         }
     }
@@ -106,7 +107,7 @@ extension UploadOperation {
         uploadURI = machine.resumption?.uri ?? uploadURI
         source.acknowledged(upTo: machine.acknowledged)
         await driver.keepCheckpoint()
-        reportProgress(sent: max(position, machine.acknowledged), acknowledged: machine.acknowledged)
+        reportProgress()
     }
 
     /// Reports the end of the exchange to the machine.

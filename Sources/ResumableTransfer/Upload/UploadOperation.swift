@@ -37,6 +37,7 @@ final class UploadOperation: TransferOperation {
 
     var source: any UploadSource { driver.plan.input.source }
     var length: Int64? { Self.total(of: driver.plan) }
+    var sentPosition: Int64? { max(position, machine.acknowledged) }
     var createsTicketFile: Bool { driver.plan.input.isResumable }
 
     /// Whether the source is still what it was when it was opened, as far as it can be known.
@@ -156,7 +157,7 @@ final class UploadOperation: TransferOperation {
         if isComplete {
             driver.progress.update(completed: total, total: total)
             driver.progress.finish()
-            reportProgress(sent: total, acknowledged: total)
+            driver.control.events.send(.progress(sent: total, acknowledged: total, total: length))
         }
         return UploadResult(
             status: head?.status ?? response?.status, fields: head?.fields ?? response?.fields ?? Fields(),
@@ -165,7 +166,9 @@ final class UploadOperation: TransferOperation {
             requests: driver.requests)
     }
 
-    func reportProgress(sent: Int64, acknowledged: Int64) {
+    func reportProgress() {
+        let acknowledged = machine.acknowledged
+        let sent = max(position, acknowledged)
         // Bytes in the kernel's buffer may never arrive; those that have left it have arrived at the next hop.
         let done = max(driver.progress.completedUnitCount, acknowledged, sent - (4 << 20))
         driver.progress.update(completed: done, total: length)

@@ -3,13 +3,9 @@ import ResumableTransfer
 import SystemCalls
 
 extension ClientSettings {
-    /// The client that these settings ask for.
-    /// - Parameters:
-    ///   - report: told the head of every message, with `--verbose`.
-    ///   - save: keeps what an upload needs, before content is sent that would else be lost, and that a download is whole.
-    func client(
-        for report: TransferReport? = nil, saving save: (@Sendable (ResumeData) -> Void)? = nil
-    ) throws(CommandFailure) -> TransferClient {
+    /// The client for these settings.
+    /// - Parameter report: receives the head of every message, with `--verbose`.
+    func client(for report: TransferReport? = nil) throws(CommandFailure) -> TransferClient {
         var configuration = TransferClient.Configuration()
         configuration.creation = isPlain ? .plain : isCareful ? .careful : .automatic
         configuration.dialect = dialect
@@ -19,9 +15,8 @@ extension ClientSettings {
         configuration.rateLimit = rateLimit
         configuration.caPath = caFile
         configuration.sendsDigest = sendsDigest
-        // The lock of the command is instead of them.
+        // The lock of the command replaces them.
         configuration.issuesTickets = false
-        if let save { configuration.checkpointed = { save($0) } }
         if isVerbose, let report {
             configuration.observer = { record in report.head(record) }
         }
@@ -30,7 +25,7 @@ extension ClientSettings {
         }
         if let tokenFile {
             let file = TokenFile(path: tokenFile)
-            // What is wrong with it is said before anything else happens.
+            // An unusable file is reported before anything else happens.
             _ = try file.authorization()
             configuration.authorize = { request in
                 let authorization = try file.authorization()
@@ -52,7 +47,7 @@ extension ClientSettings {
         (try? FileDescriptor.open(path, [.readOnly, .nonBlocking])) != nil
     }
 
-    /// What a state remembers of these settings.
+    /// The settings that a state file keeps.
     var saved: SavedTransfer.Options {
         SavedTransfer.Options(tokenFile: tokenFile, caFile: caFile, appendSize: appendSize)
     }

@@ -1,26 +1,23 @@
 import ResumableTransfer
 import SystemCalls
 
-/// One transfer on its way: what happens is told, and what a later run needs is kept.
+/// One running transfer of a command: reports its events and saves its checkpoints in the state file.
 struct TransferRun: Sendable {
-    /// Nanoseconds after which the position of an upload that has moved on is kept again.
-    private static let savePause: Int64 = 1_000_000_000
-
-    /// Further tries to find a host of which nothing has been heard, before its name is taken for wrong.
-    private static let triesForHost = 2
+    /// Further attempts to find a host before its name is considered wrong, if nothing has been received from it.
+    private static let retriesForHost = 2
 
     let state: StateFile
     let options: SavedTransfer.Options
     let report: TransferReport
     let signals: SignalWatch
-    /// Whether the user said how often to try.
+    /// Whether the user chose the number of attempts.
     let areTriesChosen: Bool
-    /// What an earlier run kept that had other credentials. Whom an upload does not belong to is told that there is none.
+    /// The state of an earlier run with other credentials. A server does not admit to have an upload of somebody else.
     var othersState: (options: SavedTransfer.Options, resumeData: ResumeData)?
 
     /// Runs `transfer` to its end.
-    /// - Returns: why it ended without success.
-    func follow(_ transfer: any Transfer) async -> TransferError? {
+    /// - Throws: the error with which it ended.
+    func follow(_ transfer: any Transfer) async throws(TransferError) {
         let report = report
         let ticking = Task {
             while !Task.isCancelled {
@@ -34,71 +31,45 @@ struct TransferRun: Sendable {
             report.note("Stopping; once more ends it at once.")
             Task { _ = await transfer.pause() }
         }
-        return await signals.stopping(by: stop) {
+        let error = await signals.stopping(by: stop) {
             await listen(to: transfer)
         }
+        guard let error else { return }
+        if error.code == .gone, let othersState {
+            state.save(othersState.resumeData, options: othersState.options, sent: nil)
+        } else if error.resumeData == nil {
+            // With resume data the driver has saved it.
+            state.remove()
+        }
+        throw error
     }
 
     private func listen(to transfer: any Transfer) async -> TransferError? {
-        var kept = report.position.moved
-        var keptAt = SystemClock.monotonicNanoseconds()
         var misses = 0
         for await event in transfer.events {
             if case .interrupted(let error, _) = event, error.code == .hostNotFound, !areTriesChosen,
                 transfer.checkpoint == nil
             {
                 misses += 1
-                if misses > TransferRun.triesForHost {
+                if misses > TransferRun.retriesForHost {
                     _ = await transfer.pause()
-                    keep(nil)
                     return error
                 }
             }
-            report.take(event)
-            switch event {
-            case .progress:
-                let now = SystemClock.monotonicNanoseconds()
-                let position = report.position.moved
-                guard position > kept, now - keptAt >= TransferRun.savePause, let data = transfer.checkpoint else {
-                    break
-                }
-                save(data)
-                kept = position
-                keptAt = now
-            case .failed(let error) where error.code == .gone && othersState != nil:
-                if let othersState { state.save(othersState.resumeData, options: othersState.options, sent: nil) }
-                return error
-            case .failed(let error):
-                keep(error.resumeData ?? transfer.checkpoint)
-                return error
-            // A checkpoint was saved before it became an event.
-            case .checkpoint, .started, .received, .informational, .interrupted, .resumed, .completed: break
-            }
+            report.report(event)
+            if case .failed(let error) = event { return error }
         }
         return nil
     }
 
-    func save(_ data: ResumeData) {
-        let hadFailed = state.saveFailure != nil
-        let position = report.position
-        state.save(data, options: options, sent: position.kind == .put ? position.moved : nil)
-        if !hadFailed, let failure = state.saveFailure {
-            report.warn("what is needed to go on later cannot be saved: \(failure)")
-        }
-    }
-
-    private func keep(_ data: ResumeData?) {
-        if let data { save(data) } else { state.remove() }
-    }
-
-    /// Tells how it ended, and what can be done about it.
+    /// Reports the error with which the transfer ended, and what can be done about it.
     /// - Returns: the command's exit status.
-    func tell(_ error: TransferError) -> ExitStatus {
+    func end(_ error: TransferError) -> ExitStatus {
         if error.code == .gone, let othersState {
             return report.ended(
                 CommandFailure(
                     .notAllowed, "unauthorized",
-                    "The server does not know the upload for these credentials; it was begun with other ones:"
+                    "The server does not know the upload for these credentials; it was started with other ones:"
                         + " \(othersState.options.credentials)."),
                 advice: "Nothing was forgotten; --restart begins anew.")
         }
@@ -154,6 +125,16 @@ struct TransferRun: Sendable {
         case .unavailable, .inputOutput:
             return kept.map { Narration.kept($0, reference: state.reference) }
         default: return nil
+        }
+    }
+}
+
+extension TransferRun: CheckpointStore {
+    func save(_ data: ResumeData, sent: Int64?) {
+        let hadFailed = state.saveFailure != nil
+        state.save(data, options: options, sent: sent)
+        if !hadFailed, let failure = state.saveFailure {
+            report.warn("what is needed to resume later cannot be saved: \(failure)")
         }
     }
 }

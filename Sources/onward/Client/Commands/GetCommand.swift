@@ -32,7 +32,8 @@ enum GetCommand {
             }
             guard !path.isDirectory else { return unusable("is a directory") }
             let clients = CommandClients()
-            let status = await DownloadJob(plan.url, to: path, settings).run(report, signals, clients)
+            let status = await TransferJob(plan.url, to: path, settings).run(
+                report, signals, clients, FinishedFiles())
             await clients.shutDown()
             return status
         }

@@ -79,12 +79,12 @@ enum PutCommand {
     ) async -> ExitStatus {
         let finished = FinishedFiles()
         guard plan.paths.count > 1 else {
-            let job = UploadJob(plan.paths[0], to: plan.url, settings)
+            let job = TransferJob(plan.paths[0], to: plan.url, settings)
             let status = await job.run(report, signals, clients, finished)
             if status == .done { finished.conclude([job.identity]) }
             return status
         }
-        let jobs = plan.paths.map { UploadJob($0, to: plan.url, settings) }
+        let jobs = plan.paths.map { TransferJob($0, to: plan.url, settings) }
         let members = jobs.map(\.identity)
         finished.begin(members, restarts: settings.restarts)
         var result = ExitStatus.done
@@ -110,7 +110,7 @@ enum PutCommand {
     }
 
     /// Reports a file that an earlier run has sent.
-    private static func skip(_ entry: SentFilesList.Entry, _ job: UploadJob, _ report: TransferReport) {
+    private static func skip(_ entry: SentFilesList.Entry, _ job: TransferJob, _ report: TransferReport) {
         // Left by a process that was killed after it had noted the file.
         if StateFile.exists(of: job.identity) { try? StateFile.claim(job.identity, chosen: nil).remove() }
         report.begin(job.identity, kept: entry.size, total: entry.size, reference: FilePath(job.identity.name))

@@ -83,17 +83,14 @@ enum ResumeCommand {
         }
         report.note("Going on with \(StateFile.subject(of: saved.identity))")
         switch (saved.identity.kind, resumeData.kind) {
-        case (.put, .upload):
-            let job = UploadJob(saved, resumeData, chosenState: reference.chosen, settings)
-            let finished = FinishedFiles()
-            let status = await job.run(report, signals, clients, finished)
-            if status == .done { finished.conclude([job.identity]) }
-            return status
-        case (.get, .download):
-            return await DownloadJob(saved, resumeData, chosenState: reference.chosen, settings)
-                .run(report, signals, clients)
+        case (.put, .upload), (.get, .download): break
         case (.put, .download), (.get, .upload):
             throw CommandFailure(.inputOutput, "state-damaged", "the state \(reference.shown) contradicts itself")
         }
+        let job = TransferJob(saved, resumeData, chosenState: reference.chosen, settings)
+        let finished = FinishedFiles()
+        let status = await job.run(report, signals, clients, finished)
+        if status == .done, job.identity.kind == .put { finished.conclude([job.identity]) }
+        return status
     }
 }

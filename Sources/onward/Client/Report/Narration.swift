@@ -24,7 +24,8 @@ enum Narration {
 
     /// - Parameter seconds: that this run took.
     static func completed(
-        _ identity: TransferIdentity, _ position: TransferPosition, status: Int, location: String?, isAnswerLost: Bool,
+        _ identity: TransferIdentity, _ position: TransferPosition, status: Int, location: String?,
+        isResponseLost: Bool,
         moved: Int64, seconds: Double
     ) -> String {
         let name = DisplayText.printable(identity.fileName.description)
@@ -33,7 +34,7 @@ enum Narration {
         switch identity.kind {
         case .put:
             let place = DisplayText.printable(TransferURL.shown(location ?? identity.url))
-            let answer = isAnswerLost ? "the server has all of it, its answer was lost" : "\(status)"
+            let answer = isResponseLost ? "the server has all of it, its answer was lost" : "\(status)"
             return "Sent \(name): \(place) (\(answer); \(amount))"
         case .get:
             return "Fetched \(DisplayText.printable(identity.path.description)) (\(amount))"

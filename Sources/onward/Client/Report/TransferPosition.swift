@@ -10,7 +10,7 @@ struct TransferPosition: Sendable, Hashable {
     /// Bytes; `nil` while it is unknown.
     var total: Int64?
 
-    mutating func take(_ event: TransferEvent) {
+    mutating func update(with event: TransferEvent) {
         switch event {
         case .started(let total): self.total = total ?? self.total
         case .progress(let sent, let acknowledged, let total):

@@ -22,7 +22,7 @@ final class TransferReport: Sendable {
         var position = TransferPosition(kind: .put)
         var reference: FilePath?
         /// Of the last line for a program.
-        var told: TransferPosition?
+        var reportedPosition: TransferPosition?
         var start = 0.0
         var startPosition: Int64 = 0
         var meter = RateMeter()
@@ -77,12 +77,12 @@ final class TransferReport: Sendable {
         }
     }
 
-    func take(_ event: TransferEvent) {
+    func report(_ event: TransferEvent) {
         state.withLock { state in
-            state.position.take(event)
+            state.position.update(with: event)
             switch style {
-            case .json: tellProgram(event, &state)
-            case .terminal, .lines: tellPerson(event, &state)
+            case .json: writeForProgram(event, &state)
+            case .terminal, .lines: writeForPerson(event, &state)
             case .quiet: break
             }
         }
@@ -91,7 +91,7 @@ final class TransferReport: Sendable {
     /// The transfer is done.
     /// - Parameter isEarlier: by an earlier run.
     func completed(
-        status: Int, location: String?, size: Int64?, contentCoding: String? = nil, isAnswerLost: Bool = false,
+        status: Int, location: String?, size: Int64?, contentCoding: String? = nil, isResponseLost: Bool = false,
         isEarlier: Bool = false
     ) {
         state.withLock { state in
@@ -114,7 +114,7 @@ final class TransferReport: Sendable {
                     isEarlier
                     ? Narration.sentEarlier(identity, status: status, location: location)
                     : Narration.completed(
-                        identity, state.position, status: status, location: location, isAnswerLost: isAnswerLost,
+                        identity, state.position, status: status, location: location, isResponseLost: isResponseLost,
                         moved: state.position.moved - state.startPosition, seconds: Self.now - state.start)
                 write(text)
             case .quiet: break
@@ -184,12 +184,12 @@ final class TransferReport: Sendable {
 
     // MARK: For programs
 
-    private func tellProgram(_ event: TransferEvent, _ state: inout State) {
+    private func writeForProgram(_ event: TransferEvent, _ state: inout State) {
         guard let identity = state.identity else { return }
         var line: JSONLine
         let position = state.position
         func begin(_ name: String) -> JSONLine { JSONLine([("event", .text(name))] + position.members) }
-        let told = state.told
+        let reported = state.reportedPosition
         var isPosition = false
         switch event {
         case .started:
@@ -197,7 +197,7 @@ final class TransferReport: Sendable {
             Self.appendSubject(&line, identity)
             line.append("state", path: state.reference)
         case .progress, .received:
-            guard told != position else { return }
+            guard reported != position else { return }
             line = begin("progress")
             isPosition = true
         case .interrupted(let error, let retryIn):
@@ -210,7 +210,7 @@ final class TransferReport: Sendable {
             line.append("at", offset)
         case .informational, .checkpoint, .completed, .failed: return
         }
-        state.told = position
+        state.reportedPosition = position
         output.append(isPosition ? .position(line.text) : .lines(line.text))
     }
 
@@ -221,7 +221,7 @@ final class TransferReport: Sendable {
 
     // MARK: For people
 
-    private func tellPerson(_ event: TransferEvent, _ state: inout State) {
+    private func writeForPerson(_ event: TransferEvent, _ state: inout State) {
         guard let identity = state.identity else { return }
         switch event {
         case .started:

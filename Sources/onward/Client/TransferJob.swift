@@ -2,14 +2,15 @@ import HTTPSemantics
 import ResumableTransfer
 import SystemCalls
 
-/// One file to upload, from the first byte or from where it stopped.
-struct UploadJob: Sendable {
+/// One file to upload or download, from the first byte or from where it stopped.
+struct TransferJob: Sendable {
     let identity: TransferIdentity
     let request: TransferRequest
     let settings: ClientSettings
-    /// Where the state lies, if the user says so.
+    /// The path of the state file, if the user chose it.
     let chosenState: FilePath?
 
+    /// An upload.
     init(_ path: FilePath, to url: TransferURL, _ settings: ClientSettings) {
         let method = settings.method ?? (url.isCollection ? .post : .put)
         identity = .put(path, url, method: method)
@@ -24,7 +25,15 @@ struct UploadJob: Sendable {
         chosenState = settings.stateFile
     }
 
-    /// The rest of an upload, with what its state remembers.
+    /// A download.
+    init(_ url: TransferURL, to path: FilePath, _ settings: ClientSettings) {
+        identity = .get(url, to: path)
+        request = TransferRequest(url.request, method: .get, fields: settings.fields)
+        self.settings = settings
+        chosenState = settings.stateFile
+    }
+
+    /// A transfer that is resumed with the options of its state.
     init(_ saved: SavedTransfer, _ resumeData: ResumeData, chosenState: FilePath?, _ settings: ClientSettings) {
         identity = saved.identity
         request = settings.request(resumeData)
@@ -32,7 +41,7 @@ struct UploadJob: Sendable {
         self.chosenState = chosenState
     }
 
-    /// - Parameter finished: where it is noted that the file was sent.
+    /// - Parameter finished: the lists in which a file that was sent is noted.
     func run(
         _ report: TransferReport, _ signals: SignalWatch, _ clients: CommandClients, _ finished: FinishedFiles
     ) async -> ExitStatus {
@@ -42,44 +51,70 @@ struct UploadJob: Sendable {
             let state = try StateFile.claim(identity, chosen: chosenState)
             // The lock lasts as long as this.
             defer { withExtendedLifetime(state) {} }
-            let source = try Self.source(identity.path)
+            let source = identity.kind == .put ? try Self.source(identity.path) : nil
             if settings.restarts { try await state.forget(settings, request, report) }
             let earlier = try state.load()
             var run = TransferRun(
                 state: state, options: settings.saved, report: report, signals: signals,
                 areTriesChosen: settings.retries != nil)
-            if let (saved, resumeData) = earlier, settings.hasOtherCredentials(than: saved.options) {
-                run.othersState = (saved.options, resumeData)
+            if let (saved, data) = earlier, identity.kind == .put, settings.hasOtherCredentials(than: saved.options) {
+                run.othersState = (saved.options, data)
             }
-            let client = try clients.client(for: settings, run)
-            defer { clients.release() }
-            return await upload(source, client, run, earlier?.resumeData, finished)
+            let client = try clients.client(for: settings, report)
+            let data = earlier?.resumeData
+            let isKept = data != nil || !settings.isPlain
+            report.begin(
+                identity, kept: data?.position ?? 0, total: data?.total, reference: isKept ? state.reference : nil)
+            if let source { return await upload(source, client, run, data, finished) }
+            return await download(client, run, data)
         } catch {
             return report.ended(error)
         }
     }
 
-    /// - Parameter data: what an earlier run kept.
+    /// - Parameter data: from an earlier run.
     private func upload(
         _ source: FileSource, _ client: TransferClient, _ run: TransferRun, _ data: ResumeData?,
         _ finished: FinishedFiles
     ) async -> ExitStatus {
-        let report = run.report
-        let upload: Upload
-        do throws(CommandFailure) {
-            let isKept = data != nil || !settings.isPlain
-            report.begin(
-                identity, kept: data?.position ?? 0, total: data?.total,
-                reference: isKept ? run.state.reference : nil)
-            upload = try prepare(client, data, source)
-        } catch {
-            return report.ended(error, advice: error.status == .sourceChanged ? run.unsentAdvice : nil)
-        }
-        if let error = await run.follow(upload) { return run.tell(error) }
         do throws(TransferError) {
+            let upload: Upload
+            do throws(TransferError) {
+                upload =
+                    try data.map { data throws(TransferError) in
+                        try client.resumeUpload(data, from: source, request: request, store: run)
+                    } ?? client.upload(request, from: source, store: run)
+            } catch {
+                return run.report.ended(
+                    CommandFailure(error), advice: error.code == .sourceChanged ? run.unsentAdvice : nil)
+            }
+            try await run.follow(upload)
             return finish(try await upload.value(), run, source, finished)
         } catch {
-            return run.tell(error)
+            return run.end(error)
+        }
+    }
+
+    private func download(_ client: TransferClient, _ run: TransferRun, _ data: ResumeData?) async -> ExitStatus {
+        do throws(TransferError) {
+            let download: Download
+            do throws(TransferError) {
+                download =
+                    try data.map { data throws(TransferError) in
+                        try client.resumeDownload(data, request: request, store: run)
+                    } ?? client.download(request, to: .file(identity.path), store: run)
+            } catch {
+                return run.report.ended(CommandFailure(error))
+            }
+            try await run.follow(download)
+            let result = try await download.value()
+            run.report.completed(
+                status: result.status.rawValue, location: identity.url, size: result.size,
+                contentCoding: result.contentCoding)
+            run.state.remove()
+            return .done
+        } catch {
+            return run.end(error)
         }
     }
 
@@ -91,17 +126,6 @@ struct UploadJob: Sendable {
             // One that cannot be opened is as good as none (sysexits.h: EX_NOINPUT).
             failure.status = .noSource
             throw failure
-        }
-    }
-
-    private func prepare(
-        _ client: TransferClient, _ data: ResumeData?, _ source: FileSource
-    ) throws(CommandFailure) -> Upload {
-        guard let data else { return client.upload(request, from: source) }
-        do throws(TransferError) {
-            return try client.resumeUpload(data, from: source, request: request)
-        } catch {
-            throw CommandFailure(error)
         }
     }
 
@@ -120,7 +144,7 @@ struct UploadJob: Sendable {
                 message: "The server refused what was uploaded (\(status)).\(reason)", response: result.status)
             return run.report.ended(failure)
         }
-        // A PUT that succeeds has made the resource that it was sent to.
+        // A PUT that succeeds has created the resource that it was sent to.
         let location = result.location ?? (request.method == .put ? identity.url : nil)
         let entry = SentFilesList.Entry(identity.path, source.status, status: status, location: location)
         var isNoted = true
@@ -131,10 +155,10 @@ struct UploadJob: Sendable {
             run.report.warn(
                 "that \(identity.fileName) has been sent cannot be noted: \(DisplayText.reason("\(error)"))")
         }
-        // Before the state goes: a process that is killed in between leaves the server's answer to the next one, which
-        // sends nothing twice.
+        // Before the state is removed: if the process is killed in between, the next one receives the server's response
+        // again and sends nothing twice.
         run.report.completed(
-            status: status, location: location, size: result.acknowledged, isAnswerLost: result.isResponseLost)
+            status: status, location: location, size: result.acknowledged, isResponseLost: result.isResponseLost)
         if isNoted { run.state.remove() }
         return .done
     }
