@@ -49,7 +49,7 @@ extension UploadOperation {
             case .empty: TransportContent(source: source, start: 0, count: 0, atMost: nil)
             case .range(let start, let count):
                 TransportContent(source: source, start: start, count: count, atMost: nil)
-            case .rest(let start, let limit):
+            case .remaining(let start, let limit):
                 TransportContent(source: source, start: start, count: nil, atMost: limit)
             }
         transport.gate = awaitsInterim(request) ? configuration.gate : nil
@@ -76,7 +76,7 @@ extension UploadOperation {
         // Bytes may be on their way behind a proxy that has received all of them.
         if machine.acknowledged > before { exchange.noteProgress() }
         return switch reaction {
-        case .goOn: .proceed
+        case .proceed: .proceed
         case .openGate: .openGate
         case .abort: .abort
         }
@@ -177,7 +177,7 @@ extension ClientRequest.Content {
     var start: Int64 {
         switch self {
         case .none, .empty: 0
-        case .range(let start, _), .rest(let start, _): start
+        case .range(let start, _), .remaining(let start, _): start
         }
     }
 
@@ -185,7 +185,7 @@ extension ClientRequest.Content {
     var hasBytes: Bool {
         switch self {
         case .none, .empty: false
-        case .range, .rest: true
+        case .range, .remaining: true
         }
     }
 }

@@ -101,7 +101,7 @@ final class UploadOperation: TransferOperation {
     /// How the upload is created. A target that has answered is not asked again for its limits.
     private static func style(for plan: TransferPlan<UploadOperation>, _ core: ClientCore) -> CreationStyle {
         let style = core.configuration.creation
-        guard style == .automatic, let length = total(of: plan), length > CreationStyle.largestUnasked,
+        guard style == .automatic, let length = total(of: plan), length > CreationStyle.maxSizeWithoutDiscovery,
             let target = RequestURI(plan.request.uri), let isSupported = core.servers.supportsResumption(target)
         else { return style }
         return isSupported ? .careful : .optimistic

@@ -112,28 +112,28 @@ struct ServiceTests {
         let entry = ConnectionEntry(
             output: SocketOutput(descriptor: -1), peer: nil, client: ConnectionClient(nil, isExempt: true),
             credentials: nil, now: 0)
-        #expect(entry.ending == nil && entry.isAwaited)
-        entry.abandon(.takenOver)
-        entry.abandon(.stopping)
-        #expect(entry.ending == .takenOver && !entry.isAwaited)
+        #expect(entry.closeReason == nil && entry.isAwaited)
+        entry.close(reason: .takenOver)
+        entry.close(reason: .stopping)
+        #expect(entry.closeReason == .takenOver && !entry.isAwaited)
     }
 
     @Test("A connection that waits for its client longer than its limit is ended")
     func overdue() {
         let timeouts = ConnectionTimeouts(header: 10, idle: 100)
-        func ending(_ phase: ConnectionEntry.Phase, after nanoseconds: Int64) -> ConnectionEntry.Ending? {
+        func reason(_ phase: ConnectionEntry.Phase, after nanoseconds: Int64) -> ConnectionEntry.CloseReason? {
             let entry = ConnectionEntry(
                 output: SocketOutput(descriptor: -1), peer: nil, client: ConnectionClient(nil, isExempt: true),
                 credentials: nil, now: 0)
             entry.enter(phase, at: 1000)
-            entry.abandon(ifOverdue: timeouts, now: 1000 + nanoseconds)
-            return entry.ending
+            entry.close(ifOverdue: timeouts, now: 1000 + nanoseconds)
+            return entry.closeReason
         }
-        #expect(ending(.head(first: true), after: 10) == nil)
-        #expect(ending(.head(first: true), after: 11) == .timeout)
-        #expect(ending(.head(first: false), after: 11) == nil)
-        #expect(ending(.content, after: 101) == .timeout)
-        #expect(ending(.server, after: 1_000_000_000_000) == nil)
-        #expect(ending(.storing, after: 1_000_000_000_000) == nil)
+        #expect(reason(.head(first: true), after: 10) == nil)
+        #expect(reason(.head(first: true), after: 11) == .timeout)
+        #expect(reason(.head(first: false), after: 11) == nil)
+        #expect(reason(.content, after: 101) == .timeout)
+        #expect(reason(.server, after: 1_000_000_000_000) == nil)
+        #expect(reason(.storing, after: 1_000_000_000_000) == nil)
     }
 }

@@ -70,7 +70,7 @@ final class InProcessService: TestedService {
             timeouts: ConnectionTimeouts(header: 60_000_000_000, idle: 60_000_000_000), capacity: 100)
         service = TransferService(
             configuration: parts.configuration, store: parts.store, routes: Routes(parts.handlers),
-            log: ServerLog(format: .text, level: .error), connections: connections)
+            log: ServerLog(format: .text, level: .error, sink: .none), connections: connections)
     }
 
     deinit { parts.store.close() }
@@ -78,17 +78,17 @@ final class InProcessService: TestedService {
     /// A request whose head the service has seen.
     final class Running {
         let entry: ConnectionEntry
-        private let served: Served
+        private let started: StartedExchange
         private let fields: Fields
         private var reply: Reply?
         private(set) var isDropped = false
 
         fileprivate init(_ service: TransferService, _ request: IncomingRequest) {
             entry = request.connection
-            let standing = service.begin(request)
-            served = standing.served
-            fields = standing.fields
-            advance(served.step)
+            let dispatched = service.begin(request)
+            started = dispatched.started
+            fields = dispatched.fields
+            advance(started.step)
         }
 
         private func advance(_ step: NextStep) {
@@ -101,20 +101,20 @@ final class InProcessService: TestedService {
 
         func receive(_ bytes: [UInt8]) {
             guard reply == nil, !isDropped else { return }
-            bytes.withUnsafeBytes { advance(served.exchange.receive($0)) }
+            bytes.withUnsafeBytes { advance(started.exchange.receive($0)) }
         }
 
         /// The end of the content.
         func finish() throws -> ServiceResponse? {
-            if reply == nil, !isDropped { advance(served.exchange.finish()) }
-            served.exchange.end(reply == nil ? .interrupted : .answered)
+            if reply == nil, !isDropped { advance(started.exchange.finish()) }
+            started.exchange.end(reply == nil ? .interrupted : .answered)
             guard let reply else { return nil }
             return ServiceResponse(
                 status: Int(reply.status.rawValue), fields: reply.fields + fields, content: try content(of: reply))
         }
 
         /// The client has gone.
-        func interrupt() { served.exchange.end(.interrupted) }
+        func interrupt() { started.exchange.end(.interrupted) }
 
         private func content(of reply: Reply) throws -> [UInt8] {
             switch reply.content {
