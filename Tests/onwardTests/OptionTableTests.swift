@@ -12,7 +12,9 @@ struct OptionTableTests {
 
     @Test(
         "A document has every option of a command",
-        arguments: [("operating.md", ["serve"]), ("command-line.md", ["put", "get"])])
+        arguments: [
+            ("operating.md", ["serve", "check", "health"]), ("command-line.md", ["put", "get", "resume", "cancel"]),
+        ])
     func options(document: String, commands: [String]) throws {
         let file = Self.documents.appending(path: document)
         let text = try String(contentsOf: file, encoding: .utf8)
