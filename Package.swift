@@ -1,12 +1,12 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// `make fuzz` builds with this set, in a scratch path of its own: see Fuzzing/run.
+// `make fuzz` builds with this set, in a separate scratch path: see Fuzzing/run.
 let isFuzzing = Context.environment["ONWARD_FUZZING"] == "1"
 
 let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 
-// Apple's platforms have all of it in Foundation: there the library is one name for that.
+// On Apple's platforms Foundation has everything: there the library is only a typealias.
 #if os(Linux)
     let sessionTarget = Target.target(
         name: "ResumableURLSession",
@@ -30,7 +30,7 @@ let package = Package(
         .executable(name: "onward-conformance", targets: ["onward-conformance"]),
     ],
     targets: [
-        // Ground: one system library, one importer.
+        // System libraries. One target imports each.
         .systemLibrary(
             name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
@@ -38,13 +38,13 @@ let package = Package(
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CGnuTLS", pkgConfig: "gnutls", providers: [.apt(["libgnutls28-dev"])]),
         .systemLibrary(name: "CLinux"),
-        // What libmicrohttpd calls to receive: see AcceptedConnection.swift.
+        // The functions with which libmicrohttpd receives: see AcceptedConnection.swift.
         .target(name: "CReceiveFilter"),
         .target(name: "SystemCalls", dependencies: ["CLinux"], swiftSettings: strict),
         .target(name: "TLS", dependencies: ["SystemCalls", "CGnuTLS"], swiftSettings: strict),
         .target(name: "Digests", dependencies: ["CNettle"], swiftSettings: strict),
 
-        // Of both programs: options, help, manual and completions from one table.
+        // For both programs: options, help, manual pages and completions from one table.
         .target(name: "CommandLineInterface", swiftSettings: strict),
 
         .target(name: "StructuredFields", swiftSettings: strict),
@@ -74,7 +74,7 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        // The oracle: nothing of the server and the client that it judges.
+        // The conformance harness. It does not depend on the server and the client that it tests.
         .target(
             name: "ConformanceKit", dependencies: ["HTTPSemantics", "StructuredFields", "SystemCalls", "TLS"],
             path: "conformance/ConformanceKit", swiftSettings: strict),
@@ -102,17 +102,17 @@ let package = Package(
             name: "UploadStorageTests",
             dependencies: ["UploadStorage", "SystemCalls", "CSQLite", "Digests", "PowerLoss", "TestSupport"],
             swiftSettings: strict),
-        // A program of its own, as it takes the place of the C library's functions (see SystemCalls+Interposition.swift).
+        // A separate program, because it replaces functions of the C library (see SystemCalls+Interposition.swift).
         .executableTarget(
             name: "PowerLoss",
             dependencies: ["UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls", "TestSupport"],
             path: "Tests/PowerLoss", swiftSettings: strict + [.unsafeFlags(["-O"])],
             linkerSettings: [.unsafeFlags(["-Xlinker", "--export-dynamic"])]),
-        // A program of its own, as it is killed in the middle of its work.
+        // A separate program, because tests kill it.
         .executableTarget(
             name: "TransferRecipes", dependencies: ["ResumableTransfer", "SystemCalls"], path: "Tests/TransferRecipes",
             swiftSettings: strict),
-        // A program of its own, so that it can run on systems without a toolchain, with another libmicrohttpd.
+        // A separate program, so that it can run on systems without a toolchain and with another libmicrohttpd.
         .executableTarget(
             name: "FramingDifferential",
             dependencies: ["TransferServer", "HTTPSemantics", "SystemCalls", "TestSupport"],
@@ -144,8 +144,8 @@ let package = Package(
                 "TLS", "TestSupport",
             ],
             path: "conformance/Tests/ConformanceKitTests", swiftSettings: strict),
-        // As code is that was written for Apple's platforms: in the Swift 5 mode, where it is a warning that
-        // FoundationNetworking wants delegates to be Sendable.
+        // Compiled in the Swift 5 mode, like much code for Apple's platforms. There the requirement of
+        // FoundationNetworking that delegates are Sendable is only a warning.
         .testTarget(
             name: "SessionListingTests", dependencies: ["ResumableURLSession"],
             swiftSettings: [.swiftLanguageMode(.v5), .unsafeFlags(["-suppress-warnings"])]),
@@ -165,14 +165,14 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-// What the fuzz targets reach: internals of all these modules, so they are compiled as a test is, with @testable imports.
+// Fuzz targets use internals of these modules, so they are compiled like tests, with @testable imports.
 let fuzzed: [Target.Dependency] = [
     "onward", "TransferServer", "ResumableTransfer", "UploadStorage", "ResumableUpload", "HTTPSemantics",
     "StructuredFields", "Digests", "SystemCalls", "TestSupport",
 ]
 if isFuzzing {
-    // One archive with everything in it, into which the script links libFuzzer, whose `main` it is: so the command's own
-    // gets another name, and the command becomes a library.
+    // One archive with all code, which the script links with libFuzzer. libFuzzer has `main`, so the command becomes a library
+    // and its `main` gets another name.
     let command = package.targets.first { $0.name == "onward" }
     package.targets.removeAll { $0.type == .test || $0.name == "onward" }
     package.products = [.library(name: "OnwardFuzzing", type: .static, targets: ["OnwardFuzzing"])]

@@ -90,7 +90,7 @@ onward_easy_set_socket_functions(CURL *easy, int (*opened)(void *, curl_socket_t
     return code;
 }
 
-/* The next handle that has ended, with how; NULL where there is none. */
+/* Returns the next finished handle and its result; NULL if there is none. */
 static inline CURL *
 onward_multi_done(CURLM *multi, CURLcode *code)
 {

@@ -4,7 +4,7 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
-/* gnutls_free is a variable, which Swift takes for state that threads share. */
+/* gnutls_free is a variable, which Swift treats as mutable shared state. */
 static inline void onward_gnutls_free(void *memory) { gnutls_free(memory); }
 
 #endif

@@ -1,11 +1,11 @@
 #ifndef ONWARD_CLINUX_SHIM_H
 #define ONWARD_CLINUX_SHIM_H
 
-/* What glibc declares for _GNU_SOURCE alone, and the Glibc module therefore leaves out. */
+/* Declarations that glibc has only with _GNU_SOURCE, and that the Glibc module therefore lacks. */
 
 #include <sys/types.h>
 
-/* Declared here, not included: what <sys/socket.h> defines would become part of this module instead of Glibc's. */
+/* Declared here instead of included, because the definitions of <sys/socket.h> would become part of this module. */
 struct sockaddr;
 extern int accept4(int listener, struct sockaddr *address, unsigned int *length, int flags);
 extern int renameat2(int from_directory, const char *from, int to_directory, const char *to, unsigned int flags);

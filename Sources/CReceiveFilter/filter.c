@@ -115,7 +115,7 @@ int gnutls_handshake(void *session)
     int (*handshake)(void *) = next_function(&known_handshake, "gnutls_handshake");
     int result = handshake(session);
     if (result < 0 && is_encrypted(find_session(session))) {
-        /* libmicrohttpd ends the connection without the alert that says why. For errors that are not fatal none is sent. */
+        /* libmicrohttpd closes the connection without an alert, so it is sent here. Errors that are not fatal have none. */
         int (*send_alert)(void *, int) = next_function(&known_alert, "gnutls_alert_send_appropriate");
         send_alert(session, result);
     }
@@ -133,7 +133,7 @@ ssize_t gnutls_record_recv(void *session, void *buffer, size_t size)
 int poll(struct pollfd *entries, nfds_t count, int timeout)
 {
     int (*system_poll)(struct pollfd *, nfds_t, int) = next_function(&known_poll, "poll");
-    /* Of other callers and for other events the entries are not even looked up. */
+    /* Entries that do not wait for input, and descriptors that are not registered, are passed on unchanged. */
     bool is_ours = false, has_input = false;
     for (nfds_t index = 0; index < count; index++) {
         if (!(entries[index].events & POLLIN))
@@ -153,8 +153,8 @@ int poll(struct pollfd *entries, nfds_t count, int timeout)
         if (!found)
             continue;
         bool was_ready = entry->revents != 0;
-        /* libmicrohttpd ends a connection at once on these, and discards what has arrived and was not read. Reported as
-           input instead, they let it read until nothing is left and learn of the end from recv. */
+        /* On these events libmicrohttpd closes a connection at once and discards unread input. They are reported as
+           input, so that it reads everything and gets the end from recv. */
         if (entry->revents & (POLLERR | POLLHUP))
             entry->revents = (short)((entry->revents & ~(POLLERR | POLLHUP)) | (entry->events & (POLLIN | POLLOUT)));
         if (has_input && atomic_load(&has_input_function)(connection_of(found)))

@@ -1,4 +1,4 @@
-/// The ranges that a Range field asks for, unit "bytes" (RFC 9110 §14.1, §14.2).
+/// The ranges in a Range field, unit "bytes" (RFC 9110 §14.1, §14.2).
 ///
 /// The caller must ignore Range for methods other than GET (§14.2).
 package struct ByteRangeSet: Sendable, Hashable {

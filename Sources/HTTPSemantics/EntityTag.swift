@@ -1,6 +1,6 @@
 /// An entity tag (RFC 9110 §8.8.3).
 public struct EntityTag: Sendable {
-    /// What stands between the quotes. It has no escapes, and is and paths are compared byte by byte.
+    /// The text between the quotes. It has no escapes, and is compared byte by byte.
     public let opaque: String
     /// Whether the tag has the prefix `W/`.
     public let isWeak: Bool

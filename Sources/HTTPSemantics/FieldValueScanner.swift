@@ -101,8 +101,8 @@ struct FieldValueScanner {
 
     /// The rest of the value as a comma-separated list (RFC 9110 §5.6.1); nil unless it is valid to its end.
     ///
-    /// - Parameter allowsEmptyElements: Whether empty elements are skipped, as §5.6.1.2 asks of recipients; for fields
-    ///   about framing, they make the list malformed.
+    /// - Parameter allowsEmptyElements: Whether empty elements are skipped, as §5.6.1.2 requires of recipients; for
+    ///   fields about framing, they make the list malformed.
     mutating func list<Element>(
         allowsEmptyElements: Bool = true, of element: (inout FieldValueScanner) -> Element?
     ) -> [Element]? {

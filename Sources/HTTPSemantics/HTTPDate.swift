@@ -1,4 +1,4 @@
-/// A point in time as HTTP writes it: whole seconds, UTC (RFC 9110 §5.6.7).
+/// A point in time as in HTTP messages, in seconds and UTC (RFC 9110 §5.6.7).
 package struct HTTPDate: Hashable, Comparable, Sendable {
     /// Seconds since 1970-01-01T00:00:00Z without leap seconds, within the years 0000…9999.
     package let secondsSinceEpoch: Int64

@@ -16,7 +16,7 @@ package struct MediaType: Sendable, Hashable {
     package let type: String
     /// In lower case.
     package let subtype: String
-    /// In the order given. When a name occurs twice the first one counts.
+    /// In the order given. If a name occurs twice, the first one is used.
     package let parameters: [Parameter]
 
     /// Nil when type, subtype or the name of a parameter is no token, or a parameter's value is no valid field value.

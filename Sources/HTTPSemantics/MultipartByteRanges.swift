@@ -10,9 +10,9 @@ package struct MultipartByteRanges: Sendable, Hashable {
 
     /// The delimiter of the parts, without its dashes.
     package let boundary: String
-    /// The whole content in order.
+    /// The complete content in order.
     package let segments: [Segment]
-    /// The number of bytes in the whole content: the value of Content-Length.
+    /// The number of bytes in the complete content: the value of Content-Length.
     package let contentLength: Int64
 
     /// Creates the layout with the parts in the given order.

@@ -39,7 +39,7 @@ package struct Creation: Sendable {
         case noCompleteness = "no-completeness"
         /// Its completeness field is not a Boolean, or is not on one line, and is ignored.
         case voidCompleteness = "void-completeness"
-        /// The representation is smaller than those that are made resumable.
+        /// The representation is smaller than the minimum of resumable uploads.
         case belowMinSize = "below-min-size"
         /// No response before the final one would report the location of the upload to the client.
         case unannounced

@@ -91,7 +91,7 @@ extension Dialect {
     /// Whether a retrieval in this version completes the upload before it is answered.
     ///
     /// The last content may have arrived without its request being answered: the connection or the server failed. The
-    /// clients of these versions then ask for the offset, and report success if it equals the length.
+    /// clients of these versions then retrieve the offset, and report success if it equals the length.
     package func completesOnRetrieval(_ state: UploadState) -> Bool {
         reachingLengthCompletes && state.phase == .receiving && state.length == state.offset
     }

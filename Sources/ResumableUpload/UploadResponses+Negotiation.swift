@@ -6,7 +6,7 @@ extension UploadResponses {
     /// An unusable version is handled as an absent one, except that no 104 is sent: the client expects its version
     /// there.
     /// - Parameters:
-    ///   - version: of the request's message; HTTP/1.0 knows no interim responses.
+    ///   - version: the HTTP version of the request; HTTP/1.0 does not have interim responses.
     ///   - storedDialect: that of the creation, if the request is for an upload resource.
     ///   - withholding: why only final responses may be sent; `nil` if the server has no such reason.
     ///   - announcesWithoutVersion: whether requests without a version get 104, as in the published protocol. The draft

@@ -264,7 +264,7 @@ struct ServeSettings {
                     ? "--cache-control with \(directive) needs --token-file and --public-read; without tokens leave"
                         + " \(directive) out, and max-age allows shared caches as well"
                     : "--cache-control with \(directive) would let caches give files to those without a token; leave"
-                        + " \(directive) out, or let everybody read with --public-read")
+                        + " \(directive) out, or allow public reading with --public-read")
         }
         let limits = server.limits
         func require(_ low: Int64?, _ lowName: String, atMost high: Int64?, _ highName: String) throws(OptionError) {

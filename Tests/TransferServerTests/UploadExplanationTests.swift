@@ -19,7 +19,7 @@ struct UploadExplanationTests {
             (
                 Explanation(course: .plain(.unannounced), permission: .withheld(.declined)), "declined",
                 "no 104: the request has Onward-Interim: off; not resumable: "
-                    + "nothing tells the client in time where its upload is"
+                    + "no response reports the URL of the upload before the end"
             ),
             (
                 Explanation(course: .creation(isPart: true), permission: .withheld(.turnedOff)), "turned-off",

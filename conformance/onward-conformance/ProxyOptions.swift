@@ -29,7 +29,9 @@ struct ProxyOptions: Sendable {
         CommandOption(
             "cacert", "FILE", group: "Proxy", "certificates to believe where URL is https (those of the system)"
         ) { options, value throws(OptionError) in options.settings.trust = .authorities(path: value) },
-        CommandOption(flag: "insecure", group: "Proxy", "believe every certificate") { $0.settings.trust = .anyCertificate },
+        CommandOption(flag: "insecure", group: "Proxy", "accept any certificate") {
+            $0.settings.trust = .anyCertificate
+        },
         CommandOption(
             "patience", "SECONDS", group: "Proxy", "how long something may take before it counts as withheld (2)"
         ) { options, value throws(OptionError) in

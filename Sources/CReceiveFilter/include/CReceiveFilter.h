@@ -10,21 +10,21 @@
    module defines functions of these names, which the dynamic linker finds first. For a registered descriptor they call the
    functions below; for every other one they call the function that they replace. */
 
-/* Fills the buffer and returns what recv(2) would, errno included; for an encrypted connection what gnutls_record_recv
-   would. `session` is NULL for a connection in the clear. */
+/* Fills the buffer and returns a result as recv(2) does, and sets errno; for an encrypted connection as
+   gnutls_record_recv does. `session` is NULL without TLS. */
 typedef ssize_t (*onward_receive_function)(void *connection, void *session, void *buffer, size_t size);
 
 /* Whether a receive would return something although the socket may have no more. */
 typedef bool (*onward_has_input_function)(void *connection);
 
-/* Sets the functions that are called for registered descriptors. To be called before the first registration. */
+/* Sets the functions that are called for registered descriptors. Call it before the first registration. */
 void onward_filter_install(onward_receive_function receive, onward_has_input_function has_input);
 
-/* Filters what is received on a descriptor from now on. False if there is no room for it.
-   `connection` has to stay valid until the descriptor is removed. Its address has to be even. */
+/* Adds a descriptor whose input is filtered from now on. Returns false if its number is too large.
+   `connection` must stay valid until the descriptor is removed. Its address must be even. */
 bool onward_filter_add(int descriptor, void *connection, bool is_encrypted);
 
-/* Ends that. To be called before the descriptor is closed, when no thread receives on it any more. */
+/* Removes the filter. Call it before the descriptor is closed, when no thread receives on it any more. */
 void onward_filter_remove(int descriptor);
 
 /* The replaced functions. */

@@ -2,7 +2,7 @@ import Digests
 import HTTPSemantics
 import UploadStorage
 
-/// The tokens that a server knows: the content of a token file.
+/// The tokens of a server: the content of a token file.
 ///
 /// A line holds `NAME TOKEN [SCOPES] [prefix=/files/x/]…`, separated by white space; SCOPES are names of ``TokenScope``
 /// separated by commas, by default all; `#` begins a comment. TOKEN is a bearer token (RFC 6750 section 2.1) or

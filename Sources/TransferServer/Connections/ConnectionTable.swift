@@ -1,9 +1,9 @@
 /// The open connections by client, and the decision which one is closed when one more would be too many.
 ///
-/// The connection that is closed belongs to the client with the most connections, and is the one with the lowest rate: bytes
-/// that moved in either direction for each second of its age. The new connection counts as one of its client's connections,
-/// so a client that has the most makes room among its own or is refused, and cannot take a place from another client. If
-/// several clients have the most, the connections of all of them are compared.
+/// The connection that is closed belongs to the client with the most connections, and is the one with the lowest rate:
+/// bytes that moved in either direction for each second of its age. The new connection counts as one of its client's
+/// connections, so for the client with the most, one of its own connections is closed or the new one is rejected, and
+/// it cannot displace another client. If several clients have the most, the connections of all of them are compared.
 ///
 /// Every connection starts with ``credit``. A new connection therefore has a rate of ``credit`` bytes per second: it
 /// replaces connections that moved less, and is refused if all others that it is compared with moved more.

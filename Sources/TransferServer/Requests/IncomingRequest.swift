@@ -29,7 +29,7 @@ struct IncomingRequest {
     }
 }
 
-/// The ID of a request in logs and responses: 64 random bits in hexadecimal.
+/// The ID of a request in logs: 64 random bits in hexadecimal.
 struct RequestID: Sendable, Hashable, CustomStringConvertible {
     let description: String
 
