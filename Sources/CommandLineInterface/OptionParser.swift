@@ -21,7 +21,7 @@ package struct OptionParser<Settings> {
             guard argument.hasPrefix("--"), argument.bytes.count > 2 else {
                 throw OptionError("unexpected '\(argument)'")
             }
-            try take(argument, &remaining, &seen, into: &settings)
+            try parseOption(argument, &remaining, &seen, into: &settings)
         }
     }
 
@@ -36,7 +36,7 @@ package struct OptionParser<Settings> {
         while let argument = remaining.popFirst() {
             if argument == "--" { return operands + remaining }
             if argument.hasPrefix("-"), argument.bytes.count > 1 {
-                try take(argument, &remaining, &seen, into: &settings)
+                try parseOption(argument, &remaining, &seen, into: &settings)
             } else {
                 operands.append(argument)
             }
@@ -61,7 +61,7 @@ package struct OptionParser<Settings> {
     }
 
     /// Reads one option, and its value from `remaining` if no "=" follows the name.
-    private func take(
+    private func parseOption(
         _ argument: CommandArgument, _ remaining: inout ArraySlice<CommandArgument>, _ seen: inout Set<String>,
         into settings: inout Settings
     ) throws(OptionError) {

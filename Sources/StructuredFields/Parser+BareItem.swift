@@ -17,7 +17,7 @@ extension Parser {
 
     /// §4.2.4
     private mutating func number() throws(ParseFailure) -> BareItem {
-        let sign = take(.minus) ? -1 : 1
+        let sign = consume(.minus) ? -1 : 1
         guard let first = current else { throw failure(.unexpectedEnd) }
         guard first.isDigit else { throw failure(.invalidNumber) }
         let whole = try digits(atMost: 15)
@@ -89,8 +89,8 @@ extension Parser {
     private mutating func boolean() throws(ParseFailure) -> Bool {
         position += 1
         guard current != nil else { throw failure(.unexpectedEnd) }
-        if take(UInt8(ascii: "1")) { return true }
-        if take(UInt8(ascii: "0")) { return false }
+        if consume(UInt8(ascii: "1")) { return true }
+        if consume(UInt8(ascii: "0")) { return false }
         throw failure(.invalidBoolean)
     }
 
@@ -106,7 +106,7 @@ extension Parser {
     private mutating func displayString() throws(ParseFailure) -> String {
         let start = position
         position += 1
-        guard take(.quote) else { throw failure(current == nil ? .unexpectedEnd : .invalidDisplayString) }
+        guard consume(.quote) else { throw failure(current == nil ? .unexpectedEnd : .invalidDisplayString) }
         var content: [UInt8] = []
         while let byte = current {
             switch byte {

@@ -35,7 +35,7 @@ struct Parser {
         var dictionary = OrderedDictionary()
         while position < bytes.count {
             let key = try key()
-            if take(.equals) {
+            if consume(.equals) {
                 dictionary[key] = try member()
             } else {
                 dictionary[key] = .item(Item(.boolean(true), parameters: try parameters()))
@@ -63,7 +63,7 @@ struct Parser {
         var items: [Item] = []
         while true {
             skipSpaces()
-            if take(.closeParenthesis) { return InnerList(items, parameters: try parameters()) }
+            if consume(.closeParenthesis) { return InnerList(items, parameters: try parameters()) }
             items.append(try item())
             guard let next = current else { throw failure(.unexpectedEnd) }
             guard next == .space || next == .closeParenthesis else { throw failure(.invalidInnerList) }
@@ -73,10 +73,10 @@ struct Parser {
     /// §4.2.3.2
     private mutating func parameters() throws(ParseFailure) -> Parameters {
         var parameters = Parameters()
-        while take(.semicolon) {
+        while consume(.semicolon) {
             skipSpaces()
             let key = try key()
-            parameters[key] = take(.equals) ? try bareItem() : .boolean(true)
+            parameters[key] = consume(.equals) ? try bareItem() : .boolean(true)
         }
         return parameters
     }
@@ -93,7 +93,7 @@ struct Parser {
         skipOptionalWhitespace()
         guard position < bytes.count else { return }
         let comma = position
-        guard take(.comma) else { throw failure(.missingComma) }
+        guard consume(.comma) else { throw failure(.missingComma) }
         skipOptionalWhitespace()
         if position == bytes.count { throw ParseFailure(offset: comma, reason: .trailingComma) }
     }
@@ -107,7 +107,7 @@ extension Parser {
     }
 
     /// Consumes `byte` if it is next, and returns whether it was.
-    mutating func take(_ byte: UInt8) -> Bool {
+    mutating func consume(_ byte: UInt8) -> Bool {
         guard current == byte else { return false }
         position += 1
         return true

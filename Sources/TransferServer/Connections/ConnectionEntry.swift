@@ -3,7 +3,7 @@ import TLS
 
 /// An open connection that other threads can observe and close.
 ///
-/// libmicrohttpd owns the descriptor and closes it only after `close()` has returned. The lock ensures that no later
+/// libmicrohttpd owns the descriptor and closes it only after ``descriptorWillClose()`` has returned. The lock ensures that no later
 /// connection with the same descriptor number is closed.
 final class ConnectionEntry: Sendable {
     /// What the connection waits for, which determines its timeout.
@@ -135,8 +135,8 @@ final class ConnectionEntry: Sendable {
     /// Whether the client still waits for a response.
     var isAwaited: Bool { state.withLock { $0.isOpen && $0.closeReason == nil && !output.isEndedByPeer } }
 
-    /// Must be called before the descriptor is closed.
-    func close() { state.withLock { $0.isOpen = false } }
+    /// Call it before the descriptor is closed. After it ``close(reason:)`` does nothing.
+    func descriptorWillClose() { state.withLock { $0.isOpen = false } }
 
     /// Closes the connection if it waits longer than `timeouts` allow.
     func close(ifOverdue timeouts: ConnectionTimeouts, now: Int64) {

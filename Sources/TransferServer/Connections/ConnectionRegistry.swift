@@ -78,7 +78,7 @@ final class ConnectionRegistry: Sendable {
     }
 
     func remove(_ entry: ConnectionEntry) {
-        entry.close()
+        entry.descriptorWillClose()
         entries.withLock {
             $0.open[ObjectIdentifier(entry)] = nil
             $0.table.remove(ObjectIdentifier(entry))

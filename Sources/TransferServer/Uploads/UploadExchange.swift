@@ -81,13 +81,13 @@ final class UploadExchange: Exchange {
     // MARK: Content
 
     func receive(_ bytes: UnsafeRawBufferPointer) -> NextStep {
-        let step = take(bytes)
+        let step = store(bytes)
         if case .proceed = step { return step }
         lease.release()
         return step
     }
 
-    private func take(_ bytes: UnsafeRawBufferPointer) -> NextStep {
+    private func store(_ bytes: UnsafeRawBufferPointer) -> NextStep {
         switch counter.receive(bytes.count) {
         case .accept: break
         case .exceedsLength(let length): return invalidate(.lengthExceeded(length: length))
