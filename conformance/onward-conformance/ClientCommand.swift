@@ -4,10 +4,10 @@ import ConformanceKit
 /// `onward-conformance client`.
 enum ClientCommand {
     static func run(_ arguments: [String]) -> Int32 {
-        OnwardConformance.perform(page, arguments, parse: ClientOptions.parse, judge: judge)
+        OnwardConformance.perform(page, arguments, parse: ClientOptions.parse, verify: verify)
     }
 
-    private static func judge(_ options: ClientOptions) throws -> Int32 {
+    private static func verify(_ options: ClientOptions) throws -> Int32 {
         var terminal = OnwardConformance.terminal()
         let report = try ClientRun(options.settings).run { Output.write(terminal.line(of: $0)) }
         guard Output.write(terminal.closing(report, strict: options.reporting.strict)) else { return 2 }

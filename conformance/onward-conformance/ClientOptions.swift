@@ -1,7 +1,7 @@
 import CommandLineInterface
 import ConformanceKit
 
-/// What `onward-conformance client` was told, and the options that tell it.
+/// What `onward-conformance client` was reported, and the options that report it.
 struct ClientOptions: Sendable {
     var settings = ClientSettings()
     var reporting = Reporting()

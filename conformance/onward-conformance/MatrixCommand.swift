@@ -5,7 +5,7 @@ import Foundation
 /// `onward-conformance matrix`.
 enum MatrixCommand {
     static func run(_ arguments: [String]) -> Int32 {
-        OnwardConformance.perform(page, arguments, parse: reports, judge: compare)
+        OnwardConformance.perform(page, arguments, parse: reports, verify: compare)
     }
 
     private static func reports(_ arguments: [String]) throws(OptionError) -> [String] {

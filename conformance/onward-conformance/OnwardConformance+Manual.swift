@@ -4,9 +4,9 @@ extension OnwardConformance {
     /// What help, manual pages and completions are made of.
     static let manual = ProgramManual(
         "onward-conformance", version: "0.1.0", date: "2026-11-21",
-        "judge implementations of Resumable Uploads for HTTP",
+        "verify implementations of Resumable Uploads for HTTP",
         """
-        Judges implementations of the IETF draft "Resumable Uploads for HTTP" from outside, by
+        Verifies implementations of the IETF draft "Resumable Uploads for HTTP" from outside, by
         cases that each name the requirements they stand for, and shows the bytes that prove a
         failure.
         """,
@@ -21,7 +21,7 @@ extension OnwardConformance {
         "Exit status",
         [
             .terms([
-                ("0", "no MUST failed (--strict: no SHOULD)"), ("1", "one did"), ("2", "it could not be judged"),
+                ("0", "no MUST failed (--strict: no SHOULD)"), ("1", "one did"), ("2", "it could not be verified"),
                 ("74", "standard output could not be written"),
             ])
         ])
@@ -29,9 +29,9 @@ extension OnwardConformance {
 
 extension ServerCommand {
     static let page = ManualPage(
-        "server", "judge the server that takes uploads at URL", usage: ["server [OPTIONS] [URL]"],
+        "server", "verify the server that takes uploads at URL", usage: ["server [OPTIONS] [URL]"],
         """
-        Judges the server that takes uploads at URL, or the one that --start starts.
+        Verifies the server that takes uploads at URL, or the one that --start starts.
         {name} in URL is replaced by another name for every creation.
         """,
         options: ServerOptions.table.map(\.manual),
@@ -52,10 +52,10 @@ extension ServerCommand {
 
 extension ClientCommand {
     static let page = ManualPage(
-        "client", "judge a client, by playing good and bad servers to it",
+        "client", "verify a client, with scripted servers, good and bad",
         usage: ["client [OPTIONS]"],
         """
-        Judges a client by playing good and bad servers to it. In its commands {file} and {url}
+        Verifies a client with scripted servers, good and bad. In its commands {file} and {url}
         are replaced, and {state} by a directory that lives as long as a scenario: what the
         command has to remember from run to run belongs there. It ends with 0 where the
         transfer succeeded.
@@ -77,10 +77,10 @@ extension ClientCommand {
 
 extension ProxyCommand {
     static let page = ManualPage(
-        "proxy", "tell what the proxy at URL does to uploads, and which settings fit", usage: ["proxy [OPTIONS] URL"],
+        "proxy", "report what the proxy at URL does to uploads, and which settings fit", usage: ["proxy [OPTIONS] URL"],
         """
         Puts the proxy at URL between a client and a server of its own (--upstream-port), or
-        asks a server that is deployed behind it, and tells what becomes of interim responses,
+        asks a server that is deployed behind it, and reports what becomes of interim responses,
         bodies, aborts and early answers. The answer ends with the settings that fit.
         """,
         options: ProxyOptions.table.map(\.manual),

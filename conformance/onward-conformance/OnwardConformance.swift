@@ -3,7 +3,7 @@ import ConformanceKit
 import Foundation
 import SystemCalls
 
-/// `onward-conformance`: judges servers and clients of Resumable Uploads for HTTP.
+/// `onward-conformance`: verifies servers and clients of Resumable Uploads for HTTP.
 @main
 enum OnwardConformance {
     static func main() {
@@ -51,7 +51,7 @@ enum OnwardConformance {
     /// A command with `--help` and options: 2 for what cannot be understood or carried out.
     static func perform<Options>(
         _ page: ManualPage, _ arguments: [String], parse: ([String]) throws(OptionError) -> Options,
-        judge: (Options) throws -> Int32
+        verify: (Options) throws -> Int32
     ) -> Int32 {
         if arguments.contains("--help") || arguments.contains("-h") {
             Output.write(HelpText(page, of: manual.name).text + "\n")
@@ -64,7 +64,7 @@ enum OnwardConformance {
             return misused(error.message)
         }
         do {
-            return try judge(options)
+            return try verify(options)
         } catch {
             Output.complain("\(error)")
             return 2
@@ -85,7 +85,7 @@ enum OnwardConformance {
 
     static func save(_ document: Data, to path: String) throws { try document.write(to: URL(fileURLWithPath: path)) }
 
-    static func save(_ report: some Judgment, strict: Bool, junit: String?, html: String?) throws {
+    static func save(_ report: some CaseReport, strict: Bool, junit: String?, html: String?) throws {
         if let path = junit { try save(Data(JUnitReport(report, strict: strict).text.utf8), to: path) }
         if let path = html { try save(Data(HTMLReport(report, strict: strict).text.utf8), to: path) }
     }

@@ -2,7 +2,7 @@ import SystemCalls
 
 /// Standard output, whose reader may have gone, and whose disk may be full: then nothing more is written.
 enum Output {
-    /// Another status than those of a judgment, as sysexits.h has it.
+    /// Another status than those of a verdict, as sysexits.h has it.
     private static let inputOutput: Int32 = 74
 
     private static let failure = Monitor<Errno?>(nil)

@@ -5,10 +5,10 @@ import Foundation
 /// `onward-conformance proxy`.
 enum ProxyCommand {
     static func run(_ arguments: [String]) -> Int32 {
-        OnwardConformance.perform(page, arguments, parse: ProxyOptions.parse, judge: judge)
+        OnwardConformance.perform(page, arguments, parse: ProxyOptions.parse, verify: verify)
     }
 
-    private static func judge(_ options: ProxyOptions) throws -> Int32 {
+    private static func verify(_ options: ProxyOptions) throws -> Int32 {
         let terminal = OnwardConformance.terminal()
         let show = { (finding: ProxyFinding) in Output.write(terminal.line(of: finding)) }
         let report: ProxyReport

@@ -2,7 +2,7 @@ import CommandLineInterface
 import ConformanceKit
 import TLS
 
-/// What `onward-conformance proxy` was told, and the options that tell it.
+/// What `onward-conformance proxy` was reported, and the options that report it.
 struct ProxyOptions: Sendable {
     var settings = ProxySettings(url: "")
     var json: String?
@@ -11,7 +11,7 @@ struct ProxyOptions: Sendable {
     static let table: [CommandOption<ProxyOptions>] = [
         CommandOption(
             "upstream-port", "N", group: "Proxy",
-            "where the proxy expects its server: this command plays it.\nWithout it, a server behind the proxy is asked, and the two\nare judged together"
+            "where the proxy expects its server: this command acts as that server.\nWithout it, a server behind the proxy is asked, and the two\nare verified together"
         ) { options, value throws(OptionError) in
             guard let port = UInt16(value), port > 0 else { throw OptionError("“\(value)” is no port") }
             options.settings.upstreamPort = port
@@ -33,12 +33,12 @@ struct ProxyOptions: Sendable {
             $0.settings.trust = .anyCertificate
         },
         CommandOption(
-            "patience", "SECONDS", group: "Proxy", "how long something may take before it counts as withheld (2)"
+            "timeout", "SECONDS", group: "Proxy", "how long something may take before it counts as withheld (2)"
         ) { options, value throws(OptionError) in
             guard let seconds = Double(value), (0.1...60).contains(seconds) else {
                 throw OptionError("“\(value)” is no number of seconds from 0.1 to 60")
             }
-            options.settings.patience = .milliseconds(Int64(seconds * 1000))
+            options.settings.timeout = .milliseconds(Int64(seconds * 1000))
         },
 
         CommandOption(

@@ -4,10 +4,10 @@ import ConformanceKit
 /// `onward-conformance server`.
 enum ServerCommand {
     static func run(_ arguments: [String]) -> Int32 {
-        OnwardConformance.perform(page, arguments, parse: ServerOptions.parse, judge: judge)
+        OnwardConformance.perform(page, arguments, parse: ServerOptions.parse, verify: verify)
     }
 
-    private static func judge(_ options: ServerOptions) throws -> Int32 {
+    private static func verify(_ options: ServerOptions) throws -> Int32 {
         var terminal = OnwardConformance.terminal()
         let report = try ServerRun(options.settings).run { Output.write(terminal.line(of: $0)) }
         guard Output.write(terminal.closing(report, strict: options.reporting.strict)) else { return 2 }

@@ -2,7 +2,7 @@ import CommandLineInterface
 import ConformanceKit
 import TLS
 
-/// What `onward-conformance server` was told, and the options that tell it.
+/// What `onward-conformance server` was reported, and the options that report it.
 struct ServerOptions: Sendable {
     var settings = ServerSettings(url: "")
     var reporting = Reporting()
@@ -43,7 +43,7 @@ struct ServerOptions: Sendable {
             CommandOption(
                 "profile", "P,...", group: "Cases", repeatable: true,
                 values: .words(["3", "4", "5", "6", "7", "8", "rfc"]),
-                "versions to judge by: 3 to 8, rfc (those that the server\nspeaks; the latest one is the base, on which all cases run)"
+                "versions to verify by: 3 to 8, rfc (those that the server\nspeaks; the latest one is the base, on which all cases run)"
             ) { options, value throws(OptionError) in options.settings.profiles += try profiles(value) },
             CommandOption(
                 "only", "GLOB", group: "Cases", repeatable: true,

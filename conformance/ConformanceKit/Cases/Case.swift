@@ -6,7 +6,7 @@ package enum Level: String, Sendable, CaseIterable {
     case should
     /// Allowed: where it is done it has to be done rightly.
     case may
-    /// Tells how the subject behaves, without a judgment.
+    /// Reports how the subject behaves, without a verdict.
     case info
 }
 

@@ -66,30 +66,30 @@ extension CaseContext {
         return upload
     }
 
-    /// The upload that the response to a creation tells of, in the final response or the first 104.
+    /// The upload that the response to a creation names, in the final response or the first 104.
     func upload(from response: Response, to request: Request) throws -> Upload {
         let announced = response.announcements.first?.location
         let final = profile.isComplete(response) == true && profile.rank >= 7 ? nil : response.location
         return try upload(at: announced ?? final ?? response.location, of: request, response.summary)
     }
 
-    /// What the subject tells about an upload; anything but success with an offset is unmet.
-    func standing(of upload: Upload, in version: Profile? = nil) throws -> UploadStanding {
+    /// What the subject describes an upload; anything but success with an offset is unmet.
+    func state(of upload: Upload, in version: Profile? = nil) throws -> UploadState {
         let response = try exchange(retrieval(upload, in: version), with: upload)
         try expectSuccess(response, "to an offset retrieval")
         let offset = try require(
             response.integer("Upload-Offset"), "Upload-Offset in the response to HEAD", response.summary)
-        return UploadStanding(
+        return UploadState(
             offset: offset, isComplete: (version ?? profile).isComplete(response), response: response)
     }
 
-    func expectStanding(of upload: Upload, offset: Int64, complete isComplete: Bool = false) throws {
-        let standing = try standing(of: upload)
+    func expectState(of upload: Upload, offset: Int64, complete isComplete: Bool = false) throws {
+        let state = try state(of: upload)
         try expect(
-            standing.offset == offset, "the upload at offset \(offset)", "Upload-Offset: \(standing.offset)")
+            state.offset == offset, "the upload at offset \(offset)", "Upload-Offset: \(state.offset)")
         try expect(
-            standing.isComplete == isComplete, "the upload \(isComplete ? "complete" : "not complete")",
-            standing.response.summary)
+            state.isComplete == isComplete, "the upload \(isComplete ? "complete" : "not complete")",
+            state.response.summary)
     }
 
     /// The upload answers nothing but 404 or 410.

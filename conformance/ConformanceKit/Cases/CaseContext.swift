@@ -41,7 +41,7 @@ final class CaseContext {
 
     func remember(_ request: Request, _ endpoint: Endpoint) { lastRequest = (request, endpoint) }
 
-    // MARK: - Judgment
+    // MARK: - Verification
 
     func expect(_ condition: Bool, _ expected: @autoclosure () -> String, _ seen: @autoclosure () -> String) throws {
         if !condition { throw Unmet(expected(), seen: seen()) }
@@ -71,7 +71,7 @@ final class CaseContext {
     /// Ends the case: what it is about is not offered.
     func skip(_ reason: String) -> NotOffered { NotOffered(reason) }
 
-    /// Tells something besides the judgment.
+    /// Reports something besides the verdict.
     func note(_ text: String) { notes.append(text) }
 
     /// What has to work before the question can be asked.

@@ -6,7 +6,7 @@ extension Outcome {
         case .fail(let finding), .warn(let finding): "expected \(finding.expected), seen: \(finding.seen)"
         case .skipped(let reason): "skipped: \(reason)"
         case .blocked(let id): "blocked by \(id)"
-        case .setup(let finding): "not judged: expected \(finding.expected), seen: \(finding.seen)"
+        case .setup(let finding): "not verified: expected \(finding.expected), seen: \(finding.seen)"
         case .harness(let text): "a fault of this harness: \(text)"
         }
     }

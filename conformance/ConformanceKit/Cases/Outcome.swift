@@ -17,7 +17,7 @@ package enum Outcome: Sendable, Hashable {
     case blocked(by: String)
     /// What has to precede the question did not work.
     case setup(Finding)
-    /// Our fault.
+    /// An internal error of the harness.
     case harness(String)
 
     /// The stable word of reports.
@@ -48,7 +48,7 @@ package enum Outcome: Sendable, Hashable {
 package struct CaseResult: Sendable {
     package let subject: Question
     package let outcome: Outcome
-    /// What the case tells besides.
+    /// What the case reports besides.
     package let notes: [String]
     /// What went over the wire; empty where nothing has to be proved.
     let transcript: [Transcript.Entry]

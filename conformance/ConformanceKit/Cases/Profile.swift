@@ -63,7 +63,7 @@ package enum Profile: Sendable, Hashable, CustomStringConvertible {
     var hasMediaType: Bool { rank >= 6 }
     /// Whether Upload-Length exists.
     var hasLengthField: Bool { rank >= 6 }
-    /// Whether every response to a creation or append tells the offset.
+    /// Whether every response to a creation or append reports the offset.
     var repeatsOffset: Bool { rank <= 6 }
 
     /// What a response says about completeness.

@@ -5,8 +5,8 @@ struct Upload: Sendable {
     let endpoint: Endpoint
 }
 
-/// What a subject tells about an upload.
-struct UploadStanding: Sendable {
+/// What a subject describes an upload.
+struct UploadState: Sendable {
     let offset: Int64
     let isComplete: Bool?
     let response: Response

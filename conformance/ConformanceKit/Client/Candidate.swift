@@ -1,4 +1,4 @@
-/// The client that is judged.
+/// The client that is verified.
 protocol Candidate: Sendable {
     /// Runs it once, until it ends, the time is over, or somebody wants it killed.
     func perform(_ task: CandidateTask) throws -> CandidateEnding
@@ -15,7 +15,7 @@ struct CandidateTask: Sendable {
     let output: String
     let deadline: Deadline
     /// Whether the scenario wants the command killed now.
-    let isDoomed: @Sendable () -> Bool
+    let hasFailed: @Sendable () -> Bool
 }
 
 /// How one run of the client ended.

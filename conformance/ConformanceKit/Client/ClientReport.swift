@@ -1,5 +1,5 @@
 /// What a run of the client mode found out.
-package struct ClientReport: Judgment {
+package struct ClientReport: CaseReport {
     package let uploadCommand: String?
     package let downloadCommand: String?
     package let seed: UInt64
@@ -9,7 +9,7 @@ package struct ClientReport: Judgment {
     package let results: [CaseResult]
     /// What each scenario cost, by its ID.
     package let traffic: [String: Traffic]
-    /// Why the run could not judge.
+    /// Why the run could not verify.
     package let failure: String?
 
     package var subjects: [String] { [uploadCommand, downloadCommand].compactMap { $0 } }

@@ -1,4 +1,4 @@
-/// What holds for every request, whatever the scenario is about; judged at the end of the run.
+/// What holds for every request, whatever the scenario is about; verified at the end of the run.
 struct ClientRules {
     enum Rule: String, CaseIterable {
         case wellFormed = "9112/requests"
@@ -7,11 +7,11 @@ struct ClientRules {
         case version = "B/every-request"
         case appendFields = "4.4.1/append-fields"
         case lengths = "4.1.3/consistent-lengths"
-        case lengthIsTold = "4.1.3/length-told"
+        case lengthIsTold = "4.1.3/length-reported"
         case bytes = "4.1.1/bytes-at-offset"
         case oneAtATime = "4.6/one-transfer"
         case noRetrievalMeanwhile = "4.3/not-meanwhile"
-        case offsetFromResponse = "4.4.1/offset-told"
+        case offsetFromResponse = "4.4.1/offset-reported"
         case codings = "8/codings-once"
         case disposition = "4.2.1/disposition"
         case conditions = "13/if-range"
@@ -34,7 +34,7 @@ struct ClientRules {
             .givesUp,
             .init(
                 "9110/gives-up", .should, "RFC 9110 9.2.2",
-                "Nobody is asked for ever: a client gives up after tries in vain.", covers: "CLI-32")
+                "Nobody is asked for ever: a client gives up after tries in fruitless.", covers: "CLI-32")
         ),
         (
             .version,
@@ -56,7 +56,9 @@ struct ClientRules {
         ),
         (
             .lengthIsTold,
-            .init("4.1.3/length-told", .should, "4.1.3", "The length is told as soon as it is known.", covers: "CLI-04")
+            .init(
+                "4.1.3/length-reported", .should, "4.1.3", "The length is reported as soon as it is known.",
+                covers: "CLI-04")
         ),
         (
             .bytes,
@@ -77,7 +79,8 @@ struct ClientRules {
         (
             .offsetFromResponse,
             .init(
-                "4.4.1/offset-told", .should, "4.4.1", "An append is at the offset that the response before it told.",
+                "4.4.1/offset-reported", .should, "4.4.1",
+                "An append is at the offset that the response before it reported.",
                 covers: "CLI-08")
         ),
         (
@@ -99,7 +102,8 @@ struct ClientRules {
         (
             .secrecy,
             .init(
-                "13/secret", .should, "13", "The place of an upload is not written out, and not told to other origins.",
+                "13/secret", .should, "13",
+                "The place of an upload is not written out, and not reported to other origins.",
                 covers: "CLI-31")
         ),
         (
@@ -119,7 +123,7 @@ struct ClientRules {
 
     static func isAboutDownloads(_ rule: Rule) -> Bool { rule == .conditions || rule == .noHalfFile }
 
-    mutating func observe(_ record: PlayRecord, changesFile: Bool) {
+    mutating func observe(_ record: ScenarioRecord, changesFile: Bool) {
         for text in record.malformed { note(.wellFormed, text, record) }
         for text in record.surplus { note(.contentLength, text, record) }
         if record.endings.contains(.wentRound) {
@@ -151,7 +155,7 @@ struct ClientRules {
         }
     }
 
-    private mutating func observeFields(_ request: PlayedRequest, _ record: PlayRecord) {
+    private mutating func observeFields(_ request: ScriptedRequest, _ record: ScenarioRecord) {
         let isDraft = record.requests.contains { $0.profile != .rfc }
         let isOfDraft = ![.stray, .plain].contains(request.kind) && !request.isPreflight
         if isDraft, isOfDraft, request.profile == .rfc { note(.version, request.summary, record) }
@@ -177,7 +181,7 @@ struct ClientRules {
         if secret, request.origin != 0 { note(.secrecy, request.summary, record) }
     }
 
-    private mutating func observeLengths(_ record: PlayRecord) {
+    private mutating func observeLengths(_ record: ScenarioRecord) {
         for request in record.of(.creation, .append) {
             if let length = request.length, length != record.size { note(.lengths, request.summary, record) }
             guard let length = request.contentLength else { continue }
@@ -192,13 +196,13 @@ struct ClientRules {
         }
     }
 
-    private mutating func observeOrder(_ record: PlayRecord) {
-        var told: [Int: Int64] = [:]
+    private mutating func observeOrder(_ record: ScenarioRecord) {
+        var reported: [Int: Int64] = [:]
         for request in record.requests {
             guard let upload = request.upload else { continue }
             // Whoever sends all of its content goes on sending when the next request has come.
             let running = record.requests.filter {
-                $0.number < request.number && $0.upload == upload && $0.run == request.run && $0.isWhole
+                $0.number < request.number && $0.upload == upload && $0.run == request.run && $0.isContentComplete
                     && $0.bearsContent && $0.lastReadAt > request.arrivedAt
             }
             if let other = running.first {
@@ -206,14 +210,14 @@ struct ClientRules {
                 if request.kind == .append { note(.oneAtATime, text, record) }
                 if request.kind == .retrieval { note(.noRetrievalMeanwhile, text, record) }
             }
-            if request.kind == .append, let offset = request.offset, let known = told[upload], known != offset {
-                note(.offsetFromResponse, "\(request.summary), after \(known) had been told", record)
+            if request.kind == .append, let offset = request.offset, let known = reported[upload], known != offset {
+                note(.offsetFromResponse, "\(request.summary), after \(known) had been reported", record)
             }
-            told[upload] = request.toldOffset
+            reported[upload] = request.toldOffset
         }
     }
 
-    private mutating func observeDownload(_ record: PlayRecord) {
+    private mutating func observeDownload(_ record: ScenarioRecord) {
         for request in record.requests {
             guard let condition = request.fields["If-Range"] else { continue }
             if !request.fields.contains("Range") || condition.hasPrefix("W/") {
@@ -225,7 +229,7 @@ struct ClientRules {
         }
     }
 
-    private mutating func note(_ rule: Rule, _ text: String, _ record: PlayRecord) {
+    private mutating func note(_ rule: Rule, _ text: String, _ record: ScenarioRecord) {
         if first[rule] == nil { first[rule] = record.scenario.id }
         if violations[rule, default: []].count < 20 {
             violations[rule, default: []].append("\(text) (in \(record.scenario.id))")

@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// One run of the client mode: plays all scenarios, several at once, and gathers the results in their order.
+/// One run of the client mode: runs all scenarios, several at once, and gathers the results in their order.
 package final class ClientRun {
     private struct Queue {
         var next = 0
@@ -15,7 +15,7 @@ package final class ClientRun {
     /// - Throws: ``RunFailure`` where there is no command.
     package convenience init(_ settings: ClientSettings) throws {
         if settings.uploadCommand == nil && settings.downloadCommand == nil {
-            throw RunFailure("there is no command to judge")
+            throw RunFailure("there is no command to verify")
         }
         self.init(
             settings, candidate: CommandCandidate(upload: settings.uploadCommand, download: settings.downloadCommand),
@@ -29,7 +29,7 @@ package final class ClientRun {
         self.hasDownloads = hasDownloads
     }
 
-    /// Plays everything; `progress` is told of each result in the order of the report, and whether anybody wants more is
+    /// Runs everything; `progress` receives each result in the order of the report, and whether anybody wants more is
     /// its answer.
     package func run(_ progress: (CaseResult) -> Bool = { _ in true }) -> ClientReport {
         let began = SystemClock.realtimeSeconds()
@@ -48,7 +48,7 @@ package final class ClientRun {
         var failure: String?
         var isWanted = true
         do {
-            try play(scenarios) { next in
+            try runScenarios(scenarios) { next in
                 rules.observe(next.record, changesFile: next.changesFile)
                 traffic[next.result.subject.id] = next.record.traffic
                 transcripts[next.result.subject.id] = (next.transcript, next.omitted)
@@ -64,12 +64,12 @@ package final class ClientRun {
                 continue
             }
             let outcome = rules.outcome(of: rule, question)
-            // What is no requirement is told, and not judged.
-            let isTold = question.level == .info && outcome.isWorthLooking
-            let proof = isTold ? nil : rules.first[rule].flatMap { transcripts[$0] }
+            // What is no requirement is reported, and not verified.
+            let isReported = question.level == .info && outcome.isWorthLooking
+            let proof = isReported ? nil : rules.first[rule].flatMap { transcripts[$0] }
             let result = CaseResult(
-                subject: question, outcome: isTold ? .pass : outcome,
-                notes: isTold ? [outcome.summary ?? ""] : [], transcript: proof?.entries ?? [],
+                subject: question, outcome: isReported ? .pass : outcome,
+                notes: isReported ? [outcome.summary ?? ""] : [], transcript: proof?.entries ?? [],
                 omittedEvents: proof?.omitted ?? 0, command: nil, milliseconds: 0)
             results.append(result)
             isWanted = progress(result)
@@ -81,8 +81,8 @@ package final class ClientRun {
             traffic: traffic, failure: failure)
     }
 
-    /// Plays the scenarios on some threads; `take` gets the results in order, on this one, until it says no.
-    private func play(_ scenarios: [Scenario], _ take: (ScenarioRun.Result) -> Bool) throws {
+    /// Runs the scenarios on some threads; `take` gets the results in order, on this one, until it says no.
+    private func runScenarios(_ scenarios: [Scenario], _ take: (ScenarioRun.Result) -> Bool) throws {
         let queue = Monitor(Queue())
         let workers = try (0..<max(1, settings.jobs)).map { _ in
             try WorkerThread(name: "scenario") { [settings, candidate] in

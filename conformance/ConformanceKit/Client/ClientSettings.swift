@@ -1,8 +1,8 @@
 /// What the person who runs the client mode asks for.
 package struct ClientSettings: Sendable {
-    /// A command of the shell that uploads `{file}` to `{url}`; nil to judge downloads alone.
+    /// A command of the shell that uploads `{file}` to `{url}`; nil to verify downloads alone.
     package var uploadCommand: String?
-    /// One that downloads `{url}` to `{file}`; nil to judge uploads alone.
+    /// One that downloads `{url}` to `{file}`; nil to verify uploads alone.
     package var downloadCommand: String?
     /// Patterns of IDs, `*` and `?` as in a shell; none is all.
     package var only: [String] = []

@@ -21,7 +21,7 @@ struct CommandCandidate: Candidate {
                 case .signaled(let signal): .signaled(signal)
                 }
             }
-            if task.isDoomed() {
+            if task.hasFailed() {
                 group.kill()
                 return .killed
             }

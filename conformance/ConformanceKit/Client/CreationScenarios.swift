@@ -17,7 +17,7 @@ enum CreationScenarios {
         .upload(
             "4.2/no-104", .must, "4.2", "An upload succeeds where no 104 ever arrives.", covers: "CLI-23",
             script: { _, _, reaction in reaction.silence() },
-            judge: { try $0.expectSuccess() }),
+            verify: { try $0.expectSuccess() }),
         .upload(
             "4.2/no-104-cut", .should, "4.2",
             "Without a 104 an interrupted creation is not resumed at a place nobody named.", covers: "CLI-23",
@@ -25,7 +25,7 @@ enum CreationScenarios {
                 reaction.silence()
                 if request.isComplete == true { stage.cut(request, &reaction, at: 100_000) }
             },
-            judge: { record in
+            verify: { record in
                 try record.expectHonesty()
                 let invented = record.of(.stray).filter { !record.stage.uploads.isTarget($0.target) }
                 try record.expectNone(invented, "no request to an invented place")
@@ -40,7 +40,7 @@ enum CreationScenarios {
                 reaction.ending = .answer(.init(status: 201))
                 reaction.completes = true
             },
-            judge: { try $0.expectHonesty() }),
+            verify: { try $0.expectHonesty() }),
         .upload(
             "4.2/unavailable", .should, "RFC 9110 15.6.4",
             "A creation that is refused with 503 is repeated after Retry-After, or given up.", covers: "CLI-13",
@@ -49,7 +49,7 @@ enum CreationScenarios {
                 reaction.silence()
                 reaction.refuse(503, [request.profile.completeness(false), ("Retry-After", "1")])
             },
-            judge: { record in
+            verify: { record in
                 try record.expectHonesty()
                 try record.expectPause(after: record.requests.first { $0.status == 503 }, milliseconds: 900)
             }),
@@ -60,7 +60,7 @@ enum CreationScenarios {
                     reaction.interim[index].at = 150_000
                 }
             },
-            judge: { try $0.expectSuccess() }),
+            verify: { try $0.expectSuccess() }),
         .upload(
             "5/late-104-cut", .should, "4.2.2", "An upload that was announced late is resumed like any other.",
             size: 8 << 20,
@@ -73,7 +73,7 @@ enum CreationScenarios {
                     if stage.step == 1 { reaction.cut(after: 6 << 20) }
                 }
             },
-            judge: { record in
+            verify: { record in
                 try record.expectSuccess()
             }),
         .upload(
@@ -90,7 +90,7 @@ enum CreationScenarios {
                     reaction.interim.append(.init(status: 104, fields: version + [offset], at: count))
                 }
             },
-            judge: { try $0.expectSuccess() }),
+            verify: { try $0.expectSuccess() }),
         .upload(
             "5/continue", .may, "5", "With Expect: 100-continue a 104 counts as permission to send the content.",
             covers: "CLI-21",
@@ -98,7 +98,7 @@ enum CreationScenarios {
                 if request.fields.contains("Expect") { stage.step = 1 }
                 reaction.interim.removeAll { $0.status == 100 }
             },
-            judge: { record in
+            verify: { record in
                 if record.stage.step == 0 { throw record.skip("the client never expects 100") }
                 try record.expectSuccess()
             }),
@@ -109,7 +109,7 @@ enum CreationScenarios {
                 reaction.announce("Upload-Draft-Interop-Version", other)
                 reaction.announce("Location", "/decoy")
                 if request.isComplete == true { stage.cut(request, &reaction, at: 100_000) }
-            }, judge: judgeDecoy),
+            }, verify: verifyDecoy),
         .upload(
             "B/no-version", .must, "B", "A 104 without a version means nothing to a client of the draft.",
             covers: "CLI-02",
@@ -117,21 +117,21 @@ enum CreationScenarios {
                 reaction.announce("Upload-Draft-Interop-Version", nil)
                 reaction.announce("Location", "/decoy")
                 if request.isComplete == true { stage.cut(request, &reaction, at: 100_000) }
-            }, judge: judgeDecoy),
+            }, verify: verifyDecoy),
         .upload(
             "4.2/application-location", .must, "4.2.2",
             "A final response with ?1 may have a Location of its own: the upload has succeeded.", covers: "CLI-20",
             script: { request, _, reaction in
                 if reaction.completes, request.profile.rank >= 7 { reaction.set("Location", "/documents/1") }
             },
-            judge: { try $0.expectSuccess() }),
+            verify: { try $0.expectSuccess() }),
         .upload(
             "4.1.2/silent-success", .should, "4.1.2",
             "2xx without Upload-Complete, to a request with ?1, means that the upload is complete.", covers: "CLI-34",
             script: { request, _, reaction in
                 if reaction.completes { reaction.set(request.profile.completenessName, nil) }
             },
-            judge: { record in
+            verify: { record in
                 try record.expectSuccess()
                 try record.expectThrift(0)
             }),
@@ -142,7 +142,7 @@ enum CreationScenarios {
             script: { request, _, reaction in
                 if reaction.completes { reaction.set(request.profile.completenessName, "0") }
             },
-            judge: { try $0.expectSuccess() }),
+            verify: { try $0.expectSuccess() }),
         .upload(
             "4.1.2/inverted", .must, "4.1.2", "2xx with ?0 is no success: the upload is not complete.",
             script: { request, stage, reaction in
@@ -151,10 +151,10 @@ enum CreationScenarios {
                 let (name, value) = request.profile.completeness(false)
                 reaction.set(name, value)
             },
-            judge: { try $0.expectHonesty() }),
+            verify: { try $0.expectHonesty() }),
     ]
 
-    @Sendable private static func judgeDecoy(_ record: PlayRecord) throws {
+    @Sendable private static func verifyDecoy(_ record: ScenarioRecord) throws {
         if record.of(.creation).allSatisfy({ $0.profile == .rfc }) {
             throw record.skip("the client names no version of the draft")
         }

@@ -19,7 +19,7 @@ struct DownloadModel: Sendable {
     }
 
     /// What a good server does.
-    func reaction(to request: PlayedRequest) -> Reaction {
+    func reaction(to request: ScriptedRequest) -> Reaction {
         guard request.kind == .download else { return Reaction(ending: .answer(.init(status: 404))) }
         let content = Self.content(edition, size)
         var fields = [("Accept-Ranges", "bytes"), ("Content-Type", "application/octet-stream")]
@@ -44,7 +44,7 @@ struct DownloadModel: Sendable {
     }
 
     /// Whether what the client has is what there is, as far as it says.
-    private func isCurrent(_ request: PlayedRequest) -> Bool {
+    private func isCurrent(_ request: ScriptedRequest) -> Bool {
         guard let condition = request.single("If-Range") else { return true }
         if let date = dates[edition], condition == date { return true }
         guard let tag = tags[edition], !tag.hasPrefix("W/") else { return false }
@@ -52,11 +52,11 @@ struct DownloadModel: Sendable {
     }
 
     /// The first byte of a single range `bytes=a-` or `bytes=a-b`.
-    static func start(of request: PlayedRequest) -> Int64? { bounds(of: request)?.0 }
+    static func start(of request: ScriptedRequest) -> Int64? { bounds(of: request)?.0 }
 
-    private static func end(of request: PlayedRequest) -> Int64? { bounds(of: request)?.1.map { $0 + 1 } }
+    private static func end(of request: ScriptedRequest) -> Int64? { bounds(of: request)?.1.map { $0 + 1 } }
 
-    private static func bounds(of request: PlayedRequest) -> (Int64, Int64?)? {
+    private static func bounds(of request: ScriptedRequest) -> (Int64, Int64?)? {
         guard let text = request.single("Range"), text.hasPrefix("bytes=") else { return nil }
         let parts = text.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 2, let first = Int64(parts[0]) else { return nil }

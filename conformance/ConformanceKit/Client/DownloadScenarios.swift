@@ -9,17 +9,17 @@ enum DownloadScenarios {
                 try $0.expectSuccess()
             },
             .download(
-                "14/chunked", .must, "RFC 9112 7.1", "A file whose length nobody tells arrives whole.",
+                "14/chunked", .must, "RFC 9112 7.1", "A file whose length nobody reports arrives whole.",
                 script: { _, _, reaction in reaction.answer?.isChunked = true },
-                judge: { try $0.expectSuccess() }),
+                verify: { try $0.expectSuccess() }),
             .download(
                 "14/cut", .should, "RFC 9112 8", "Content that ends before its length does is asked for from there on.",
                 covers: "RNG-32",
-                script: { cut($0, &$1, &$2, at: [100_000]) }, judge: judgeResumed),
+                script: { cut($0, &$1, &$2, at: [100_000]) }, verify: verifyResumed),
             .download(
                 "14/cut-random", .should, "RFC 9112 8", "A download survives cuts at random places.",
                 covers: "RNG-32",
-                script: { cut($0, &$1, &$2, at: points) }, judge: judgeResumed),
+                script: { cut($0, &$1, &$2, at: points) }, verify: verifyResumed),
             .download(
                 "14/cut-chunked", .must, "RFC 9112 8", "Chunked content without its last chunk is not a whole file.",
                 covers: "RNG-32",
@@ -27,7 +27,7 @@ enum DownloadScenarios {
                     guard reaction.answer?.status == 200 else { return }
                     reaction.answer?.isChunked = true
                     cut(request, &stage, &reaction, at: [100_000])
-                }, judge: { try $0.expectHonesty() }),
+                }, verify: { try $0.expectHonesty() }),
             .download(
                 "14/stall", .should, "RFC 9112 8",
                 "A server that falls silent amid the content is given up and asked again.",
@@ -37,7 +37,7 @@ enum DownloadScenarios {
                     stage.step = 1
                     reaction.interim = [.init(status: 102)]
                     reaction.ending = .stall
-                }, judge: { try $0.expectSuccess() }),
+                }, verify: { try $0.expectSuccess() }),
             .download(
                 "14/no-response", .must, "RFC 9112 8",
                 "A connection that is closed without a response is no success.",
@@ -45,7 +45,7 @@ enum DownloadScenarios {
                     guard stage.step == 0 else { return }
                     stage.step = 1
                     reaction.ending = .end
-                }, judge: { try $0.expectHonesty() }),
+                }, verify: { try $0.expectHonesty() }),
             .download(
                 "14/unavailable", .should, "RFC 9110 15.6.4",
                 "After 503 with Retry-After the download goes on when it has passed.",
@@ -56,7 +56,7 @@ enum DownloadScenarios {
                     }
                     cut(request, &stage, &reaction, at: [100_000])
                 },
-                judge: { record in
+                verify: { record in
                     try record.expectSuccess()
                     try record.expectPause(after: record.requests.first { $0.status == 503 }, milliseconds: 900)
                 }),
@@ -66,14 +66,14 @@ enum DownloadScenarios {
                 script: { request, stage, reaction in
                     if stage.step == 1 { return reaction.refuse(503) }
                     cut(request, &stage, &reaction, at: [100_000])
-                }, judge: { try $0.expectFailure("every request is refused") }),
+                }, verify: { try $0.expectFailure("every request is refused") }),
             .download(
                 "14/gone", .must, "RFC 9110 15.5.5", "A file that is gone amid the download is no success.",
                 script: { request, stage, reaction in
                     if stage.step == 1 { return reaction.refuse(404) }
                     cut(request, &stage, &reaction, at: [100_000])
                 },
-                judge: { record in
+                verify: { record in
                     try record.expectFailure("the file is gone")
                 }),
         ] + changes + misfits + others
@@ -101,7 +101,7 @@ enum DownloadScenarios {
             script: { request, stage, reaction in
                 date(request, &stage, &reaction)
                 cut(request, &stage, &reaction, at: [100_000])
-            }, judge: judgeResumed),
+            }, verify: verifyResumed),
         .download(
             "14/date-changed", .must, "RFC 9110 15.3.7.3", "Parts of files with other dates are not combined.",
             covers: "RNG-27",
@@ -109,7 +109,7 @@ enum DownloadScenarios {
                 if stage.step > 0 { stage.downloads.edition = 1 }
                 date(request, &stage, &reaction)
                 cut(request, &stage, &reaction, at: [100_000])
-            }, judge: { try $0.expectHonesty() }),
+            }, verify: { try $0.expectHonesty() }),
         changed("no-validator", "Parts are not combined without a validator.", tags: [nil, nil]) { request, reaction in
             sendPart(request, &reaction)
         },
@@ -118,7 +118,7 @@ enum DownloadScenarios {
     /// Another representation of the same size, from the second request on.
     private static func changed(
         _ id: String, _ requirement: String, tags: [String?],
-        _ change: @escaping @Sendable (PlayedRequest, inout Reaction) -> Void
+        _ change: @escaping @Sendable (ScriptedRequest, inout Reaction) -> Void
     ) -> Scenario {
         .download(
             "14/\(id)", .must, "RFC 9110 15.3.7.3", requirement, covers: "RNG-27",
@@ -133,14 +133,14 @@ enum DownloadScenarios {
                 }
                 cut(request, &stage, &reaction, at: [100_000])
             },
-            judge: { record in
+            verify: { record in
                 try record.expectHonesty()
                 try record.expect(!record.isMixture, "one representation, or none", "a mixture of two")
             })
     }
 
     /// Dates in place of entity tags, a day before the response; the other representation is an hour younger.
-    @Sendable private static func date(_ request: PlayedRequest, _ stage: inout Stage, _ reaction: inout Reaction) {
+    @Sendable private static func date(_ request: ScriptedRequest, _ stage: inout Stage, _ reaction: inout Reaction) {
         stage.downloads.tags = [nil, nil]
         stage.downloads.dates = ["Fri, 02 Jan 2026 10:00:00 GMT", "Fri, 02 Jan 2026 11:00:00 GMT"]
         reaction = stage.downloads.reaction(to: request)
@@ -148,7 +148,7 @@ enum DownloadScenarios {
     }
 
     /// A part of the second representation, whatever the conditions of the request say.
-    @Sendable private static func sendPart(_ request: PlayedRequest, _ reaction: inout Reaction) {
+    @Sendable private static func sendPart(_ request: ScriptedRequest, _ reaction: inout Reaction) {
         guard let start = DownloadModel.start(of: request), start < Scenario.usualSize, var answer = reaction.answer
         else { return }
         let content = DownloadModel.content(1, Scenario.usualSize)
@@ -162,11 +162,11 @@ enum DownloadScenarios {
     private static let misfits: [Scenario] = [
         .download(
             "14/range-ignored", .must, "RFC 9110 14.2", "200 to a request with Range is not appended.",
-            covers: "RNG-29", script: { ignoreRange($0, &$1, &$2) }, judge: { try $0.expectHonesty() }),
+            covers: "RNG-29", script: { ignoreRange($0, &$1, &$2) }, verify: { try $0.expectHonesty() }),
         .download(
             "14/range-ignored-whole", .should, "RFC 9110 14.2",
             "200 to a request with Range begins at zero, and the file arrives.", covers: "RNG-29",
-            script: { ignoreRange($0, &$1, &$2) }, judge: { try $0.expectSuccess() }),
+            script: { ignoreRange($0, &$1, &$2) }, verify: { try $0.expectSuccess() }),
         misfit("shifted-down", "A part that begins earlier than asked for is not appended.") { start, size in
             (start - 1000, size, size)
         },
@@ -177,7 +177,7 @@ enum DownloadScenarios {
             start, size in
             (start, size, size + 5000)
         },
-        misfit("beginning", "The beginning is not appended if the rest was asked for.") { _, size in
+        misfit("beginning", "The beginning is not appended if the remainder was asked for.") { _, size in
             (0, size / 3, size)
         },
         misfit("short-part", "A part that ends earlier than asked for does not complete the file.") { start, size in
@@ -192,7 +192,7 @@ enum DownloadScenarios {
                     reaction.answer?.content = Array(content.prefix(content.count / 2))
                 }
                 cut(request, &stage, &reaction, at: [100_000])
-            }, judge: { try $0.expectHonesty() }),
+            }, verify: { try $0.expectHonesty() }),
         .download(
             "14/part-without-range", .must, "RFC 9110 15.3.7", "A part without Content-Range is not appended.",
             covers: "RNG-28",
@@ -200,12 +200,12 @@ enum DownloadScenarios {
                 if stage.step == 1, request.fields.contains("Range") {
                     stage.step = 2
                     reaction.set("Content-Range", nil)
-                    // Nobody can tell where it belongs: it is the beginning.
+                    // Nobody can report where it belongs: it is the beginning.
                     let count = reaction.answer?.content.count ?? 0
                     reaction.answer?.content = Array(DownloadModel.content(0, stage.size).prefix(count))
                 }
                 cut(request, &stage, &reaction, at: [100_000])
-            }, judge: { try $0.expectHonesty() }),
+            }, verify: { try $0.expectHonesty() }),
         .download(
             "14/unasked-part", .must, "RFC 9110 15.3.7",
             "A part that nobody asked for is not taken for the whole file.",
@@ -215,7 +215,7 @@ enum DownloadScenarios {
                 reaction.answer?.status = 206
                 reaction.set("Content-Range", "bytes 0-99999/\(stage.size)")
                 reaction.answer?.content = Array(DownloadModel.content(0, stage.size).prefix(100_000))
-            }, judge: { try $0.expectHonesty() }),
+            }, verify: { try $0.expectHonesty() }),
         .download(
             "14/416-complete", .should, "RFC 9110 15.5.17", "416 with the size that is there means that all is there.",
             covers: "RNG-30",
@@ -225,7 +225,7 @@ enum DownloadScenarios {
                 stage.step = 1
                 reaction.answer?.isChunked = true
                 reaction.answer?.cutAt = Int(stage.size)
-            }, judge: { try $0.expectSuccess() }),
+            }, verify: { try $0.expectSuccess() }),
         .download(
             "14/416-shorter", .must, "RFC 9110 15.5.17", "416 with another size does not make a file whole.",
             covers: "RNG-30",
@@ -234,11 +234,11 @@ enum DownloadScenarios {
                     return reaction.refuse(416, [("Content-Range", "bytes */90000"), ("ETag", "\"second\"")])
                 }
                 cut(request, &stage, &reaction, at: [100_000])
-            }, judge: { try $0.expectHonesty() }),
+            }, verify: { try $0.expectHonesty() }),
     ]
 
     @Sendable private static func ignoreRange(
-        _ request: PlayedRequest, _ stage: inout Stage, _ reaction: inout Reaction
+        _ request: ScriptedRequest, _ stage: inout Stage, _ reaction: inout Reaction
     ) {
         if request.fields.contains("Range") {
             reaction.answer?.status = 200
@@ -266,7 +266,7 @@ enum DownloadScenarios {
                 }
                 cut(request, &stage, &reaction, at: [100_000])
             },
-            judge: { record in
+            verify: { record in
                 try record.expectHonesty()
             })
     }
@@ -280,7 +280,7 @@ enum DownloadScenarios {
                     reaction.refuse(307, [("Location", stage.origins[1] + request.target)])
                 }
             },
-            judge: { record in
+            verify: { record in
                 try record.expectHonesty()
                 guard record.requests.first?.carriesCredentials == true else {
                     throw record.skip("the command sends no credentials (Authorization)")
@@ -298,7 +298,7 @@ enum DownloadScenarios {
                 reaction.answer?.cutAt = 3 << 19
                 reaction.answer?.kills = true
             },
-            judge: { record in
+            verify: { record in
                 try record.expectSuccess()
                 let resumed = record.requests.contains { $0.run > 1 && (DownloadModel.start(of: $0) ?? 0) > 0 }
                 try record.expect(resumed, "a request with Range in the second run", "the file from its beginning")
@@ -307,7 +307,7 @@ enum DownloadScenarios {
 
     /// Ends the connection, in order, at these places of the representation, once each.
     private static func cut(
-        _ request: PlayedRequest, _ stage: inout Stage, _ reaction: inout Reaction, at offsets: [Int]
+        _ request: ScriptedRequest, _ stage: inout Stage, _ reaction: inout Reaction, at offsets: [Int]
     ) {
         guard stage.step < offsets.count, request.method == "GET", var answer = reaction.answer,
             answer.status == 200 || answer.status == 206
@@ -319,10 +319,10 @@ enum DownloadScenarios {
         reaction.answer = answer
     }
 
-    @Sendable private static func judgeResumed(_ record: PlayRecord) throws {
+    @Sendable private static func verifyResumed(_ record: ScenarioRecord) throws {
         try record.expectSuccess()
         let resumed = record.requests.contains { ($0.status == 206) && (DownloadModel.start(of: $0) ?? 0) > 0 }
-        try record.expect(resumed, "a request with Range for the rest", "the file from its beginning")
+        try record.expect(resumed, "a request with Range for the remainder", "the file from its beginning")
         try record.expectThrift(0)
     }
 }

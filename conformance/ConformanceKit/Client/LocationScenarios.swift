@@ -12,7 +12,7 @@ enum LocationScenarios {
                 reaction.completes = false
                 reaction.ending = .stall
             },
-            judge: { record in
+            verify: { record in
                 try record.expectFailure("the server named two places")
                 try record.expectNone(
                     record.of(.stray).filter { $0.target == "/decoy" && $0.method != "DELETE" },
@@ -30,7 +30,7 @@ enum LocationScenarios {
                 reaction.set(name, value)
                 reaction.set("Location", "/decoy")
             },
-            judge: { record in
+            verify: { record in
                 try record.expectFailure("the server named two places")
                 try record.expectNone(
                     record.of(.stray).filter { $0.target == "/decoy" && $0.method != "DELETE" },
@@ -53,7 +53,7 @@ enum LocationScenarios {
                     }
                 }
                 stage.cut(request, &reaction, at: 100_000)
-            }, judge: judgeElsewhere),
+            }, verify: verifyElsewhere),
         redirects("target-307", 307, "A creation that is redirected with 307 is repeated as it was, or given up.") {
             $0.kind == .creation
         },
@@ -76,7 +76,7 @@ enum LocationScenarios {
                     reaction.silence()
                     reaction.refuse(307, [("Location", stage.origins[1] + request.target)])
                 }
-            }, judge: judgeElsewhere),
+            }, verify: verifyElsewhere),
         .upload(
             "9110/redirect-for-ever", .should, "RFC 9110 15.4", "Redirections are not followed for ever.",
             covers: "RED-02",
@@ -86,7 +86,7 @@ enum LocationScenarios {
                     reaction.refuse(307, [("Location", request.target)])
                 }
             },
-            judge: { record in
+            verify: { record in
                 try record.expectFailure("every creation is redirected")
             }),
     ]
@@ -106,7 +106,7 @@ enum LocationScenarios {
                 }
                 stage.cut(request, &reaction, at: 100_000)
             },
-            judge: { record in
+            verify: { record in
                 try record.expectSuccess()
                 try record.expectThrift(0)
             })
@@ -114,7 +114,7 @@ enum LocationScenarios {
 
     private static func redirects(
         _ id: String, _ status: Int, _ requirement: String,
-        _ concerns: @escaping @Sendable (PlayedRequest) -> Bool
+        _ concerns: @escaping @Sendable (ScriptedRequest) -> Bool
     ) -> Scenario {
         .upload(
             "9110/\(id)", .may, "RFC 9110 15.4", requirement, covers: "RED-02",
@@ -125,14 +125,14 @@ enum LocationScenarios {
                 }
                 stage.cut(request, &reaction, at: 100_000)
             },
-            judge: { record in
+            verify: { record in
                 try record.expectHonesty()
                 let moved = record.requests.filter { $0.target.hasPrefix("/moved") && $0.kind == .stray }
                 try record.expectNone(moved, "the same method at the other place")
             })
     }
 
-    @Sendable private static func judgeElsewhere(_ record: PlayRecord) throws {
+    @Sendable private static func verifyElsewhere(_ record: ScenarioRecord) throws {
         try record.expectHonesty()
         guard record.requests.first?.carriesCredentials == true else {
             throw record.skip("the command sends no credentials (Authorization)")

@@ -1,4 +1,4 @@
-/// What a server tells of an upload that was interrupted, and what cannot be.
+/// What a server reports of an upload that was interrupted, and what cannot be.
 enum OffsetScenarios {
     static let all: [Scenario] =
         [
@@ -12,17 +12,17 @@ enum OffsetScenarios {
                         reaction.set("Upload-Offset", "40000")
                     }
                 },
-                judge: { record in
+                verify: { record in
                     try record.expectHonesty()
-                    let told = record.of(.retrieval).first {
+                    let reported = record.of(.retrieval).first {
                         $0.toldOffset == 40_000 && record.knew(atLeast: 40_001, before: $0)
                     }
-                    guard let told else { throw record.skip("the client was not told both offsets") }
-                    try record.expectNoAppend(after: told, "nothing sent to an upload that lost acknowledged bytes")
+                    guard let reported else { throw record.skip("the client was not reported both offsets") }
+                    try record.expectNoAppend(after: reported, "nothing sent to an upload that lost acknowledged bytes")
                 }),
             .upload(
                 "4.1.1/lower-progress", .should, "4.1.1",
-                "An upload whose offset is lower than the one that a 104 told gets nothing more.", covers: "CLI-33",
+                "An upload whose offset is lower than the one that a 104 reported gets nothing more.", covers: "CLI-33",
                 script: { request, stage, reaction in
                     if [.creation, .append].contains(request.kind), request.reaches(80_000) {
                         let fields = request.profile.versionFields + [("Upload-Offset", "80000")]
@@ -36,13 +36,13 @@ enum OffsetScenarios {
                         reaction.set("Upload-Offset", "40000")
                     }
                 },
-                judge: { record in
+                verify: { record in
                     try record.expectHonesty()
-                    let told = record.of(.retrieval).first { told in
-                        record.of(.creation, .append).contains { $0.upload == told.upload && $0.reaches(80_000) }
+                    let reported = record.of(.retrieval).first { reported in
+                        record.of(.creation, .append).contains { $0.upload == reported.upload && $0.reaches(80_000) }
                     }
-                    guard let told else { throw record.skip("the client was not told both offsets") }
-                    try record.expectNoAppend(after: told, "nothing sent to an upload that lost acknowledged bytes")
+                    guard let reported else { throw record.skip("the client was not reported both offsets") }
+                    try record.expectNoAppend(after: reported, "nothing sent to an upload that lost acknowledged bytes")
                 }),
             .upload(
                 "4.3/higher", .should, "4.3.1", "An offset beyond what was sent is accepted, as the file has the data.",
@@ -54,7 +54,7 @@ enum OffsetScenarios {
                         reaction.set("Upload-Offset", "200000")
                     }
                 },
-                judge: { record in
+                verify: { record in
                     try record.expectSuccess()
                     try record.expect(
                         record.of(.append).contains { $0.start == 200_000 }, "an append at 200000",
@@ -68,16 +68,16 @@ enum OffsetScenarios {
                     stage.cut(request, &reaction, at: 100_000)
                     if request.kind == .retrieval { reaction.set("Upload-Offset", "\(stage.size + 1000)") }
                 },
-                judge: { record in
+                verify: { record in
                     try record.expectHonesty()
-                    guard let told = record.of(.retrieval).first else {
+                    guard let reported = record.of(.retrieval).first else {
                         throw record.skip("the client does not ask for the offset")
                     }
-                    try record.expectNoAppend(after: told, "no append after an offset that cannot be")
+                    try record.expectNoAppend(after: reported, "no append after an offset that cannot be")
                 }),
             .upload(
                 "4.4/conflict-lower", .must, "4.1.1",
-                "After 409 with an offset lower than one that was told before an upload gets nothing more.",
+                "After 409 with an offset lower than one that was reported before an upload gets nothing more.",
                 covers: "CLI-33",
                 script: { request, stage, reaction in
                     stage.cut(request, &reaction, at: 100_000)
@@ -85,13 +85,13 @@ enum OffsetScenarios {
                     stage.pretend(40_000)
                     reaction.refuse(409, [request.profile.completeness(false), ("Upload-Offset", "40000")])
                 },
-                judge: { record in
+                verify: { record in
                     try record.expectHonesty()
-                    let told = record.of(.append).first {
+                    let reported = record.of(.append).first {
                         $0.toldOffset == 40_000 && record.knew(atLeast: 40_001, before: $0)
                     }
-                    guard let told else { throw record.skip("the client was not told both offsets") }
-                    try record.expectNoAppend(after: told, "nothing sent to an upload that lost acknowledged bytes")
+                    guard let reported else { throw record.skip("the client was not reported both offsets") }
+                    try record.expectNoAppend(after: reported, "nothing sent to an upload that lost acknowledged bytes")
                 }),
             .upload(
                 "4.4/conflict-beyond", .must, "4.3.1",
@@ -103,7 +103,7 @@ enum OffsetScenarios {
                     let beyond = ("Upload-Offset", "\(stage.size + 1000)")
                     reaction.refuse(409, [request.profile.completeness(false), beyond])
                 },
-                judge: { record in
+                verify: { record in
                     try record.expectHonesty()
                     guard record.of(.append).contains(where: { $0.status == 409 }) else {
                         throw record.skip("the client appends nothing")
@@ -127,10 +127,12 @@ enum OffsetScenarios {
                         reaction.refuse(422, [complete])
                     }
                 },
-                judge: { record in
+                verify: { record in
                     try record.expectHonesty()
-                    if let told = record.of(.retrieval).first {
-                        let more = record.after(told, .append).filter { $0.upload == told.upload && $0.bearsContent }
+                    if let reported = record.of(.retrieval).first {
+                        let more = record.after(reported, .append).filter {
+                            $0.upload == reported.upload && $0.bearsContent
+                        }
                         try record.expectNone(more, "no content to an upload that is complete")
                     }
                 }),
@@ -144,7 +146,7 @@ enum OffsetScenarios {
                         reaction.refuse(400, [request.profile.completeness(false)])
                     }
                 },
-                judge: { try $0.expectHonesty() }),
+                verify: { try $0.expectHonesty() }),
             .upload(
                 "9651/length", .must, "4.1", "Upload-Length of another type than Integer is as good as absent.",
                 covers: "STF-13",
@@ -153,10 +155,10 @@ enum OffsetScenarios {
                     stage.cut(request, &reaction, at: 50_000, 150_000)
                     if request.kind == .retrieval, stage.step == 2 { reaction.set("Upload-Length", "\"200000\"") }
                 },
-                judge: { record in
+                verify: { record in
                     try record.expectHonesty()
-                    let resumed = record.of(.retrieval).first.flatMap { told in
-                        record.after(told, .append).first { $0.upload == told.upload && $0.reaches(150_000) }
+                    let resumed = record.of(.retrieval).first.flatMap { reported in
+                        record.after(reported, .append).first { $0.upload == reported.upload && $0.reaches(150_000) }
                     }
                     let isAsked = resumed.map { last in
                         record.after(last, .retrieval).contains { $0.upload == last.upload }
@@ -171,7 +173,7 @@ enum OffsetScenarios {
                     stage.cut(request, &reaction, at: 100_000)
                     if request.kind == .retrieval { reaction.set(request.profile.completenessName, "1") }
                 },
-                judge: { try $0.expectHonesty() }),
+                verify: { try $0.expectHonesty() }),
         ]
         + [
             ("decimal", "100000.0"), ("string", "\"100000\""), ("plus", "+100000"), ("negative", "-1"),
@@ -184,7 +186,7 @@ enum OffsetScenarios {
                     stage.cut(request, &reaction, at: 100_000)
                     if request.kind == .retrieval { reaction.set("Upload-Offset", value) }
                 },
-                judge: { record in
+                verify: { record in
                     try record.expectHonesty()
                     guard let first = record.of(.retrieval).first else {
                         throw record.skip("the client does not ask for the offset")

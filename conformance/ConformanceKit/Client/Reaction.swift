@@ -1,4 +1,4 @@
-/// What the played server does with a request.
+/// What the scripted server does with a request.
 struct Reaction: Sendable {
     struct Interim: Sendable {
         var status: Int

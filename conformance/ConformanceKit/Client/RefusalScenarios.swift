@@ -14,7 +14,7 @@ enum RefusalScenarios {
                     reaction.refuse(409, [request.profile.completeness(false), ("Upload-Offset", "120000")])
                 }
             },
-            judge: { record in
+            verify: { record in
                 try record.expectSuccess()
                 try record.expect(
                     record.of(.append).contains { $0.start == 120_000 }, "an append at 120000",
@@ -31,21 +31,21 @@ enum RefusalScenarios {
                     reaction.refuse(409)
                 }
             },
-            judge: { try $0.expectSuccess() }),
+            verify: { try $0.expectSuccess() }),
         .upload(
             "4.4/conflict-for-ever", .should, "4.4.2", "409 again and again is not tried for ever.", covers: "CLI-32",
             script: { request, stage, reaction in
                 stage.cut(request, &reaction, at: 100_000)
                 if request.kind == .append { reaction.refuse(409, [request.profile.completeness(false)]) }
             },
-            judge: { try $0.expectHonesty() }),
+            verify: { try $0.expectHonesty() }),
         .upload(
             "4.3/error-for-ever", .should, "4.3", "503 again and again is not tried for ever.", covers: "CLI-12",
             script: { request, stage, reaction in
                 stage.cut(request, &reaction, at: 100_000)
                 if request.kind == .retrieval { reaction.refuse(503) }
             },
-            judge: { record in
+            verify: { record in
                 try record.expectHonesty()
                 if record.of(.retrieval).isEmpty { throw record.skip("the client does not ask for the offset") }
             }),
@@ -60,7 +60,7 @@ enum RefusalScenarios {
                     if request.kind == .creation { reaction.refuse(status, [request.profile.completeness(false)]) }
                     if request.kind == .plain { reaction.refuse(status) }
                 },
-                judge: { record in
+                verify: { record in
                     try record.expectFailure("the creation was refused")
                     let again = record.of(.creation, .plain).dropFirst()
                     try record.expectNone(Array(again), "no creation after \(status)")
@@ -73,17 +73,17 @@ enum RefusalScenarios {
                 script: { request, _, reaction in
                     if request.isFirst(.creation) { reaction.refuse(429, [("Retry-After", "1")]) }
                 },
-                judge: { record in
+                verify: { record in
                     try record.expectHonesty()
                     try record.expectPause(after: record.requests.first { $0.status == 429 }, milliseconds: 900)
                 }),
             .upload(
                 "4.1.2/error-complete", .should, "4.1.2", "5xx with ?1 is the target's answer: nothing is resumed.",
-                covers: "CLI-11", script: { answerAsTarget(500, $0, $1, &$2) }, judge: { try judgeFinal($0) }),
+                covers: "CLI-11", script: { answerAsTarget(500, $0, $1, &$2) }, verify: { try verifyFinal($0) }),
             .upload(
                 "4.1.2/refusal-complete", .should, "4.1.2",
                 "4xx with ?1 amid the content is the target's answer: nothing is resumed.", covers: "CLI-11",
-                script: { answerAsTarget(422, $0, $1, &$2) }, judge: { try judgeFinal($0) }),
+                script: { answerAsTarget(422, $0, $1, &$2) }, verify: { try verifyFinal($0) }),
             .upload(
                 "9112/early-answer", .should, "RFC 9112 9.5", "A final response amid the content stops the content.",
                 covers: "CLI-36", size: 8 << 20,
@@ -95,7 +95,7 @@ enum RefusalScenarios {
                     let complete = request.profile.completeness(true)
                     reaction.ending = .answer(.init(status: 422, fields: [complete]))
                 },
-                judge: { record in
+                verify: { record in
                     try record.expectFailure("the target refused")
                     try record.expect(
                         record.transferred < record.size, "less than the whole content", "all \(record.size) bytes")
@@ -120,14 +120,14 @@ enum RefusalScenarios {
                             ],
                             content: Array("{\"type\":\"\(type)\",\"status\":400}".utf8)))
                 },
-                judge: { record in
+                verify: { record in
                     if record.stage.step == 0 { throw record.skip("the client sends and wants no digest") }
                     try record.expectFailure("the server saw other bytes")
                 }),
         ]
 
     @Sendable private static func answerAsTarget(
-        _ status: Int, _ request: PlayedRequest, _ stage: Stage, _ reaction: inout Reaction
+        _ status: Int, _ request: ScriptedRequest, _ stage: Stage, _ reaction: inout Reaction
     ) {
         guard request.reaches(50_000) else { return }
         reaction.takes = 50_000 - request.start
@@ -135,7 +135,7 @@ enum RefusalScenarios {
         reaction.ending = .answer(.init(status: status, fields: [request.profile.completeness(true)]))
     }
 
-    @Sendable private static func judgeFinal(_ record: PlayRecord) throws {
+    @Sendable private static func verifyFinal(_ record: ScenarioRecord) throws {
         try record.expectFailure("the target refused")
         let answered = record.requests.first { ($0.status ?? 0) >= 400 && $0.bearsContent }
         guard let answered else { throw Unmet("content up to 50000", seen: "none") }
@@ -155,7 +155,7 @@ enum RefusalScenarios {
                         reaction.refuse(status)
                     }
                 },
-                judge: { record in
+                verify: { record in
                     try record.expectHonesty()
                     guard let gone = record.of(.retrieval).first(where: { $0.status == status }) else { return }
                     let later = record.after(gone, .append, .retrieval).filter {
@@ -170,7 +170,7 @@ enum RefusalScenarios {
                     stage.cut(request, &reaction, at: 100_000)
                     if request.kind == .append, request.start > 0 { reaction.refuse(404) }
                 },
-                judge: { record in
+                verify: { record in
                     try record.expectHonesty()
                     guard let gone = record.of(.append).first(where: { $0.status == 404 }) else { return }
                     let later = record.after(gone, .append).filter { $0.upload == gone.upload && $0.run == gone.run }
@@ -180,16 +180,16 @@ enum RefusalScenarios {
 
     private static let limits: [Scenario] = [
         .upload(
-            "4.1.4/413-limits", .should, "4.1.4", "After 413 with limits the rest goes in parts within them.",
+            "4.1.4/413-limits", .should, "4.1.4", "After 413 with limits the remainder goes in parts within them.",
             covers: "CLI-14 CLI-16",
             script: { request, stage, reaction in
                 stage.uploads.limits = "max-append-size=70000"
                 reaction.announce("Upload-Limit", nil)
-                refuseAbove(70_000, request, stage, &reaction, tells: true)
+                refuseAbove(70_000, request, stage, &reaction, reports: true)
             },
-            judge: { record in
+            verify: { record in
                 try record.expectSuccess()
-                try judgeParts(record, above: 70_000)
+                try verifyParts(record, above: 70_000)
             }),
         .upload(
             "4.1.4/413-discovery", .should, "4.1.4", "After 413 without limits they are asked for with OPTIONS.",
@@ -198,9 +198,9 @@ enum RefusalScenarios {
                 stage.uploads.limits = "max-append-size=70000"
                 if request.kind != .discovery { reaction.set("Upload-Limit", nil) }
                 reaction.announce("Upload-Limit", nil)
-                refuseAbove(70_000, request, stage, &reaction, tells: false)
+                refuseAbove(70_000, request, stage, &reaction, reports: false)
             },
-            judge: { record in
+            verify: { record in
                 try record.expectHonesty()
                 try record.expect(
                     record.of(.discovery).count > 0 || !record.requests.contains { $0.status == 413 },
@@ -213,9 +213,9 @@ enum RefusalScenarios {
                 if request.kind == .discovery { return reaction.refuse(405) }
                 reaction.set("Upload-Limit", nil)
                 reaction.announce("Upload-Limit", nil)
-                refuseAbove(70_000, request, stage, &reaction, tells: false)
+                refuseAbove(70_000, request, stage, &reaction, reports: false)
             },
-            judge: { record in
+            verify: { record in
                 try record.expectHonesty()
                 var smallest = Int64.max
                 for request in record.of(.creation, .append) where request.bearsContent {
@@ -234,13 +234,13 @@ enum RefusalScenarios {
                     if request.kind == .retrieval { reaction.set("Upload-Limit", stage.uploads.limits) }
                 }
             },
-            judge: { record in
+            verify: { record in
                 try record.expectHonesty()
-                guard let told = record.of(.retrieval).first(where: { $0.status == 204 }) else { return }
-                for append in record.after(told, .append) where append.upload == told.upload {
+                guard let reported = record.of(.retrieval).first(where: { $0.status == 204 }) else { return }
+                for append in record.after(reported, .append) where append.upload == reported.upload {
                     let size = append.contentLength ?? append.received
                     try record.expect(size <= 60_000, "at most 60000 bytes", append.summary)
-                    if append.isComplete == false, append.isWhole {
+                    if append.isComplete == false, append.isContentComplete {
                         try record.expect(size >= 20_000, "at least 20000 bytes", append.summary)
                     }
                 }
@@ -261,7 +261,7 @@ enum RefusalScenarios {
                     reaction.set("Upload-Limit", reaction.answer.map { _ in "max-size=1000000" })
                 }
             },
-            judge: { record in
+            verify: { record in
                 try record.expectFailure("the file is larger than what the server takes")
                 // Who asks for the limits first has nothing to cancel.
                 let isNothing = record.of(.creation).isEmpty || !record.of(.cancellation).isEmpty
@@ -270,9 +270,9 @@ enum RefusalScenarios {
         .upload(
             "4.1.4/unknown-keys", .must, "4.1.4", "Unknown keys of Upload-Limit are ignored.", covers: "STF-14",
             script: { tellOnRetrieval("max-append-size=60000, foo=(1 2), bar", $0, &$1, &$2) },
-            judge: { record in
+            verify: { record in
                 try record.expectHonesty()
-                try judgeTold(record, most: 60_000)
+                try verifyReported(record, most: 60_000)
             }),
         .upload(
             "4.1.4/void", .must, "4.1.4", "A limit of another type than Integer voids the whole field.",
@@ -281,12 +281,12 @@ enum RefusalScenarios {
                 reaction.announce("Upload-Limit", "max-size=10, max-age=1.5")
                 if request.kind != .creation { reaction.set("Upload-Limit", "max-size=10, max-age=1.5") }
             },
-            judge: { try $0.expectSuccess() }),
+            verify: { try $0.expectSuccess() }),
         .upload(
             "9651/last-key", .must, "RFC 9651 3.2", "Of a key that is repeated the last value counts.",
             covers: "STF-16",
             script: { _, _, reaction in reaction.announce("Upload-Limit", "max-size=1, max-size=900000000") },
-            judge: { try $0.expectSuccess() }),
+            verify: { try $0.expectSuccess() }),
         .upload(
             "4.1.4/max-age", .should, "4.1.4", "An upload is not accessed after its max-age.", covers: "CLI-18",
             script: { request, stage, reaction in
@@ -297,7 +297,7 @@ enum RefusalScenarios {
                     reaction.refuse(503, [("Retry-After", "2"), ("Upload-Limit", "max-age=1")])
                 }
             },
-            judge: { record in
+            verify: { record in
                 try record.expectHonesty()
                 guard let asked = record.requests.first(where: { $0.isFirst(.retrieval) }) else { return }
                 let late = record.after(asked).filter {
@@ -310,30 +310,30 @@ enum RefusalScenarios {
 
     /// 413 to content of more than so many bytes.
     private static func refuseAbove(
-        _ most: Int64, _ request: PlayedRequest, _ stage: Stage, _ reaction: inout Reaction, tells: Bool
+        _ most: Int64, _ request: ScriptedRequest, _ stage: Stage, _ reaction: inout Reaction, reports: Bool
     ) {
         guard request.bearsContent, [.creation, .append].contains(request.kind), request.contentLength ?? .max > most
         else { return }
-        let limits = tells ? [("Upload-Limit", "max-append-size=\(most)")] : []
+        let limits = reports ? [("Upload-Limit", "max-append-size=\(most)")] : []
         reaction.refuse(413, [request.profile.completeness(false)] + limits)
     }
 
     @Sendable private static func tellOnRetrieval(
-        _ limits: String, _ request: PlayedRequest, _ stage: inout Stage, _ reaction: inout Reaction
+        _ limits: String, _ request: ScriptedRequest, _ stage: inout Stage, _ reaction: inout Reaction
     ) {
         stage.cut(request, &reaction, at: 50_000)
         if request.kind == .retrieval { reaction.set("Upload-Limit", limits) }
     }
 
-    private static func judgeTold(_ record: PlayRecord, most: Int64) throws {
-        guard let told = record.of(.retrieval).first(where: { $0.status == 204 }) else { return }
-        for append in record.after(told, .append) where append.upload == told.upload {
+    private static func verifyReported(_ record: ScenarioRecord, most: Int64) throws {
+        guard let reported = record.of(.retrieval).first(where: { $0.status == 204 }) else { return }
+        for append in record.after(reported, .append) where append.upload == reported.upload {
             try record.expect(
                 (append.contentLength ?? append.received) <= most, "at most \(most) bytes", append.summary)
         }
     }
 
-    private static func judgeParts(_ record: PlayRecord, above most: Int64) throws {
+    private static func verifyParts(_ record: ScenarioRecord, above most: Int64) throws {
         guard let refused = record.requests.first(where: { $0.status == 413 }) else { return }
         let large = record.after(refused, .creation, .append).filter { ($0.contentLength ?? .max) > most }
         try record.expectNone(large.filter(\.bearsContent), "no content of more than \(most) bytes after 413")

@@ -8,10 +8,10 @@ enum ResumptionScenarios {
         var all: [Scenario] = [
             .upload(
                 "4.3/cut", .should, "4.3",
-                "An upload whose connection is lost goes on at the offset that the server tells.",
+                "An upload whose connection is lost goes on at the offset that the server reports.",
                 covers: "CLI-12 CLI-08",
                 script: { $1.cut($0, &$2, at: 100_000) },
-                judge: { try judgeResumed($0) })
+                verify: { try verifyResumed($0) })
         ]
         for count in [1, 2, 4] {
             let points = (0..<count).map { _ in Int64.random(in: 1..<Scenario.usualSize, using: &random) }.sorted()
@@ -20,15 +20,15 @@ enum ResumptionScenarios {
                     "4.3/cut-random-\(count)", .should, "4.3",
                     "An upload survives \(count) cut\(count == 1 ? "" : "s") at random places.", covers: "CLI-12",
                     script: { $1.cut($0, &$2, at: points) },
-                    judge: { try judgeResumed($0) }))
+                    verify: { try verifyResumed($0) }))
         }
         return all
     }
 
-    @Sendable private static func judgeResumed(_ record: PlayRecord) throws {
+    @Sendable private static func verifyResumed(_ record: ScenarioRecord) throws {
         try record.expectSuccess()
         let resumed = record.of(.append).contains { $0.start > 0 && $0.status != nil && $0.received > 0 }
-        try record.expect(resumed, "an append at the offset told", "everything was sent again")
+        try record.expect(resumed, "an append at the offset reported", "everything was sent again")
         try record.expectThrift(0)
     }
 
@@ -42,7 +42,7 @@ enum ResumptionScenarios {
                     reaction.stall(after: 1_000_000 - request.start)
                 }
             },
-            judge: { try $0.expectSuccess() }),
+            verify: { try $0.expectSuccess() }),
         .upload(
             "4.3/lost-answer", .should, "4.4.2",
             "Where the final response is lost the offset is asked for, and nothing is sent again.", covers: "CLI-38",
@@ -52,7 +52,7 @@ enum ResumptionScenarios {
                     reaction.ending = .reset
                 }
             },
-            judge: { record in
+            verify: { record in
                 try record.expectSuccess()
                 try record.expectThrift(0)
                 try record.expect(
@@ -65,7 +65,7 @@ enum ResumptionScenarios {
                 loseEnd(request, &stage, &reaction)
                 if case .reset = reaction.ending { reaction.ending = .end }
             },
-            judge: { try $0.expectHonesty() }),
+            verify: { try $0.expectHonesty() }),
         .upload(
             "4.3/silent-answer", .should, "4.4.2",
             "Where the final response does not come the offset is asked for, and nothing is sent again.",
@@ -76,7 +76,7 @@ enum ResumptionScenarios {
                     reaction.ending = .stall
                 }
             },
-            judge: { record in
+            verify: { record in
                 try record.expectSuccess()
                 try record.expectThrift(0)
             }),
@@ -84,11 +84,11 @@ enum ResumptionScenarios {
             "4.4/finish", .must, "4.4.1",
             "An upload of which all bytes have arrived, and which is not complete, is neither taken for complete nor sent more.",
             script: { loseEnd($0, &$1, &$2) },
-            judge: { record in
+            verify: { record in
                 try record.expectHonesty()
-                let told = record.of(.retrieval).first { $0.toldOffset == record.size && $0.toldComplete == false }
-                guard let told else { throw record.skip("the client does not ask for the offset") }
-                let more = record.after(told, .append).filter { $0.upload == told.upload && $0.bearsContent }
+                let reported = record.of(.retrieval).first { $0.toldOffset == record.size && $0.toldComplete == false }
+                guard let reported else { throw record.skip("the client does not ask for the offset") }
+                let more = record.after(reported, .append).filter { $0.upload == reported.upload && $0.bearsContent }
                 try record.expectNone(more, "no content to an upload that has all of it")
             }),
         .upload(
@@ -96,13 +96,13 @@ enum ResumptionScenarios {
             "An upload of which all bytes have arrived, and which is not complete, is finished by an append without content.",
             covers: "CLI-12",
             script: { loseEnd($0, &$1, &$2) },
-            judge: { record in
+            verify: { record in
                 try record.expectSuccess()
                 try record.expectThrift(0)
             }),
         .upload(
             "4.1.2/error-resumable", .should, "4.2.2",
-            "5xx without completion is followed by a retrieval and the rest.",
+            "5xx without completion is followed by a retrieval and the remainder.",
             covers: "CLI-12",
             script: { request, stage, reaction in
                 if stage.step == 0, request.reaches(100_000) {
@@ -112,7 +112,7 @@ enum ResumptionScenarios {
                     reaction.ending = .answer(.init(status: 503, fields: [request.profile.completeness(false)]))
                 }
             },
-            judge: { try $0.expectSuccess() }),
+            verify: { try $0.expectSuccess() }),
         .upload(
             "4.3/error-on-retrieval", .should, "4.3",
             "A retrieval that fails with 503 is tried again; the upload is not created a second time.",
@@ -121,7 +121,7 @@ enum ResumptionScenarios {
                 if request.isFirst(.retrieval) { return reaction.refuse(503) }
                 stage.cut(request, &reaction, at: 100_000)
             },
-            judge: { record in
+            verify: { record in
                 try record.expectSuccess()
                 let creations = record.of(.creation, .plain).count
                 try record.expect(creations == 1, "one creation", "\(creations)")
@@ -132,7 +132,7 @@ enum ResumptionScenarios {
                 if request.isFirst(.retrieval) { return reaction.refuse(503, [("Retry-After", "1")]) }
                 stage.cut(request, &reaction, at: 100_000)
             },
-            judge: { record in
+            verify: { record in
                 try record.expectHonesty()
                 guard let asked = record.requests.first(where: { $0.isFirst(.retrieval) }) else {
                     throw record.skip("the client does not ask for the offset")
@@ -142,7 +142,8 @@ enum ResumptionScenarios {
     ]
 
     /// All bytes arrive, and nothing is made of them.
-    @Sendable private static func loseEnd(_ request: PlayedRequest, _ stage: inout Stage, _ reaction: inout Reaction) {
+    @Sendable private static func loseEnd(_ request: ScriptedRequest, _ stage: inout Stage, _ reaction: inout Reaction)
+    {
         guard stage.step == 0, reaction.completes, request.bearsContent else { return }
         stage.step = 1
         reaction.completes = false
@@ -157,7 +158,7 @@ enum ResumptionScenarios {
                 stage.cut(request, &reaction, at: 100_000)
                 if case .reset = reaction.ending { reaction.ending = .kill }
             },
-            judge: { record in
+            verify: { record in
                 try record.expectSuccess()
                 try record.expect(record.of(.creation).count == 1, "one creation", "\(record.of(.creation).count)")
                 try record.expectThrift(0)
@@ -170,7 +171,7 @@ enum ResumptionScenarios {
                 stage.cut(request, &reaction, at: 100_000)
                 if case .reset = reaction.ending { reaction.ending = .kill }
             },
-            judge: { record in
+            verify: { record in
                 let mixed = record.of(.append).filter { $0.run > 1 && $0.start > 0 && $0.received > 0 }
                 try record.expectNone(mixed, "no bytes of another file behind those of the first")
                 try record.expect(record.endings.last != .timedOut, "the command ends in time", "it does not")

@@ -18,31 +18,31 @@ struct Scenario: Sendable {
     let size: Int64
     var interlude = Interlude.none
     /// How the server differs from a good one: gets a request and the good reaction to it.
-    let script: @Sendable (PlayedRequest, inout Stage, inout Reaction) -> Void
+    let script: @Sendable (ScriptedRequest, inout Stage, inout Reaction) -> Void
     /// - Throws: ``Unmet`` or ``NotOffered``.
-    let judge: @Sendable (PlayRecord) throws -> Void
+    let verify: @Sendable (ScenarioRecord) throws -> Void
 
     static let usualSize: Int64 = 300_000
 
     static func upload(
         _ id: String, _ level: Level, _ section: String, _ requirement: String, covers: String = "",
         size: Int64 = usualSize, interlude: Interlude = .none,
-        script: @escaping @Sendable (PlayedRequest, inout Stage, inout Reaction) -> Void = { _, _, _ in },
-        judge: @escaping @Sendable (PlayRecord) throws -> Void
+        script: @escaping @Sendable (ScriptedRequest, inout Stage, inout Reaction) -> Void = { _, _, _ in },
+        verify: @escaping @Sendable (ScenarioRecord) throws -> Void
     ) -> Scenario {
         Scenario(
             question: Question(id, level, section, requirement, covers: covers), direction: .upload, size: size,
-            interlude: interlude, script: script, judge: judge)
+            interlude: interlude, script: script, verify: verify)
     }
 
     static func download(
         _ id: String, _ level: Level, _ section: String, _ requirement: String, covers: String = "",
         size: Int64 = usualSize,
-        script: @escaping @Sendable (PlayedRequest, inout Stage, inout Reaction) -> Void = { _, _, _ in },
-        judge: @escaping @Sendable (PlayRecord) throws -> Void
+        script: @escaping @Sendable (ScriptedRequest, inout Stage, inout Reaction) -> Void = { _, _, _ in },
+        verify: @escaping @Sendable (ScenarioRecord) throws -> Void
     ) -> Scenario {
         Scenario(
             question: Question(id, level, section, requirement, covers: covers), direction: .download, size: size,
-            script: script, judge: judge)
+            script: script, verify: verify)
     }
 }

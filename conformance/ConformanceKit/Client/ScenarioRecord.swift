@@ -1,9 +1,9 @@
 /// What a client did in a scenario, and what came of it.
-struct PlayRecord: Sendable {
+struct ScenarioRecord: Sendable {
     let scenario: Question
     let direction: Scenario.Direction
     let size: Int64
-    var requests: [PlayedRequest] = []
+    var requests: [ScriptedRequest] = []
     var stage: Stage
     /// How the runs of the command ended, in order.
     var endings: [CandidateEnding] = []
@@ -22,25 +22,25 @@ struct PlayRecord: Sendable {
 
     // MARK: - What happened
 
-    func of(_ kinds: PlayedRequest.Kind...) -> [PlayedRequest] { requests.filter { kinds.contains($0.kind) } }
+    func of(_ kinds: ScriptedRequest.Kind...) -> [ScriptedRequest] { requests.filter { kinds.contains($0.kind) } }
 
     /// Requests after the one with this number.
-    func after(_ request: PlayedRequest, _ kinds: PlayedRequest.Kind...) -> [PlayedRequest] {
+    func after(_ request: ScriptedRequest, _ kinds: ScriptedRequest.Kind...) -> [ScriptedRequest] {
         requests.filter { $0.number > request.number && (kinds.isEmpty || kinds.contains($0.kind)) }
     }
 
-    /// Whether the client could tell from what this run of it got that the upload of the request was so far.
-    func knew(atLeast offset: Int64, before request: PlayedRequest) -> Bool {
+    /// Whether the client could report from what this run of it got that the upload of the request was so far.
+    func knew(atLeast offset: Int64, before request: ScriptedRequest) -> Bool {
         acknowledgments(of: request.upload, before: request) { $0.run == request.run }.contains { $0 >= offset }
     }
 
     /// Whether a response said, or meant, that the upload of the request was just so far.
-    func wasTold(_ offset: Int64?, before request: PlayedRequest) -> Bool {
+    func wasTold(_ offset: Int64?, before request: ScriptedRequest) -> Bool {
         acknowledgments(of: request.upload, before: request) { _ in true }.contains { $0 == offset }
     }
 
     private func acknowledgments(
-        of upload: Int?, before request: PlayedRequest, _ isMeant: (PlayedRequest) -> Bool
+        of upload: Int?, before request: ScriptedRequest, _ isMeant: (ScriptedRequest) -> Bool
     ) -> [Int64] {
         requests.filter { $0.number < request.number && $0.upload == upload && isMeant($0) }.flatMap { other in
             let isTaken = (200..<300).contains(other.status ?? 0) && [.creation, .append].contains(other.kind)
@@ -85,7 +85,7 @@ struct PlayRecord: Sendable {
     /// Whether the client uploads as if there were no draft.
     var isUnaware: Bool { direction == .upload && requests.allSatisfy { $0.kind == .plain } }
 
-    // MARK: - Judgment
+    // MARK: - Verification
 
     /// Whether what the command said of its success is true.
     var isHonest: Bool {
@@ -142,19 +142,19 @@ struct PlayRecord: Sendable {
     }
 
     /// So much time passes between the answer to this request and the next one.
-    func expectPause(after request: PlayedRequest?, milliseconds: Int64) throws {
+    func expectPause(after request: ScriptedRequest?, milliseconds: Int64) throws {
         guard let request, let next = after(request).first else { return }
         let waited = (next.arrivedAt - (request.answeredAt ?? request.arrivedAt)) / 1_000_000
         try expect(
             waited >= milliseconds, "\(milliseconds) ms without a request", "\(next.summary) after \(waited) ms")
     }
 
-    func expectNone(_ requests: [PlayedRequest], _ expected: @autoclosure () -> String) throws {
+    func expectNone(_ requests: [ScriptedRequest], _ expected: @autoclosure () -> String) throws {
         if let first = requests.first { throw Unmet(expected(), seen: first.summary) }
     }
 
     /// Nothing is appended any more to the upload that the request was about.
-    func expectNoAppend(after request: PlayedRequest, _ expected: @autoclosure () -> String) throws {
+    func expectNoAppend(after request: ScriptedRequest, _ expected: @autoclosure () -> String) throws {
         try expectNone(after(request, .append).filter { $0.upload == request.upload }, expected())
     }
 

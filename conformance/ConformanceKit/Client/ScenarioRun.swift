@@ -9,7 +9,7 @@ struct ScenarioRun {
 
     struct Result: Sendable {
         let result: CaseResult
-        let record: PlayRecord
+        let record: ScenarioRecord
         let changesFile: Bool
         let transcript: [Transcript.Entry]
         let omitted: Int
@@ -17,17 +17,17 @@ struct ScenarioRun {
 
     func run() -> Result {
         let start = SystemClock.monotonicNanoseconds()
-        let play = Play(scenario)
+        let shared = ScenarioState(scenario)
         var outcome: Outcome
-        var record = play.record
+        var record = shared.record
         do {
-            record = try perform(play)
-            outcome = judge(record)
+            record = try perform(shared)
+            outcome = verify(record)
         } catch {
-            play.end()
+            shared.end()
             outcome = .harness("\(error)")
         }
-        let (entries, omitted) = play.transcript
+        let (entries, omitted) = shared.transcript
         let isShown = outcome.isWorthLooking
         let result = CaseResult(
             subject: scenario.question, outcome: outcome, notes: notes(record), transcript: isShown ? entries : [],
@@ -39,17 +39,17 @@ struct ScenarioRun {
             result: result, record: record, changesFile: changesFile, transcript: entries, omitted: omitted)
     }
 
-    private func notes(_ record: PlayRecord) -> [String] {
+    private func notes(_ record: ScenarioRecord) -> [String] {
         record.requests.isEmpty ? [] : [record.traffic.text]
     }
 
-    private func judge(_ record: PlayRecord) -> Outcome {
+    private func verify(_ record: ScenarioRecord) -> Outcome {
         if record.requests.isEmpty {
             let wrote = record.output.isEmpty ? "" : "; it wrote: \(record.output.suffix(400))"
             return .setup(Finding(expected: "a request", seen: "none; \(record.endingText)\(wrote)"))
         }
         do {
-            try scenario.judge(record)
+            try scenario.verify(record)
             return .pass
         } catch let unmet as Unmet {
             if record.isUnaware, record.isHonest { return .skipped("the client does without what the draft offers") }
@@ -62,21 +62,21 @@ struct ScenarioRun {
     }
 
     /// Runs the command, again where it asks for it or was killed, and gathers what there is to see.
-    private func perform(_ play: Play) throws -> PlayRecord {
+    private func perform(_ shared: ScenarioState) throws -> ScenarioRecord {
         let directory = try Self.temporaryDirectory()
         defer { try? FileManager.default.removeItem(atPath: directory) }
         let file = directory + "/file"
         let state = directory + "/state"
         try FileManager.default.createDirectory(atPath: state, withIntermediateDirectories: true)
-        if scenario.direction == .upload { try Data(play.content).write(to: URL(fileURLWithPath: file)) }
-        let server = try PlayedServer(play)
+        if scenario.direction == .upload { try Data(shared.content).write(to: URL(fileURLWithPath: file)) }
+        let server = try ScriptedServer(shared)
         defer { server.stop() }
         let place = scenario.direction == .upload ? UploadModel.target : DownloadModel.target
         let deadline = Deadline(in: settings.timeout)
         var endings: [CandidateEnding] = []
         repeat {
             if !endings.isEmpty {
-                play.nextRun()
+                shared.nextRun()
                 if case .changesFile = scenario.interlude {
                     let other = TestContent.bytes(Int(scenario.size), from: 70_000_000)
                     try Data(other).write(to: URL(fileURLWithPath: file))
@@ -84,12 +84,12 @@ struct ScenarioRun {
             }
             let task = CandidateTask(
                 direction: scenario.direction, file: file, url: server.origins[0] + place, state: state,
-                output: directory + "/output", deadline: deadline, isDoomed: { play.isDoomed })
+                output: directory + "/output", deadline: deadline, hasFailed: { shared.hasFailed })
             let ending = try candidate.perform(task)
-            endings.append(play.goesRound ? .wentRound : ending)
+            endings.append(shared.goesRound ? .wentRound : ending)
         } while endings.count < settings.mostRuns && !deadline.isOver && asksAgain(endings)
         server.stop()
-        var record = play.record
+        var record = shared.record
         record.endings = endings
         record.output =
             (try? String(decoding: Data(contentsOf: URL(fileURLWithPath: directory + "/output")), as: UTF8.self)) ?? ""

@@ -3,40 +3,40 @@ import HTTPSemantics
 import SystemCalls
 
 /// One scenario while it goes on: what the connections of the server share.
-final class Play: Sendable {
+final class ScenarioState: Sendable {
     private struct State {
-        var record: PlayRecord
-        var counts: [PlayedRequest.Kind: Int] = [:]
+        var record: ScenarioRecord
+        var counts: [ScriptedRequest.Kind: Int] = [:]
         var run = 1
         var connections = 0
         var isOver = false
-        var isDoomed = false
+        var hasFailed = false
         var interruptedAt: Int64?
         /// Requests in a row to which no content belonged.
-        var vain = 0
+        var fruitless = 0
         /// Bytes of content, in both directions.
         var moved: Int64 = 0
         var goesRound = false
 
         mutating func move(_ count: Int64, limit: Int64) {
             guard count > 0 else { return }
-            vain = 0
+            fruitless = 0
             moved += count
-            if moved > limit { giveUp() }
+            if moved > limit { abort() }
         }
 
-        mutating func giveUp() {
+        mutating func abort() {
             goesRound = true
-            isDoomed = true
+            hasFailed = true
         }
     }
 
     /// After so many requests in a row without content a client is not waited for any more, ...
-    static let mostInVain = 60
+    static let maxFruitless = 60
     /// ... nor after so many times the size, ...
-    static let mostRepetitions: Int64 = 20
+    static let maxRepetitions: Int64 = 20
     /// ... and a bit for small files.
-    static let leastWaste: Int64 = 4 << 20
+    static let minWaste: Int64 = 4 << 20
 
     let scenario: Scenario
     /// What the client uploads at first.
@@ -50,15 +50,15 @@ final class Play: Sendable {
         log = Monitor(Transcript())
         state = Monitor(
             State(
-                record: PlayRecord(
+                record: ScenarioRecord(
                     scenario: scenario.question, direction: scenario.direction, size: scenario.size,
                     stage: Stage(size: scenario.size))))
     }
 
-    // MARK: - The course of the play
+    // MARK: - Its course
 
     var isOver: Bool { state.withLock { $0.isOver } }
-    var isDoomed: Bool { state.withLock { $0.isDoomed } }
+    var hasFailed: Bool { state.withLock { $0.hasFailed } }
     /// Whether the client asks again and again, and moves nothing on.
     var goesRound: Bool { state.withLock { $0.goesRound } }
 
@@ -67,16 +67,16 @@ final class Play: Sendable {
     func nextRun() {
         state.withLock { state in
             state.run += 1
-            state.isDoomed = state.goesRound
+            state.hasFailed = state.goesRound
         }
     }
 
-    func doom() { state.withLock { $0.isDoomed = true } }
+    func fail() { state.withLock { $0.hasFailed = true } }
 
     /// From now on nobody waits for the client any more.
     func end() { state.withLock { $0.isOver = true } }
 
-    var record: PlayRecord { state.withLock { $0.record } }
+    var record: ScenarioRecord { state.withLock { $0.record } }
 
     var transcript: (entries: [Transcript.Entry], omitted: Int) {
         log.withLock { ($0.entries, $0.omittedEvents) }
@@ -106,7 +106,7 @@ final class Play: Sendable {
             let profile = Self.profile(of: head.fields)
             let isDraft = head.fields.contains(profile.completenessName)
             let method = head.method.rawValue
-            let kind: PlayedRequest.Kind
+            let kind: ScriptedRequest.Kind
             switch scenario.direction {
             case .upload: kind = state.record.stage.uploads.kind(of: method, head.target, isDraft: isDraft)
             case .download:
@@ -114,7 +114,7 @@ final class Play: Sendable {
                 kind = isFile && (method == "GET" || method == "HEAD") ? .download : .stray
             }
             state.counts[kind, default: 0] += 1
-            var request = PlayedRequest(
+            var request = ScriptedRequest(
                 number: state.record.requests.count + 1, connection: connection, run: state.run, origin: origin,
                 method: method, target: head.target, fields: head.fields, kind: kind, count: state.counts[kind] ?? 1,
                 profile: profile, upload: state.record.stage.uploads.upload(at: head.target),
@@ -129,8 +129,8 @@ final class Play: Sendable {
             }
             scenario.script(request, &state.record.stage, &reaction)
             state.record.requests.append(request)
-            state.vain += 1
-            if state.vain > Self.mostInVain { state.giveUp() }
+            state.fruitless += 1
+            if state.fruitless > Self.maxFruitless { state.abort() }
             return (request.number, reaction)
         }
     }
@@ -174,11 +174,11 @@ final class Play: Sendable {
     func finish(_ number: Int, _ reaction: Reaction) {
         state.withLock { state in
             let request = state.record.requests[number - 1]
-            state.record.requests[number - 1].isWhole = true
+            state.record.requests[number - 1].isContentComplete = true
             guard reaction.completes else { return }
             if request.kind == .plain {
-                let isWhole = request.received == scenario.size && request.differsAt == nil
-                if isWhole { state.record.stage.uploads.hasPlainCopy = true }
+                let isComplete = request.received == scenario.size && request.differsAt == nil
+                if isComplete { state.record.stage.uploads.hasPlainCopy = true }
                 state.record.stage.uploads.completions += 1
             } else if let upload = request.upload {
                 // Whoever lost the answer may ask for it again.
@@ -191,7 +191,7 @@ final class Play: Sendable {
 
     /// A response was sent, or the connection is about to end without one.
     func conclude(
-        _ number: Int, status: Int?, told: AnswerFields? = nil, discarded: Int64 = 0, sent: Int64 = 0,
+        _ number: Int, status: Int?, reported: AnswerFields? = nil, discarded: Int64 = 0, sent: Int64 = 0,
         isInterruption: Bool
     ) {
         state.withLock { state in
@@ -199,8 +199,8 @@ final class Play: Sendable {
             if state.record.requests[number - 1].answeredAt == nil {
                 state.record.requests[number - 1].answeredAt = now
                 state.record.requests[number - 1].status = status
-                state.record.requests[number - 1].toldOffset = told?.offset
-                state.record.requests[number - 1].toldComplete = told.flatMap {
+                state.record.requests[number - 1].toldOffset = reported?.offset
+                state.record.requests[number - 1].toldComplete = reported.flatMap {
                     $0.isComplete(state.record.requests[number - 1].profile)
                 }
             }
@@ -231,7 +231,7 @@ final class Play: Sendable {
     }
 
     /// How many bytes of content may go over the wire before the client is not waited for any more.
-    private var limit: Int64 { scenario.size * Self.mostRepetitions + Self.leastWaste }
+    private var limit: Int64 { scenario.size * Self.maxRepetitions + Self.minWaste }
 
     private static func profile(of fields: Fields) -> Profile {
         let values = fields.values("Upload-Draft-Interop-Version")

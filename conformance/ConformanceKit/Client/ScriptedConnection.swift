@@ -1,26 +1,26 @@
 import HTTPSemantics
 import SystemCalls
 
-/// The server's end of a connection: reads requests, and sends what it is told to, right or wrong. Used by one thread.
-final class PlayedConnection {
+/// The server's end of a connection: reads requests, and sends what it is given, right or wrong. Used by one thread.
+final class ScriptedConnection {
     /// Why nothing more can be read.
     enum Failure: Error {
-        /// The client ended the connection, or the play is over.
+        /// The client ended the connection, or the scenario is over.
         case ended
         case malformed(String)
     }
 
     let number: Int
-    private let play: Play
+    private let shared: ScenarioState
     private var socket: ConnectedSocket?
     private var input: [UInt8] = []
     private var position = 0
 
-    init(_ socket: ConnectedSocket, number: Int, play: Play) {
+    init(_ socket: ConnectedSocket, number: Int, shared: ScenarioState) {
         self.socket = socket
         self.number = number
-        self.play = play
-        play.note("a connection of the client", on: number)
+        self.shared = shared
+        shared.note("a connection of the client", on: number)
     }
 
     // MARK: - Receiving
@@ -101,14 +101,14 @@ final class PlayedConnection {
     private func readPieces(
         _ count: Int64, _ budget: inout Int64, _ take: (ArraySlice<UInt8>) throws(Failure) -> Void
     ) throws(Failure) -> Bool {
-        var rest = count
-        while rest > 0 {
+        var remaining = count
+        while remaining > 0 {
             guard budget > 0 else { return false }
             if position == input.count { try receive() }
-            let size = Int(min(rest, budget, Int64(input.count - position)))
+            let size = Int(min(remaining, budget, Int64(input.count - position)))
             let piece = input[position..<(position + size)]
             position += size
-            rest -= Int64(size)
+            remaining -= Int64(size)
             budget -= Int64(size)
             try take(piece)
         }
@@ -133,11 +133,11 @@ final class PlayedConnection {
     func surplus() -> String? {
         if position == input.count { try? receive(within: Deadline(in: .milliseconds(20)), mayBeOver: true) }
         // Empty lines before a request are ignored (RFC 9112 section 2.2).
-        let rest = input[position...].drop { $0 == 0x0D || $0 == 0x0A }
-        guard !rest.isEmpty else { return nil }
+        let remaining = input[position...].drop { $0 == 0x0D || $0 == 0x0A }
+        guard !remaining.isEmpty else { return nil }
         let beginsRequest = Self.methods.contains { method in
             let start = Array("\(method) ".utf8)
-            return rest.starts(with: start) || start.starts(with: rest)
+            return remaining.starts(with: start) || start.starts(with: remaining)
         }
         return beginsRequest ? nil : "\(input.count - position) more bytes than the content has"
     }
@@ -165,7 +165,7 @@ final class PlayedConnection {
             position = 0
         }
         let known = input.count
-        while let socket, mayBeOver || !play.isOver, limit?.isOver != true {
+        while let socket, mayBeOver || !shared.isOver, limit?.isOver != true {
             var ending: Errno?
             input.append(
                 contentsOf: [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, count in
@@ -177,8 +177,8 @@ final class PlayedConnection {
                     }
                 })
             if ending == .timedOut { continue }
-            if input.count > known { return play.received(input[known...], on: number) }
-            play.note(
+            if input.count > known { return shared.received(input[known...], on: number) }
+            shared.note(
                 ending.map { "the client reset the connection: \($0)" } ?? "the client ended its side", on: number)
             throw .ended
         }
@@ -195,8 +195,8 @@ final class PlayedConnection {
     @discardableResult
     func send(_ bytes: ArraySlice<UInt8>) -> Bool {
         var sent = bytes.startIndex
-        defer { play.sent(bytes[..<sent], on: number) }
-        while sent < bytes.endIndex, let socket, !play.isOver {
+        defer { shared.sent(bytes[..<sent], on: number) }
+        while sent < bytes.endIndex, let socket, !shared.isOver {
             do throws(Errno) {
                 let end = min(bytes.endIndex, sent + (64 << 10))
                 sent += try socket.send(bytes[sent..<end], until: Deadline(in: .milliseconds(50)).nanoseconds)
@@ -211,13 +211,13 @@ final class PlayedConnection {
     func endOutput() { socket?.endOutput() }
 
     func reset() {
-        play.note("we reset the connection", on: number)
+        shared.note("we reset the connection", on: number)
         socket?.resetOnClose()
         socket = nil
     }
 
     func close() {
-        if socket != nil { play.note("we close the connection", on: number) }
+        if socket != nil { shared.note("we close the connection", on: number) }
         socket = nil
     }
 }

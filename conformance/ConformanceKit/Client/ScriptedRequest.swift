@@ -1,7 +1,7 @@
 import HTTPSemantics
 
 /// A request that the client made, and what became of it.
-struct PlayedRequest: FieldSection, Sendable {
+struct ScriptedRequest: FieldSection, Sendable {
     enum Kind: String, Sendable {
         case creation
         /// With content, and without a word of the draft.
@@ -41,16 +41,16 @@ struct PlayedRequest: FieldSection, Sendable {
     /// Bytes of it that came after everything was said.
     var discarded: Int64 = 0
     /// Whether the content came to its end.
-    var isWhole = false
+    var isContentComplete = false
     /// When the last of it was read.
     var lastReadAt: Int64 = 0
     /// Where the content differed from the file.
     var differsAt: Int64?
     /// The final status, where one was sent.
     var status: Int?
-    /// The offset that the final response told.
+    /// The offset that the final response reported.
     var toldOffset: Int64?
-    /// What it told of completeness.
+    /// What it reported of completeness.
     var toldComplete: Bool?
     /// When the response was sent or the connection ended.
     var answeredAt: Int64?
@@ -65,7 +65,7 @@ struct PlayedRequest: FieldSection, Sendable {
     /// A browser's question before the request proper, which cannot have fields of its own.
     var isPreflight: Bool { method == "OPTIONS" && fields.contains("Access-Control-Request-Method") }
 
-    /// Whether there is content to come, as far as the head tells.
+    /// Whether there is content to come, as far as the head reports.
     var bearsContent: Bool { fields.contains("Transfer-Encoding") || (contentLength ?? 0) > 0 }
     /// Whether it sends the byte at `offset` of the representation.
     func reaches(_ offset: Int64) -> Bool {

@@ -2,16 +2,16 @@ import HTTPSemantics
 import SystemCalls
 
 /// Plays a scenario on two ports of this machine, so that there is another origin; a thread for each connection.
-final class PlayedServer: Sendable {
+final class ScriptedServer: Sendable {
     private static let ports = 2
 
-    private let play: Play
+    private let shared: ScenarioState
     private let workers = Monitor<[WorkerThread]>([])
     /// `http://127.0.0.1:port` of both.
     let origins: [String]
 
-    init(_ play: Play) throws {
-        self.play = play
+    init(_ shared: ScenarioState) throws {
+        self.shared = shared
         var listeners: [FileDescriptor] = []
         var origins: [String] = []
         for _ in 0..<Self.ports {
@@ -24,15 +24,15 @@ final class PlayedServer: Sendable {
             origins.append("http://127.0.0.1:\(port)")
         }
         self.origins = origins
-        play.begin(origins: origins)
+        shared.begin(origins: origins)
         for (origin, listener) in listeners.enumerated() {
-            let worker = try WorkerThread(name: "played") { [play, workers] in
-                while !play.isOver {
+            let worker = try WorkerThread(name: "scripted") { [shared, workers] in
+                while !shared.isOver {
                     let slice = Deadline(in: .milliseconds(20)).nanoseconds
                     guard let socket = try? ConnectedSocket.accept(from: listener, until: slice) else { continue }
-                    let session = try? WorkerThread(name: "played") {
-                        let connection = PlayedConnection(socket, number: play.newConnection(), play: play)
-                        PlayedSession(connection, play: play, origin: origin).run()
+                    let session = try? WorkerThread(name: "scripted") {
+                        let connection = ScriptedConnection(socket, number: shared.newConnection(), shared: shared)
+                        ScriptedSession(connection, shared: shared, origin: origin).run()
                     }
                     workers.withLock { workers in if let session { workers.append(session) } }
                 }
@@ -41,9 +41,9 @@ final class PlayedServer: Sendable {
         }
     }
 
-    /// Ends the play and waits until all of its threads are gone.
+    /// Ends the scenario and waits until all of its threads are gone.
     func stop() {
-        play.end()
+        shared.end()
         while let worker = workers.withLock({ $0.popLast() }) { worker.join() }
     }
 }

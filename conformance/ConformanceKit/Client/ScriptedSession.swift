@@ -1,20 +1,20 @@
 import HTTPSemantics
 
-/// What happens on one connection of the played server. Used by one thread.
-struct PlayedSession {
-    private let connection: PlayedConnection
-    private let play: Play
+/// What happens on one connection of the scripted server. Used by one thread.
+struct ScriptedSession {
+    private let connection: ScriptedConnection
+    private let shared: ScenarioState
     private let origin: Int
 
-    init(_ connection: PlayedConnection, play: Play, origin: Int) {
+    init(_ connection: ScriptedConnection, shared: ScenarioState, origin: Int) {
         self.connection = connection
-        self.play = play
+        self.shared = shared
         self.origin = origin
     }
 
     func run() {
         defer { connection.close() }
-        do throws(PlayedConnection.Failure) {
+        do throws(ScriptedConnection.Failure) {
             while let head = try connection.readHead() {
                 guard case .success(let framing) = MessageFraming.evaluate(head) else {
                     throw .malformed("the framing of \(head.method) \(head.target)")
@@ -23,14 +23,14 @@ struct PlayedSession {
             }
         } catch {
             guard case .malformed(let text) = error else { return }
-            play.note(malformed: text)
+            shared.note(malformed: text)
             connection.send(Array("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".utf8))
         }
     }
 
     /// - Returns: whether the connection can go on.
-    private func serve(_ head: RequestHead, _ framing: MessageFraming) throws(PlayedConnection.Failure) -> Bool {
-        let (number, reaction) = play.receive(head, on: connection.number, origin: origin)
+    private func serve(_ head: RequestHead, _ framing: MessageFraming) throws(ScriptedConnection.Failure) -> Bool {
+        let (number, reaction) = shared.receive(head, on: connection.number, origin: origin)
         var interim = reaction.interim.sorted { $0.at < $1.at }[...]
         func announce(upTo count: Int64) {
             while let next = interim.first, next.at <= count {
@@ -40,58 +40,58 @@ struct PlayedSession {
         }
         announce(upTo: 0)
         let isRead: Bool
-        do throws(PlayedConnection.Failure) {
+        do throws(ScriptedConnection.Failure) {
             isRead = try connection.readContent(framing, atMost: reaction.takes) {
-                bytes throws(PlayedConnection.Failure) in
-                announce(upTo: play.take(bytes, of: number, stores: reaction.stores))
+                bytes throws(ScriptedConnection.Failure) in
+                announce(upTo: shared.take(bytes, of: number, stores: reaction.stores))
             }
         } catch {
-            play.conclude(number, status: nil, isInterruption: false)
+            shared.conclude(number, status: nil, isInterruption: false)
             throw error
         }
         if isRead {
             announce(upTo: .max)
-            play.finish(number, reaction)
+            shared.finish(number, reaction)
         }
         switch reaction.ending {
         case .reset:
-            play.conclude(number, status: nil, isInterruption: true)
+            shared.conclude(number, status: nil, isInterruption: true)
             connection.reset()
             return false
         case .end:
-            play.conclude(number, status: nil, isInterruption: true)
+            shared.conclude(number, status: nil, isInterruption: true)
             connection.endOutput()
             let discarded = connection.discard(for: .seconds(5))
-            play.conclude(number, status: nil, discarded: discarded, isInterruption: false)
+            shared.conclude(number, status: nil, discarded: discarded, isInterruption: false)
             return false
         case .kill:
-            play.conclude(number, status: nil, isInterruption: true)
+            shared.conclude(number, status: nil, isInterruption: true)
             // Time for what it has to remember.
             Deadline.pause(.seconds(1))
-            play.doom()
+            shared.fail()
             // It must not go on by itself before it is dead.
-            while !play.isOver, play.isDoomed { Deadline.pause(.milliseconds(5)) }
+            while !shared.isOver, shared.hasFailed { Deadline.pause(.milliseconds(5)) }
             connection.reset()
             return false
         case .stall:
-            play.conclude(number, status: nil, isInterruption: true)
-            play.note("silence from here on", on: connection.number)
-            while !play.isOver { Deadline.pause(.milliseconds(20)) }
+            shared.conclude(number, status: nil, isInterruption: true)
+            shared.note("silence from here on", on: connection.number)
+            while !shared.isOver { Deadline.pause(.milliseconds(20)) }
             return false
         case .answer(let answer):
             let goesOn = reply(answer, to: head, number, isRead: isRead)
             guard isRead, case .length = framing, let surplus = connection.surplus() else { return goesOn }
-            play.note(surplus: "\(surplus), after \(head.method) with Content-Length")
+            shared.note(surplus: "\(surplus), after \(head.method) with Content-Length")
             return false
         }
     }
 
     private func reply(_ answer: Reaction.Answer, to head: RequestHead, _ number: Int, isRead: Bool) -> Bool {
-        let request = play.record.requests[number - 1]
+        let request = shared.record.requests[number - 1]
         var fields = answer.fields
         let isForUpload = [.creation, .append].contains(request.kind)
         if isForUpload, request.profile.repeatsOffset, !fields.contains(where: { $0.0 == "Upload-Offset" }),
-            let offset = play.offset(of: number)
+            let offset = shared.offset(of: number)
         {
             fields.append(("Upload-Offset", "\(offset)"))
         }
@@ -106,9 +106,10 @@ struct PlayedSession {
         let isCut = hasContent && answer.cutAt != nil
         let isInterruption = isCut || answer.status >= 500 || (!isRead && answer.status >= 400)
         // Recorded first, so that whoever reacts to the response finds it in the record.
-        let told = AnswerFields(fields: Fields(answer.fields))
-        play.conclude(
-            number, status: answer.status, told: told, sent: Int64(content.count), isInterruption: isInterruption)
+        let reported = AnswerFields(fields: Fields(answer.fields))
+        shared.conclude(
+            number, status: answer.status, reported: reported, sent: Int64(content.count),
+            isInterruption: isInterruption)
         var bytes = Self.head(answer.status, fields)
         if answer.isChunked {
             if !content.isEmpty { bytes += ConformanceKit.Request.chunk(content) }
@@ -118,8 +119,8 @@ struct PlayedSession {
         }
         if answer.kills {
             trickle(bytes)
-            play.doom()
-            while !play.isOver, play.isDoomed { Deadline.pause(.milliseconds(5)) }
+            shared.fail()
+            while !shared.isOver, shared.hasFailed { Deadline.pause(.milliseconds(5)) }
             return false
         }
         let isTaken = connection.send(bytes)
@@ -134,11 +135,11 @@ struct PlayedSession {
         connection.endOutput()
         Deadline.pause(.milliseconds(200))
         let discarded = connection.discard(for: .seconds(5))
-        play.conclude(number, status: nil, discarded: discarded, isInterruption: false)
+        shared.conclude(number, status: nil, discarded: discarded, isInterruption: false)
         return false
     }
 
-    /// Sends most of it at once and the rest in small pieces: clients remember from time to time, or when something comes.
+    /// Sends most of it at once and the remainder in small pieces: clients remember from time to time, or when something comes.
     private func trickle(_ bytes: [UInt8]) {
         let piece = 2048
         let pieces = min(30, bytes.count / piece)

@@ -1,5 +1,5 @@
-/// An upload resource of the played server.
-struct PlayedUpload: Sendable {
+/// An upload resource of the scripted server.
+struct ScriptedUpload: Sendable {
     /// From 1.
     let number: Int
     /// Its place at the server, nobody could guess it.

@@ -15,11 +15,11 @@ struct Stage: Sendable {
     }
 
     /// Cuts the connection at each of these offsets of the representation, once.
-    mutating func cut(_ request: PlayedRequest, _ reaction: inout Reaction, at offsets: Int64...) {
+    mutating func cut(_ request: ScriptedRequest, _ reaction: inout Reaction, at offsets: Int64...) {
         cut(request, &reaction, at: offsets)
     }
 
-    mutating func cut(_ request: PlayedRequest, _ reaction: inout Reaction, at offsets: [Int64]) {
+    mutating func cut(_ request: ScriptedRequest, _ reaction: inout Reaction, at offsets: [Int64]) {
         guard step < offsets.count, reaction.stores, request.reaches(offsets[step]) else { return }
         reaction.cut(after: offsets[step] - request.start)
         step += 1

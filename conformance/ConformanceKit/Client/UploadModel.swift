@@ -4,7 +4,7 @@ struct UploadModel: Sendable {
     let size: Int64
     /// The value of Upload-Limit.
     var limits = "min-size=0"
-    var uploads: [PlayedUpload] = []
+    var uploads: [ScriptedUpload] = []
     /// Whether the target took a whole representation by a plain request.
     var hasPlainCopy = false
     /// How many times the target got a whole representation.
@@ -22,7 +22,7 @@ struct UploadModel: Sendable {
 
     func isTarget(_ target: String) -> Bool { target.hasPrefix("/target/") || target.hasPrefix("/moved/target/") }
 
-    func kind(of method: String, _ target: String, isDraft: Bool) -> PlayedRequest.Kind {
+    func kind(of method: String, _ target: String, isDraft: Bool) -> ScriptedRequest.Kind {
         if method == "OPTIONS" && !isDraft { return .discovery }
         if upload(at: target) != nil {
             switch method {
@@ -37,7 +37,7 @@ struct UploadModel: Sendable {
     }
 
     /// What a good server does.
-    mutating func reaction(to request: PlayedRequest) -> Reaction {
+    mutating func reaction(to request: ScriptedRequest) -> Reaction {
         var reaction: Reaction
         switch request.kind {
         case .creation: reaction = creation(request)
@@ -62,17 +62,17 @@ struct UploadModel: Sendable {
         return reaction
     }
 
-    func upload(of request: PlayedRequest) -> PlayedUpload? { request.upload.map { uploads[$0 - 1] } }
+    func upload(of request: ScriptedRequest) -> ScriptedUpload? { request.upload.map { uploads[$0 - 1] } }
 
     /// Lets the target have answered.
     mutating func completeFirst() {
         if !uploads.isEmpty { uploads[0].isComplete = true }
     }
 
-    private mutating func creation(_ request: PlayedRequest) -> Reaction {
+    private mutating func creation(_ request: ScriptedRequest) -> Reaction {
         let profile = request.profile
         let isComplete = request.isComplete == true
-        var upload = PlayedUpload(
+        var upload = ScriptedUpload(
             number: uploads.count + 1, path: "/uploads/\(uploads.count + 1)-\(Self.secret)", profile: profile)
         upload.length = request.length ?? (isComplete ? request.contentLength : nil)
         uploads.append(upload)
@@ -87,7 +87,7 @@ struct UploadModel: Sendable {
         return reaction
     }
 
-    private func append(_ request: PlayedRequest) -> Reaction {
+    private func append(_ request: ScriptedRequest) -> Reaction {
         let profile = request.profile
         var refusal = Reaction(ending: .reset)
         guard let upload = upload(of: request), !upload.isGone else {
@@ -125,7 +125,7 @@ struct UploadModel: Sendable {
         return reaction
     }
 
-    private func retrieval(_ request: PlayedRequest) -> Reaction {
+    private func retrieval(_ request: ScriptedRequest) -> Reaction {
         guard let upload = upload(of: request), !upload.isGone else {
             return Reaction(ending: .answer(.init(status: 404)))
         }

@@ -3,7 +3,7 @@ import SystemCalls
 /// One run of the proxy mode against a server behind its proxies: what of the draft works from outside.
 package final class DeploymentRun {
     private let subject: Subject
-    private let patience: Duration
+    private let timeout: Duration
     private let observations = Observations()
     private var behavior = ProxyBehavior()
     private var findings: [ProxyFinding] = []
@@ -18,15 +18,15 @@ package final class DeploymentRun {
         server.method = settings.method
         server.fields = settings.fields
         server.trust = settings.trust
-        server.timeout = max(.seconds(1), settings.patience * 2)
+        server.timeout = max(.seconds(1), settings.timeout * 2)
         guard let endpoint = Endpoint(settings.url, trusting: settings.trust) else {
             throw RunFailure("“\(settings.url)” is no URL of the form http://host[:port]/path or https://…")
         }
         subject = Subject(settings: server, endpoint: endpoint)
-        patience = settings.patience
+        timeout = settings.timeout
     }
 
-    /// Runs everything; `progress` is told of each finding as it comes, and whether anybody wants more is its answer.
+    /// Runs everything; `progress` receives each finding as it comes, and whether anybody wants more is its answer.
     package func run(_ progress: (ProxyFinding) -> Bool = { _ in true }) -> ProxyReport {
         let began = SystemClock.realtimeSeconds()
         let start = SystemClock.monotonicNanoseconds()
@@ -85,11 +85,11 @@ package final class DeploymentRun {
 
     private func versions(_ t: CaseContext) throws -> ProxyRun.Answer {
         let words = subject.spoken.map(\.description).sorted().joined(separator: ", ")
-        return (.good, subject.announces ? words : "\(words); no 104 tells of more")
+        return (.good, subject.announces ? words : "\(words); no 104 reports of more")
     }
 
     private func limits(_ t: CaseContext) throws -> ProxyRun.Answer {
-        if subject.limits.isEmpty { return (.neutral, "OPTIONS tells of none") }
+        if subject.limits.isEmpty { return (.neutral, "OPTIONS reports of none") }
         return (.good, subject.limits.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }.joined(separator: ", "))
     }
 
@@ -110,7 +110,7 @@ package final class DeploymentRun {
         let request = t.creation(complete: true, .declared(Int64(Self.part)))
         let connection = try t.connect()
         try connection.send(request)
-        let live = try connection.awaitAnnouncement(within: patience)
+        let live = try connection.awaitAnnouncement(within: timeout)
         if let live { _ = try? t.upload(at: live.location, of: request, live.summary) }
         let framing = ["Transfer-Encoding", "Content-Length", "Connection"]
         if let live, framing.contains(where: live.fields.contains) {
@@ -154,77 +154,77 @@ package final class DeploymentRun {
         return (connection, upload)
     }
 
-    /// The highest offset that is told within the patience, and whether the upload is complete by then.
+    /// The highest offset that is reported within the timeout, and whether the upload is complete by then.
     private func awaitOffset(_ t: CaseContext, _ upload: Upload) throws -> (offset: Int64, isComplete: Bool) {
-        let deadline = Deadline(in: patience)
+        let deadline = Deadline(in: timeout)
         while true {
-            let standing = try t.standing(of: upload)
-            if standing.offset >= Self.part || standing.isComplete == true || deadline.isOver {
-                return (standing.offset, standing.isComplete == true)
+            let state = try t.state(of: upload)
+            if state.offset >= Self.part || state.isComplete == true || deadline.isOver {
+                return (state.offset, state.isComplete == true)
             }
             Deadline.pause(.milliseconds(20))
         }
     }
 
     /// Time for what was sent to get there, more at each try: the question itself ends the append.
-    private var pauses: [Duration] { [.milliseconds(200), .seconds(1), patience] }
+    private var pauses: [Duration] { [.milliseconds(200), .seconds(1), timeout] }
 
     private func body(_ t: CaseContext, isChunked: Bool) throws -> ProxyRun.Answer {
-        var told = (offset: Int64(0), isComplete: false)
-        for pause in pauses where told.offset == 0 {
+        var reported = (offset: Int64(0), isComplete: false)
+        for pause in pauses where reported.offset == 0 {
             let (connection, upload) = try openAppend(t, isChunked: isChunked)
             Deadline.pause(pause)
-            told = try awaitOffset(t, upload)
+            reported = try awaitOffset(t, upload)
             connection.close()
         }
-        let isStreamed = told.offset > 0
+        let isStreamed = reported.offset > 0
         if isChunked { behavior.chunkedBody = isStreamed ? .streamed : .withheld }
         if !isChunked { behavior.body = isStreamed ? .streamed : .withheld }
         return isStreamed
-            ? (.good, "streamed: \(told.offset) of \(Self.part) bytes had arrived while it was under way")
+            ? (.good, "streamed: \(reported.offset) of \(Self.part) bytes had arrived while it was under way")
             : (isChunked ? .poor : .bad, "held back: nothing of \(Self.part) bytes arrived while it was under way")
     }
 
     private func abort(_ t: CaseContext, isChunked: Bool) throws -> ProxyRun.Answer {
         if behavior.body == .withheld { return (.neutral, "not asked: the server sees no body that is under way") }
-        var told = (offset: Int64(0), isComplete: false)
+        var reported = (offset: Int64(0), isComplete: false)
         var time: Int64 = 0
-        for pause in pauses where told.offset < Self.part && !told.isComplete {
+        for pause in pauses where reported.offset < Self.part && !reported.isComplete {
             let (connection, upload) = try openAppend(t, isChunked: isChunked, complete: true)
             Deadline.pause(pause)
             connection.close()
             // To ask ends the append: a proxy that fakes the end of its content has to come first.
             if isChunked { Deadline.pause(.milliseconds(500)) }
             let start = SystemClock.monotonicNanoseconds()
-            told = try awaitOffset(t, upload)
+            reported = try awaitOffset(t, upload)
             time = ProxyRun.milliseconds(since: start)
         }
         let abort: ProxyBehavior.Abort
-        if told.isComplete {
+        if reported.isComplete {
             abort = .faked
         } else {
-            abort = .seen(milliseconds: time, bytesMissing: max(0, Int64(Self.part) - told.offset))
+            abort = .seen(milliseconds: time, bytesMissing: max(0, Int64(Self.part) - reported.offset))
         }
         if isChunked { behavior.chunkedAbort = abort } else { behavior.abort = abort }
-        if told.isComplete { return (.bad, "the upload is complete with \(told.offset) of \(Self.size) bytes") }
-        return told.offset >= Self.part
+        if reported.isComplete { return (.bad, "the upload is complete with \(reported.offset) of \(Self.size) bytes") }
+        return reported.offset >= Self.part
             ? (.good, "the offset has all of it after \(time) ms")
-            : (.poor, "the offset is \(told.offset) where \(Self.part) bytes were sent")
+            : (.poor, "the offset is \(reported.offset) where \(Self.part) bytes were sent")
     }
 
     private func takeOver(_ t: CaseContext) throws -> ProxyRun.Answer {
         let (connection, upload) = try openAppend(t, isChunked: false)
         Deadline.pause(.milliseconds(200))
         let start = SystemClock.monotonicNanoseconds()
-        let standing = try t.standing(of: upload)
-        let rest = Self.size - Int(standing.offset)
+        let state = try t.state(of: upload)
+        let remaining = Self.size - Int(state.offset)
         let response = try t.appending(
-            upload, at: standing.offset, complete: true, .bytes(t.bytes(rest, from: Int(standing.offset))))
+            upload, at: state.offset, complete: true, .bytes(t.bytes(remaining, from: Int(state.offset))))
         let time = ProxyRun.milliseconds(since: start)
         connection.close()
         return response.isSuccessful
             ? (
-                time <= patience.milliseconds ? .good : .poor,
+                time <= timeout.milliseconds ? .good : .poor,
                 "an upload that is stuck is found, continued and done after \(time) ms"
             )
             : (.bad, "an upload that is stuck cannot be continued: \(response.summary)")
@@ -238,7 +238,7 @@ package final class DeploymentRun {
         try connection.send(t.append(upload, at: 999_999, complete: false, .declared(Int64(total))))
         try connection.send(t.bytes(Self.part))
         let start = SystemClock.monotonicNanoseconds()
-        if try connection.awaitHead(within: patience) {
+        if try connection.awaitHead(within: timeout) {
             let time = ProxyRun.milliseconds(since: start)
             let response = try connection.readResponse()
             behavior.earlyAnswer = response.isRefusal ? .passed(milliseconds: time) : .lost("\(response.status)")
@@ -246,9 +246,9 @@ package final class DeploymentRun {
                 ? (.good, "\(response.status) comes after \(time) ms")
                 : (.poor, "a refusal came as \(response.summary)")
         }
-        // Proxies made with Go tell it as soon as they have read what comes next.
+        // Proxies made with Go report it as soon as they have read what comes next.
         try connection.send(t.bytes(Self.part), stoppingAtResponse: true)
-        if try connection.awaitHead(within: patience) {
+        if try connection.awaitHead(within: timeout) {
             let response = try connection.readResponse()
             if response.isRefusal {
                 behavior.earlyAnswer = .passed(milliseconds: ProxyRun.milliseconds(since: start))
@@ -266,7 +266,7 @@ package final class DeploymentRun {
         try t.expectSuccess(response, "to a whole upload")
         let place = try t.place(of: response, to: request)
         let file = try t.download(place)
-        guard let tag = file.fields["ETag"] else { return (.neutral, "not asked: a GET tells no ETag") }
+        guard let tag = file.fields["ETag"] else { return (.neutral, "not asked: a GET reports no ETag") }
         let part = try t.download(place, [("Range", "bytes=100-199"), ("If-Range", tag)])
         behavior.passesRanges = part.status == 206 && part.content == Array(content[100..<200])
         return behavior.passesRanges == true

@@ -27,39 +27,39 @@ struct IncomingContent: Sendable {
     }
 
     /// Whether all of it has come, the last chunk included.
-    var isWhole: Bool { if case .end = place { true } else { false } }
+    var isComplete: Bool { if case .end = place { true } else { false } }
 
     /// Whether it is no content in the coding that was announced.
     var isBroken: Bool { if case .broken = place { true } else { false } }
 
     mutating func take(_ bytes: some Collection<UInt8>) {
-        var rest = Array(bytes)[...]
-        while !rest.isEmpty {
+        var remaining = Array(bytes)[...]
+        while !remaining.isEmpty {
             switch place {
             case .data(let left):
-                let size = Int(min(left, Int64(rest.count)))
+                let size = Int(min(left, Int64(remaining.count)))
                 count += Int64(size)
-                rest = rest.dropFirst(size)
+                remaining = remaining.dropFirst(size)
                 if left > Int64(size) {
                     place = .data(left - Int64(size))
                 } else {
                     place = framing == .chunked ? .dataEnd : .end
                 }
-            case .sizeLine, .dataEnd, .trailers: takeLine(&rest)
+            case .sizeLine, .dataEnd, .trailers: takeLine(&remaining)
             case .end, .broken: return
             }
         }
     }
 
-    private mutating func takeLine(_ rest: inout ArraySlice<UInt8>) {
-        guard let end = rest.firstIndex(of: 0x0A) else {
-            line += rest
-            rest = []
+    private mutating func takeLine(_ remaining: inout ArraySlice<UInt8>) {
+        guard let end = remaining.firstIndex(of: 0x0A) else {
+            line += remaining
+            remaining = []
             if line.count > 8192 { place = .broken }
             return
         }
-        line += rest[..<end]
-        rest = rest[(end + 1)...]
+        line += remaining[..<end]
+        remaining = remaining[(end + 1)...]
         if line.last == 0x0D { line.removeLast() }
         defer { line = [] }
         switch place {

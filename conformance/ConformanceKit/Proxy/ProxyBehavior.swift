@@ -23,7 +23,7 @@ package struct ProxyBehavior: Sendable, Equatable {
 
     enum Abort: Sendable, Equatable {
         case seen(milliseconds: Int64, bytesMissing: Int64)
-        /// The upstream waits in vain.
+        /// The upstream waits to no end.
         case hidden
         /// The content ends at the upstream as if it were whole.
         case faked

@@ -9,7 +9,7 @@ final class ProxyBench {
     private(set) var transcript = Transcript()
     private let observations = Observations()
     private let listener: FileDescriptor
-    /// Where the upstream is played.
+    /// Where the scripted upstream is.
     let upstreamPort: UInt16
     private let run = String(UInt64(SystemClock.realtimeNanoseconds()) & 0xFFFF_FFFF, radix: 36)
     private var probes = 0
@@ -45,7 +45,7 @@ final class ProxyBench {
         return try ProxyBench(other, listener, upstreamPort)
     }
 
-    var patience: Duration { settings.patience }
+    var timeout: Duration { settings.timeout }
 
     /// What belongs together: a transcript and a name for its requests.
     func begin() {
@@ -72,12 +72,12 @@ final class ProxyBench {
 
     func connect() throws(WireFailure) -> RawConnection {
         try RawConnection(
-            endpoint, timeout: patience + .seconds(3), transcript: transcript, observer: observations)
+            endpoint, timeout: timeout + .seconds(3), transcript: transcript, observer: observations)
     }
 
     /// The request of the present probe as it reaches the upstream; nil where it does not in time.
     func awaitRequest(within limit: Duration? = nil) -> UpstreamConnection? {
-        let deadline = Deadline(in: limit ?? patience)
+        let deadline = Deadline(in: limit ?? timeout)
         while !deadline.isOver {
             do {
                 let socket = try ConnectedSocket.accept(from: listener, until: deadline.nanoseconds)

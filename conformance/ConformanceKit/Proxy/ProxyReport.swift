@@ -9,12 +9,12 @@ package struct ProxyReport: Sendable {
     package let beganAt: Int64
     package let milliseconds: Int64
     package let findings: [ProxyFinding]
-    /// Nil where nothing could be judged.
+    /// Nil where nothing could be verified.
     package let verdict: ProxyVerdict?
-    /// Why nothing could be judged.
+    /// Why nothing could be verified.
     package let failure: String?
 
-    /// 0 where uploads work, as they are or with settings; 1 where they cannot; 2 where it could not be judged.
+    /// 0 where uploads work, as they are or with settings; 1 where they cannot; 2 where it could not be verified.
     package var exitStatus: Int32 {
         guard let verdict else { return 2 }
         return verdict.usability == .unusable ? 1 : 0

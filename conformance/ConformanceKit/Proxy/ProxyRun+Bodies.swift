@@ -22,18 +22,18 @@ extension ProxyRun {
         try client.send(piece(0..<Self.part, isChunked: isChunked))
         let sentAt = SystemClock.monotonicNanoseconds()
         let early = bench.awaitRequest()
-        let comesWhole = early?.awaitContent(Int64(Self.part), within: bench.patience) ?? false
+        let comesComplete = early?.awaitContent(Int64(Self.part), within: bench.timeout) ?? false
         let isStreamed = early.map { $0.content.count > 0 } ?? false
         let missing = Self.part - Int(early?.content.count ?? 0)
         let delay = Self.milliseconds(since: sentAt)
-        if isStreamed, early?.content.isWhole == true, !isChunked {
+        if isStreamed, early?.content.isComplete == true, !isChunked {
             return (.bad, "the body that reaches the server has another length")
         }
         if isChunked { behavior.chunkedBody = isStreamed ? .streamed : .withheld }
         if !isChunked { behavior.body = isStreamed ? .streamed : .withheld }
         try client.send(piece(Self.part..<Self.size, isChunked: isChunked) + (isChunked ? Request.lastChunk : []))
         let late = early ?? bench.awaitRequest()
-        guard let upstream = late, upstream.awaitWhole(within: bench.patience), upstream.content.count == Self.size
+        guard let upstream = late, upstream.awaitCompletion(within: bench.timeout), upstream.content.count == Self.size
         else {
             if try client.awaitHead(within: .milliseconds(100)) {
                 let status = try client.readResponse().status
@@ -46,7 +46,7 @@ extension ProxyRun {
         let conversion =
             isChunked && upstream.content.framing != .chunked ? ", with a length in place of chunks" : ""
         guard response.status == 201 else { return (.bad, "201 becomes \(response.status)") }
-        if comesWhole { return (.good, "streamed (\(delay) ms)\(conversion)") }
+        if comesComplete { return (.good, "streamed (\(delay) ms)\(conversion)") }
         return isStreamed
             ? (.poor, "streamed, but \(missing) of \(Self.part) bytes wait for more\(conversion)")
             : (isChunked ? .poor : .bad, "held back until it is whole\(conversion)")
@@ -64,11 +64,11 @@ extension ProxyRun {
         upstream.sendInterim(104, [version, ("Location", "/uploads/0123456789abcdef"), ("Upload-Limit", "max-age=60")])
         do {
             var live: [InterimResponse] = []
-            if let first = try client.awaitAnnouncement(within: bench.patience) { live.append(first) }
+            if let first = try client.awaitAnnouncement(within: bench.timeout) { live.append(first) }
             try client.send(piece(Self.part..<(2 * Self.part), isChunked: false))
-            _ = upstream.awaitContent(Int64(2 * Self.part), within: bench.patience)
+            _ = upstream.awaitContent(Int64(2 * Self.part), within: bench.timeout)
             upstream.sendInterim(104, [version, ("Upload-Offset", "\(2 * Self.part)")])
-            if let second = try client.awaitAnnouncement(within: bench.patience) {
+            if let second = try client.awaitAnnouncement(within: bench.timeout) {
                 live.append(second)
                 if let most = countInterims(from: upstream, to: client, version) {
                     behavior.interim = .limited(most)
@@ -76,9 +76,9 @@ extension ProxyRun {
                 }
             }
             try client.send(piece((2 * Self.part)..<Self.size, isChunked: false))
-            _ = upstream.awaitWhole(within: bench.patience)
+            _ = upstream.awaitCompletion(within: bench.timeout)
             upstream.answer(201, [("Upload-Complete", "?1")])
-            return judgeInterim(try client.readResponse(), live)
+            return verifyInterim(try client.readResponse(), live)
         } catch {
             return fatal("\(error)")
         }
@@ -90,12 +90,12 @@ extension ProxyRun {
     ) -> Int? {
         for number in 3...12 {
             upstream.sendInterim(104, [version, ("Upload-Offset", "\(2 * Self.part)")])
-            guard (try? client.awaitAnnouncement(within: bench.patience)) ?? nil != nil else { return number - 1 }
+            guard (try? client.awaitAnnouncement(within: bench.timeout)) ?? nil != nil else { return number - 1 }
         }
         return nil
     }
 
-    private func judgeInterim(_ response: Response, _ live: [InterimResponse]) -> Answer {
+    private func verifyInterim(_ response: Response, _ live: [InterimResponse]) -> Answer {
         let all = response.announcements
         // What follows a head that speaks of content, or of the connection, is not a response of its own any more.
         let isFinal = all.contains { interim in
@@ -133,20 +133,20 @@ extension ProxyRun {
     func expectation() throws -> Answer {
         let client = try bench.connect()
         try client.send(creation(isChunked: false).with("Expect", "100-continue"))
-        let upstream = bench.awaitRequest(within: .milliseconds(bench.patience.milliseconds / 2))
+        let upstream = bench.awaitRequest(within: .milliseconds(bench.timeout.milliseconds / 2))
         let isEarly = try client.awaitHead(within: .milliseconds(50))
         if !isEarly, let upstream, upstream.head.fields.contains("Expect") {
             upstream.sendInterim(100, [])
-            let passes = try client.awaitHead(within: bench.patience)
+            let passes = try client.awaitHead(within: bench.timeout)
             try client.send(piece(0..<Self.size, isChunked: false))
-            _ = upstream.awaitWhole(within: bench.patience)
+            _ = upstream.awaitCompletion(within: bench.timeout)
             upstream.answer(201)
             let status = try client.readResponse().status
             if status != 201 { return (.bad, "201 becomes \(status)") }
             return passes ? (.good, "the server answers it") : (.poor, "passed on, but the server's 100 is lost")
         }
         try client.send(piece(0..<Self.size, isChunked: false))
-        guard let served = upstream ?? bench.awaitRequest(), served.awaitWhole(within: bench.patience) else {
+        guard let served = upstream ?? bench.awaitRequest(), served.awaitCompletion(within: bench.timeout) else {
             return (.poor, "refused by the proxy")
         }
         served.answer(201)
@@ -154,7 +154,7 @@ extension ProxyRun {
         if response.status != 201 { return (.bad, "201 becomes \(response.status)") }
         return isEarly || response.interim.contains { $0.status == 100 }
             ? (.neutral, "the proxy answers it: the server cannot refuse before the body comes")
-            : (.poor, "nobody answers it: clients wait until they lose patience")
+            : (.poor, "nobody answers it: clients wait until their timeout")
     }
 
     /// What the server sees of a client that goes away in the middle of a body.
@@ -164,13 +164,13 @@ extension ProxyRun {
         try client.send(piece(0..<Self.part, isChunked: isChunked))
         var upstream = bench.awaitRequest()
         // A proxy that streams has handed everything on before the client goes.
-        _ = upstream?.awaitContent(Int64(Self.part), within: bench.patience)
+        _ = upstream?.awaitContent(Int64(Self.part), within: bench.timeout)
         let cutAt = SystemClock.monotonicNanoseconds()
         if byReset { client.reset() } else { client.close() }
         if upstream == nil { upstream = bench.awaitRequest() }
         let seen = upstream.map { upstream -> ProxyBehavior.Abort in
-            guard upstream.awaitEnding(within: bench.patience) else { return .hidden }
-            if upstream.content.isWhole { return .faked }
+            guard upstream.awaitEnding(within: bench.timeout) else { return .hidden }
+            if upstream.content.isComplete { return .faked }
             let missing = max(0, Int64(Self.part) - upstream.content.count)
             return .seen(milliseconds: Self.milliseconds(since: cutAt), bytesMissing: missing)
         }
@@ -187,7 +187,7 @@ extension ProxyRun {
         case .seen(let time, 0): return (.good, "seen by the server after \(time) ms \(how), no byte is lost")
         case .seen(let time, let missing):
             return (.poor, "seen by the server after \(time) ms \(how), \(missing) of \(Self.part) bytes are lost")
-        case .hidden: return (.poor, "not seen by the server within \(bench.patience.milliseconds) ms")
+        case .hidden: return (.poor, "not seen by the server within \(bench.timeout.milliseconds) ms")
         case .faked: return (.bad, "the server sees a body that ends as if it were whole")
         case .unheard: return (.bad, "the server never hears of the upload")
         }
@@ -201,10 +201,10 @@ extension ProxyRun {
         try client.send(creation(isChunked: false, size: total))
         try client.send(piece(0..<Self.part, isChunked: false))
         guard let upstream = bench.awaitRequest() else { return (.bad, "the request does not arrive") }
-        _ = upstream.awaitContent(Int64(Self.part), within: bench.patience)
+        _ = upstream.awaitContent(Int64(Self.part), within: bench.timeout)
         let start = SystemClock.monotonicNanoseconds()
         upstream.answer(409, [("Upload-Offset", "5"), ("Upload-Complete", "?0")], Array("early".utf8))
-        if try client.awaitHead(within: bench.patience) {
+        if try client.awaitHead(within: bench.timeout) {
             let time = Self.milliseconds(since: start)
             let response = try client.readResponse()
             guard response.status == 409, response.integer("Upload-Offset") == 5 else {
@@ -218,13 +218,13 @@ extension ProxyRun {
             // The upstream takes what comes, so that nothing jams.
             for start in stride(from: Self.part, to: total, by: Self.part) {
                 try client.send(piece(start..<(start + Self.part), isChunked: false), stoppingAtResponse: true)
-                // Proxies made with Go tell it as soon as they have read what comes next.
-                if start == Self.part, try client.awaitHead(within: bench.patience), client.finalHead?.status == 409 {
+                // Proxies made with Go report it as soon as they have read what comes next.
+                if start == Self.part, try client.awaitHead(within: bench.timeout), client.finalHead?.status == 409 {
                     _ = try client.readResponse()
                     behavior.earlyAnswer = .passed(milliseconds: 0)
                     return (.good, "passes with the next bytes that are sent")
                 }
-                _ = upstream.awaitContent(Int64(start + Self.part), within: bench.patience)
+                _ = upstream.awaitContent(Int64(start + Self.part), within: bench.timeout)
             }
             let response = try client.readResponse()
             behavior.earlyAnswer = response.status == 409 ? .late : .lost("\(response.status)")

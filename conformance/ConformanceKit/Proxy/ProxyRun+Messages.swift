@@ -7,7 +7,7 @@ extension ProxyRun {
         let client = try bench.connect()
         try client.send(bench.request("GET"))
         // Everything else hangs on this one, and a proxy may be slow to begin.
-        guard let upstream = bench.awaitRequest(within: max(bench.patience, .seconds(10))) else {
+        guard let upstream = bench.awaitRequest(within: max(bench.timeout, .seconds(10))) else {
             var heard = "silence"
             if try client.awaitHead(within: .milliseconds(100)) {
                 let status = try client.readResponse().status
@@ -73,7 +73,7 @@ extension ProxyRun {
         var parts = changed.isEmpty ? [] : ["changed or lost: \(changed.joined(separator: ", "))"]
         parts.append(keepsHost ? "Host as it is" : "Host becomes \(arrived["Host"] ?? "nothing")")
         parts.append(added.isEmpty ? "no forwarding fields" : "adds \(added.joined(separator: ", "))")
-        if !tellsScheme { parts.append("https is not told") }
+        if !tellsScheme { parts.append("https is not reported") }
         let isGood = changed.isEmpty && behavior.tellsOrigin == true
         return (isGood ? .good : changed.isEmpty ? .poor : .bad, parts.joined(separator: "; "))
     }
@@ -118,12 +118,13 @@ extension ProxyRun {
         upstream.answer(
             206, [("Content-Range", "bytes 100-199/1000"), ("ETag", "\"x\""), ("Accept-Ranges", "bytes")], content)
         let response = try client.readResponse()
-        let isWhole =
+        let isComplete =
             response.status == 206 && response.fields["Content-Range"] == "bytes 100-199/1000"
             && response.fields["ETag"] == "\"x\"" && response.content == content
-        behavior.passesRanges = lost.isEmpty && isWhole
+        behavior.passesRanges = lost.isEmpty && isComplete
         if !lost.isEmpty { return (.poor, "lost: \(lost.joined(separator: ", "))") }
-        return isWhole ? (.good, "pass, and the 206 comes back whole") : (.poor, "the 206 came as \(response.summary)")
+        return isComplete
+            ? (.good, "pass, and the 206 comes back whole") : (.poor, "the 206 came as \(response.summary)")
     }
 
     /// How long a header section may be.
@@ -134,7 +135,7 @@ extension ProxyRun {
             let lines = (0..<size).map { ("X-Line-\($0)", String(repeating: "x", count: 1000)) }
             let client = try bench.connect()
             try client.send(bench.request("GET", lines))
-            guard let upstream = bench.awaitRequest(within: .milliseconds(bench.patience.milliseconds / 2)),
+            guard let upstream = bench.awaitRequest(within: .milliseconds(bench.timeout.milliseconds / 2)),
                 upstream.head.fields.count >= size
             else { break }
             upstream.answer(204)

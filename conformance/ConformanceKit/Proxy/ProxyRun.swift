@@ -1,7 +1,7 @@
 import HTTPSemantics
 import SystemCalls
 
-/// One run of the proxy mode with an upstream that is played: asks one thing after the other, and concludes.
+/// One run of the proxy mode with a scripted upstream: asks one thing after the other, and concludes.
 package final class ProxyRun {
     let bench: ProxyBench
     var behavior = ProxyBehavior()
@@ -11,7 +11,7 @@ package final class ProxyRun {
     /// The IDs of what is asked besides whether requests arrive; nil is everything.
     private let only: Set<String>?
 
-    /// What a probe tells.
+    /// What a probe reports.
     typealias Answer = (grade: ProxyFinding.Grade, text: String)
 
     /// - Throws: ``RunFailure`` where the settings make no sense, or the port is not free.
@@ -25,7 +25,7 @@ package final class ProxyRun {
         self.only = only
     }
 
-    /// Runs everything; `progress` is told of each finding as it comes, and whether anybody wants more is its answer.
+    /// Runs everything; `progress` receives each finding as it comes, and whether anybody wants more is its answer.
     package func run(_ progress: (ProxyFinding) -> Bool = { _ in true }) -> ProxyReport {
         let began = SystemClock.realtimeSeconds()
         let start = SystemClock.monotonicNanoseconds()

@@ -4,9 +4,9 @@ import TLS
 package struct ProxySettings: Sendable {
     /// Where the proxy is spoken to.
     package var url: String
-    /// Where the proxy's upstream is played; nil where a server is behind it, which is judged together with it.
+    /// Where the scripted upstream of the proxy is; nil where a server is behind it, which is verified together with it.
     package var upstreamPort: UInt16?
-    /// The address at which the upstream is played.
+    /// The address of the scripted upstream.
     package var upstreamAddress = "127.0.0.1"
     /// The method of creations.
     package var method = "POST"
@@ -15,7 +15,7 @@ package struct ProxySettings: Sendable {
     /// Whom to believe where the URL is `https`.
     package var trust: TLSTrust = .system
     /// How long to wait for something before it counts as withheld.
-    package var patience: Duration = .seconds(2)
+    package var timeout: Duration = .seconds(2)
 
     package init(url: String) { self.url = url }
 }

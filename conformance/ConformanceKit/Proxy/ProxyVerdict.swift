@@ -12,11 +12,11 @@ package struct ProxyVerdict: Sendable, Equatable {
     package private(set) var settings: [String] = []
 
     init(_ behavior: ProxyBehavior) {
-        judgeBodies(behavior)
-        judgeInterim(behavior)
-        judgeAborts(behavior)
-        judgeAnswers(behavior)
-        judgeRest(behavior)
+        verifyBodies(behavior)
+        verifyInterim(behavior)
+        verifyAborts(behavior)
+        verifyAnswers(behavior)
+        verifyRemainder(behavior)
     }
 
     private mutating func limit(_ setting: String) {
@@ -29,7 +29,7 @@ package struct ProxyVerdict: Sendable, Equatable {
         settings.append(reason)
     }
 
-    private mutating func judgeBodies(_ seen: ProxyBehavior) {
+    private mutating func verifyBodies(_ seen: ProxyBehavior) {
         if seen.body == .withheld {
             refuse(
                 "unusable: buffers whole bodies, so an interrupted upload never reaches the server; switch request "
@@ -49,7 +49,7 @@ package struct ProxyVerdict: Sendable, Equatable {
         }
     }
 
-    private mutating func judgeInterim(_ seen: ProxyBehavior) {
+    private mutating func verifyInterim(_ seen: ProxyBehavior) {
         let off = "set `Onward-Interim: off` in this proxy (or interim responses: off in the server), because "
         switch seen.interim {
         case .live?: settings.append("interim responses: on")
@@ -69,7 +69,7 @@ package struct ProxyVerdict: Sendable, Equatable {
         }
     }
 
-    private mutating func judgeAborts(_ seen: ProxyBehavior) {
+    private mutating func verifyAborts(_ seen: ProxyBehavior) {
         if seen.abort == .faked { refuse("unusable: an upload that was cut off looks whole to the server") }
         if seen.chunkedAbort == .faked {
             limit(
@@ -85,7 +85,7 @@ package struct ProxyVerdict: Sendable, Equatable {
         }
     }
 
-    private mutating func judgeAnswers(_ seen: ProxyBehavior) {
+    private mutating func verifyAnswers(_ seen: ProxyBehavior) {
         switch seen.earlyAnswer {
         case .late?:
             limit("errors arrive only after the whole body: bound what a request carries (Onward: --max-append-size)")
@@ -95,7 +95,7 @@ package struct ProxyVerdict: Sendable, Equatable {
         }
     }
 
-    private mutating func judgeRest(_ seen: ProxyBehavior) {
+    private mutating func verifyRemainder(_ seen: ProxyBehavior) {
         if !seen.changedFields.isEmpty {
             refuse("unusable: does not pass on \(seen.changedFields.joined(separator: ", ")) as it is")
         }

@@ -72,22 +72,22 @@ final class UpstreamConnection {
     /// Waits until so many bytes of the content have come.
     func awaitContent(_ count: Int64, within limit: Duration) -> Bool {
         let deadline = Deadline(in: limit)
-        while content.count < count, !content.isWhole, receive(until: deadline) {}
+        while content.count < count, !content.isComplete, receive(until: deadline) {}
         return content.count >= count
     }
 
     /// Waits until the content is whole.
-    func awaitWhole(within limit: Duration) -> Bool {
+    func awaitCompletion(within limit: Duration) -> Bool {
         let deadline = Deadline(in: limit)
-        while !content.isWhole, receive(until: deadline) {}
-        return content.isWhole
+        while !content.isComplete, receive(until: deadline) {}
+        return content.isComplete
     }
 
     /// Waits until the proxy ends the connection, or the content is whole; false where neither happens.
     func awaitEnding(within limit: Duration) -> Bool {
         let deadline = Deadline(in: limit)
-        while !content.isWhole, receive(until: deadline) {}
-        return ending != nil || content.isWhole
+        while !content.isComplete, receive(until: deadline) {}
+        return ending != nil || content.isComplete
     }
 
     /// Takes what comes; false once nothing more does.
@@ -127,16 +127,16 @@ final class UpstreamConnection {
         if let content, status != 204 { text += "Content-Length: \(content.count)\r\n" }
         let bytes = Array((text + "\r\n").utf8) + (head.method == .head ? [] : content ?? [])
         let deadline = Deadline(in: .seconds(5))
-        var rest = bytes[...]
-        while !rest.isEmpty, let socket {
+        var remaining = bytes[...]
+        while !remaining.isEmpty, let socket {
             do throws(Errno) {
-                rest = rest.dropFirst(try socket.send(rest, until: deadline.nanoseconds))
+                remaining = remaining.dropFirst(try socket.send(remaining, until: deadline.nanoseconds))
             } catch {
                 transcript.note("the proxy takes no more: \(error)", on: number)
                 break
             }
         }
-        transcript.sent(bytes.dropLast(rest.count), on: number)
+        transcript.sent(bytes.dropLast(remaining.count), on: number)
     }
 
     private static let reasons = [

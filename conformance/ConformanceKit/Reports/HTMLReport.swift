@@ -4,13 +4,13 @@ import FoundationEssentials
 package struct HTMLReport {
     package let text: String
 
-    package init(_ report: some Judgment, strict: Bool) {
+    package init(_ report: some CaseReport, strict: Bool) {
         let date = Date(timeIntervalSince1970: Double(report.beganAt)).formatted(.iso8601)
         let verdict =
             switch report.exitStatus(strict: strict) {
             case 0: report.count("warn") == 0 ? "Conforms" : "Conforms, with warnings"
             case 1: "Does not conform"
-            default: "Could not be judged"
+            default: "Could not be verified"
             }
         let state = ["good", "bad", "unknown"][Int(report.exitStatus(strict: strict))]
         let subjects = report.subjects.map(Markup.escaped)
@@ -30,17 +30,19 @@ package struct HTMLReport {
             <p class="kind">Resumable Uploads for HTTP: conformance of a \(report.role)</p>
             <h1>\(subjects.joined(separator: "<br/>"))</h1>
             <p class="verdict \(state)">\(verdict)</p>
-            <p>Judged on <span class="when">\(date)</span>: \(Markup.escaped(report.remark)). \(report.results.count) cases in \
+            <p>Tested on <span class="when">\(date)</span>: \(Markup.escaped(report.remark)). \(report.results.count) cases in \
             \(report.seconds).</p>
 
             """
-        if let failure = report.failure { page += "<p class=\"bad\">Could not judge: \(Markup.escaped(failure))</p>\n" }
+        if let failure = report.failure {
+            page += "<p class=\"bad\">Could not verify: \(Markup.escaped(failure))</p>\n"
+        }
         page += "</header>\n<main>\n" + Self.sections(report)
         for group in report.groups { page += Self.cases(group, report) }
         text = page + "</main>\n</body>\n</html>\n"
     }
 
-    private static func sections(_ report: some Judgment) -> String {
+    private static func sections(_ report: some CaseReport) -> String {
         let words = Outcome.words.filter { report.count($0) > 0 }
         var text = "<div class=\"wide\"><table>\n<thead><tr><th scope=\"col\">Section</th>"
         for word in words { text += "<th scope=\"col\" class=\"number\">\(word)</th>" }
@@ -60,7 +62,7 @@ package struct HTMLReport {
         return text + "</tr></tfoot>\n</table></div>\n"
     }
 
-    private static func cases(_ group: String, _ report: some Judgment) -> String {
+    private static func cases(_ group: String, _ report: some CaseReport) -> String {
         var text =
             "<section id=\"\(anchor(group))\">\n<h2>\(Markup.escaped(SectionTitle.title(of: group)))</h2>\n<ul>\n"
         for result in report.results where result.subject.group == group {

@@ -1,16 +1,16 @@
 /// A run in the XML that continuous integration reads: a suite for each section, a test for each case.
 ///
-/// A SHOULD that is not met is a failure with `strict` and a note otherwise; what could not be judged is an error.
+/// A SHOULD that is not met is a failure with `strict` and a note otherwise; what could not be verified is an error.
 package struct JUnitReport {
     package let text: String
 
-    package init(_ report: some Judgment, strict: Bool) {
+    package init(_ report: some CaseReport, strict: Bool) {
         var text = #"<?xml version="1.0" encoding="UTF-8"?>"# + "\n"
         text += "<testsuites name=\"onward-conformance\" time=\"\(Self.seconds(report.milliseconds))\">\n"
         if let failure = report.failure {
             text += "  <testsuite name=\"run\" tests=\"1\" failures=\"0\" errors=\"1\" skipped=\"0\">\n"
             text +=
-                "    <testcase classname=\"run\" name=\"judged\"><error message=\"\(Markup.escaped(failure))\"/></testcase>\n"
+                "    <testcase classname=\"run\" name=\"verified\"><error message=\"\(Markup.escaped(failure))\"/></testcase>\n"
             text += "  </testsuite>\n"
         }
         for group in report.groups {

@@ -9,7 +9,7 @@ package struct MarkdownMatrix: Sendable {
         }
         var lines = ["| Section | " + subjects.map { Self.cell($0.name) }.joined(separator: " | ") + " |"]
         lines.append("|---|" + subjects.map { _ in "--:|" }.joined())
-        lines.append("| judged on | " + subjects.map(\.date).joined(separator: " | ") + " |")
+        lines.append("| tested on | " + subjects.map(\.date).joined(separator: " | ") + " |")
         if subjects.contains(where: { !$0.profiles.isEmpty }) {
             let versions = subjects.map { $0.profiles.sorted().joined(separator: ", ") }
             lines.append("| versions | " + versions.joined(separator: " | ") + " |")
@@ -21,7 +21,7 @@ package struct MarkdownMatrix: Sendable {
         lines.append("| **all** | " + subjects.map { "**\(Self.count($0.cases))**" }.joined(separator: " | ") + " |")
         lines += [
             "",
-            "Passed of asked; ✗ is a MUST that is not met, ! a SHOULD, ? could not be judged. What a subject does not offer "
+            "Passed of asked; ✗ is a MUST that is not met, ! a SHOULD, ? could not be verified. What a subject does not offer "
                 + "is not asked.",
         ]
         for subject in subjects { lines += Self.details(of: subject) }
@@ -64,7 +64,7 @@ package struct MarkdownMatrix: Sendable {
         let unmet = subject.cases.filter { ["fail", "warn"].contains($0.outcome) }
         if unmet.isEmpty && subject.failure == nil { return [] }
         var lines = ["", "### \(VisibleText.of(subject.name).replacing("\n", with: " "))", ""]
-        if let failure = subject.failure { lines.append("- not judged to the end: \(cell(failure))") }
+        if let failure = subject.failure { lines.append("- not verified to the end: \(cell(failure))") }
         for next in unmet {
             let mark = next.outcome == "fail" ? "✗" : "!"
             let (expected, seen) = (cell(next.expected ?? ""), cell(next.seen ?? ""))

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A run as its report in JSON tells of it (see ``JSONReport``).
+/// A run as its report in JSON reports of it (see ``JSONReport``).
 package struct MatrixSubject: Sendable {
     struct CasePart: Decodable {
         let id: String

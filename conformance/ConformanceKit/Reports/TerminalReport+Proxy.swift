@@ -19,7 +19,7 @@ extension TerminalReport {
         text += "  \(report.findings.count) answers in \(report.milliseconds / 1000)."
         text += "\(report.milliseconds % 1000 / 100) s\n"
         if let failure = report.failure {
-            text += paint("Could not judge: \(VisibleText.of(failure))", .red) + "\n"
+            text += paint("Could not verify: \(VisibleText.of(failure))", .red) + "\n"
         }
         guard let verdict = report.verdict else { return text }
         switch verdict.usability {

@@ -30,13 +30,13 @@ package struct TerminalReport {
     }
 
     /// Everything that was not met, with what went over the wire, and the sum.
-    package func closing(_ report: some Judgment, strict: Bool) -> String {
+    package func closing(_ report: some CaseReport, strict: Bool) -> String {
         var text = ""
         for result in report.results { text += details(of: result) }
         text += "\n" + report.subjects.map { paint(VisibleText.of($0), .bold) }.joined(separator: "\n")
         text += "  \(VisibleText.of(report.remark))\n"
         text += "\(report.results.count) cases in \(report.seconds): \(report.counts)\n"
-        if let failure = report.failure { text += paint("Could not judge: \(VisibleText.of(failure))", .red) + "\n" }
+        if let failure = report.failure { text += paint("Could not verify: \(VisibleText.of(failure))", .red) + "\n" }
         switch report.exitStatus(strict: strict) {
         case 0: text += paint(report.count("warn") == 0 ? "Conforms." : "Conforms, with warnings.", .green) + "\n"
         case 1: text += paint("Does not conform.", .red) + "\n"
@@ -49,7 +49,7 @@ package struct TerminalReport {
         let finding: Finding
         switch result.outcome {
         case .fail(let found), .warn(let found), .setup(let found): finding = found
-        case .harness(let text): finding = Finding(expected: "a judgment", seen: "a fault of this harness: \(text)")
+        case .harness(let text): finding = Finding(expected: "a verdict", seen: "a fault of this harness: \(text)")
         case .pass, .skipped, .blocked: return ""
         }
         var text = "\n\(symbol(of: result.outcome)) " + paint(result.subject.id, .bold)

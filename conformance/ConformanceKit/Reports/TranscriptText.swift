@@ -24,20 +24,21 @@ enum TranscriptText {
     /// One text a line; long runs of content are cut.
     private static func pieces(_ bytes: [UInt8]) -> [String] {
         var pieces: [String] = []
-        var rest = bytes[...]
-        while !rest.isEmpty, pieces.count < 40 {
-            let end = rest.firstIndex(of: 0x0A).map { $0 + 1 } ?? rest.endIndex
-            let line = rest[..<end]
+        var remaining = bytes[...]
+        while !remaining.isEmpty, pieces.count < 40 {
+            let end = remaining.firstIndex(of: 0x0A).map { $0 + 1 } ?? remaining.endIndex
+            let line = remaining[..<end]
             if line.contains(where: { !($0 == 0x0D || $0 == 0x0A || $0 == 0x09 || (0x20...0x7E).contains($0)) }) {
                 // Content: from here on nobody wants to read it.
-                pieces.append("\(escaped(rest.prefix(24)))\(rest.count > 24 ? "… (\(rest.count) bytes)" : "")")
+                pieces.append(
+                    "\(escaped(remaining.prefix(24)))\(remaining.count > 24 ? "… (\(remaining.count) bytes)" : "")")
                 return pieces
             }
             let shown = escaped(line.prefix(160))
             pieces.append(line.count > 160 ? "\(shown)… (\(line.count) bytes)" : shown)
-            rest = rest[end...]
+            remaining = remaining[end...]
         }
-        if !rest.isEmpty { pieces.append("… \(rest.count) bytes more") }
+        if !remaining.isEmpty { pieces.append("… \(remaining.count) bytes more") }
         return pieces
     }
 

@@ -1,6 +1,6 @@
 /// What a run found out, for a report.
-package protocol Judgment: Sendable {
-    /// What was judged, for a heading: a server, or commands.
+package protocol CaseReport: Sendable {
+    /// What was verified, for a heading: a server, or commands.
     var subjects: [String] { get }
     /// `server` or `client`.
     var role: String { get }
@@ -10,15 +10,15 @@ package protocol Judgment: Sendable {
     var beganAt: Int64 { get }
     var milliseconds: Int64 { get }
     var results: [CaseResult] { get }
-    /// Why the run could not judge, or not to its end.
+    /// Why the run could not verify, or not to its end.
     var failure: String? { get }
 }
 
-extension Judgment {
+extension CaseReport {
     /// How many cases ended with the outcome of this word.
     package func count(_ word: String) -> Int { results.count { $0.outcome.word == word } }
 
-    /// 0 where no MUST failed (with `strict` no SHOULD either), 1 where one did, 2 where something could not be judged.
+    /// 0 where no MUST failed (with `strict` no SHOULD either), 1 where one did, 2 where something could not be verified.
     package func exitStatus(strict: Bool) -> Int32 {
         if count("fail") > 0 || (strict && count("warn") > 0) { return 1 }
         return failure != nil || count("setup") + count("harness") > 0 ? 2 : 0

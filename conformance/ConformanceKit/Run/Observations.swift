@@ -1,9 +1,9 @@
 import HTTPSemantics
 import StructuredFields
 
-/// What is noticed in every exchange of a run, whatever its case is about; judged by cases at the end of the run.
+/// What is noticed in every exchange of a run, whatever its case is about; verified by cases at the end of the run.
 final class Observations: WireObserver {
-    /// What is looked for, by the ID of the case that judges it.
+    /// What is looked for, by the ID of the case that verifies it.
     enum Rule: String, CaseIterable {
         case wellFormed = "9112/well-formed"
         case canonicalFields = "4.1/canonical-fields"
@@ -19,7 +19,7 @@ final class Observations: WireObserver {
     }
 
     private var violations: [Rule: [String]] = [:]
-    /// The offsets told of an upload, by its place: each higher than those before it, with its time of arrival.
+    /// The offsets reported of an upload, by its place: each higher than those before it, with its time of arrival.
     private var offsets: [Endpoint: [(value: Int64, arrivedAt: Int64)]] = [:]
     /// Whether there was anything to look at.
     private(set) var responses = 0
@@ -103,14 +103,14 @@ final class Observations: WireObserver {
             upload = found
         }
         // Of requests under way at once nobody knows which was answered first.
-        var told = offsets[upload] ?? []
-        var floor = told.last { $0.arrivedAt < response.requestedAt }?.value ?? 0
+        var reported = offsets[upload] ?? []
+        var floor = reported.last { $0.arrivedAt < response.requestedAt }?.value ?? 0
         func look(at offset: Int64, in carrier: String, arrivedAt: Int64) {
             if offset < floor {
-                record(.offsetDecrease, "Upload-Offset: \(offset) in \(carrier) after \(floor) had been told")
+                record(.offsetDecrease, "Upload-Offset: \(offset) in \(carrier) after \(floor) had been reported")
             }
             floor = max(floor, offset)
-            if offset > told.last?.value ?? 0 { told.append((offset, arrivedAt)) }
+            if offset > reported.last?.value ?? 0 { reported.append((offset, arrivedAt)) }
         }
         for interim in response.announcements {
             if let offset = interim.integer("Upload-Offset") {
@@ -120,7 +120,7 @@ final class Observations: WireObserver {
         if [200, 201, 202, 204, 409].contains(response.status), let offset = response.integer("Upload-Offset") {
             look(at: offset, in: "\(response.status)", arrivedAt: response.arrivedAt)
         }
-        offsets[upload] = told
+        offsets[upload] = reported
     }
 
     private func checkProblem(_ response: Response, _ request: Request) {

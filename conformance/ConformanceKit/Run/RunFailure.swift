@@ -1,4 +1,4 @@
-/// Why nothing could be judged at all.
+/// Why nothing could be verified at all.
 package struct RunFailure: Error, CustomStringConvertible {
     package let description: String
 

@@ -1,5 +1,5 @@
 /// What a run found out.
-package struct RunReport: Judgment {
+package struct RunReport: CaseReport {
     package let url: String
     package let method: String
     package let base: Profile
@@ -11,7 +11,7 @@ package struct RunReport: Judgment {
     package let beganAt: Int64
     package let milliseconds: Int64
     package let results: [CaseResult]
-    /// Why the run could not judge, or not to its end.
+    /// Why the run could not verify, or not to its end.
     package let failure: String?
 
     package var subjects: [String] { ["\(method) \(url)"] }

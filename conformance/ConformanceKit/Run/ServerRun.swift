@@ -27,7 +27,7 @@ package final class ServerRun {
         subject = Subject(settings: settings, endpoint: endpoint, control: control)
     }
 
-    /// Runs everything; `progress` is told of each result as it comes, and whether anybody wants more is its answer.
+    /// Runs everything; `progress` receives each result as it comes, and whether anybody wants more is its answer.
     package func run(_ progress: (CaseResult) -> Bool = { _ in true }) -> RunReport {
         let began = SystemClock.realtimeSeconds()
         let start = SystemClock.monotonicNanoseconds()
@@ -80,7 +80,7 @@ package final class ServerRun {
         }
         let context = CaseContext(subject: subject, profile: profile, observations: observations)
         let start = SystemClock.monotonicNanoseconds()
-        let outcome = judge(next, context)
+        let outcome = verify(next, context)
         let time = SystemClock.monotonicNanoseconds() - start
         context.cancelUploads()
         let proves = outcome.isWorthLooking
@@ -92,7 +92,7 @@ package final class ServerRun {
             milliseconds: time / 1_000_000)
     }
 
-    private func judge(_ next: Case, _ context: CaseContext) -> Outcome {
+    private func verify(_ next: Case, _ context: CaseContext) -> Outcome {
         do {
             try next.body(context)
             return .pass

@@ -10,7 +10,7 @@ enum AppendCases {
             let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
             try t.expectSuccess(
                 t.appending(upload, at: Int64(t.part), complete: false, content), "to an append at the offset")
-            try t.expectStanding(of: upload, offset: Int64(t.part * 2))
+            try t.expectState(of: upload, offset: Int64(t.part * 2))
         },
         Case(
             "4.4/states-incomplete", .must, "4.4.2",
@@ -29,15 +29,15 @@ enum AppendCases {
             let content = t.bytes(t.part * 2)
             let chunks = Request.Content.chunks([Array(content[..<1]), Array(content[1...])])
             try t.expectSuccess(t.appending(upload, at: 0, complete: false, chunks), "to a chunked append")
-            try t.expectStanding(of: upload, offset: Int64(t.part * 2))
+            try t.expectState(of: upload, offset: Int64(t.part * 2))
         },
         Case(
             "4.4/finish", .must, "4.4.2", "An append that completes the upload is answered by the target.",
             covers: "APP-03 CRE-19 CMP-02", needs: ["4.4/append"]
         ) { t in
             let (upload, request) = try t.newUploadWithRequest(t.part)
-            let rest = t.bytes(t.part, from: t.part)
-            let response = try t.appending(upload, at: Int64(t.part), complete: true, .bytes(rest))
+            let remaining = t.bytes(t.part, from: t.part)
+            let response = try t.appending(upload, at: Int64(t.part), complete: true, .bytes(remaining))
             try t.expectSuccess(response, "of the target")
             try t.expect(t.profile.isComplete(response) != false, "no ?0 in the response", response.summary)
             try t.expectFile(of: response, to: request, t.bytes(t.part * 2))
@@ -85,7 +85,7 @@ enum AppendCases {
             let upload = try t.newUpload(t.part)
             try t.expectSuccess(
                 t.appending(upload, at: Int64(t.part), complete: false, .bytes([])), "to an empty append")
-            try t.expectStanding(of: upload, offset: Int64(t.part))
+            try t.expectState(of: upload, offset: Int64(t.part))
         },
         Case(
             "4.4/many-parts", .must, "4.4.2", "An upload in many parts is one representation.",
@@ -110,7 +110,7 @@ enum AppendCases {
             }
         },
         Case(
-            "4.4/mismatch-offset", .must, "4.4.2", "That 409 tells the offset of the upload.",
+            "4.4/mismatch-offset", .must, "4.4.2", "That 409 reports the offset of the upload.",
             covers: "APP-06 VER-10 VER-21", needs: ["4.4/offset-mismatch"]
         ) { t in
             for response in try t.mismatches() {
@@ -133,9 +133,9 @@ enum AppendCases {
             let (upload, request) = try t.newUploadWithRequest(t.part)
             let wrong = Request.Content.bytes([UInt8](repeating: 0x21, count: t.part))
             for offset in [0, Int64(t.part) + 1] { _ = try t.appending(upload, at: offset, complete: false, wrong) }
-            try t.expectStanding(of: upload, offset: Int64(t.part))
-            let rest = t.bytes(t.part, from: t.part)
-            let response = try t.appending(upload, at: Int64(t.part), complete: true, .bytes(rest))
+            try t.expectState(of: upload, offset: Int64(t.part))
+            let remaining = t.bytes(t.part, from: t.part)
+            let response = try t.appending(upload, at: Int64(t.part), complete: true, .bytes(remaining))
             try t.expectSuccess(response, "to an append at the offset")
             try t.expectFile(of: response, to: request, t.bytes(t.part * 2))
         },
@@ -145,9 +145,9 @@ enum AppendCases {
         ) { t in
             let (connection, upload) = try t.interruptedAppend(sending: t.part * 2, of: t.part * 3)
             _ = try? connection.awaitEnding()
-            let standing = try t.standing(of: upload)
-            try t.expect(standing.isComplete == false, "the upload not complete", standing.response.summary)
-            try t.expect(standing.offset <= t.part * 3, "an offset of \(t.part * 3) at most", "\(standing.offset)")
+            let state = try t.state(of: upload)
+            try t.expect(state.isComplete == false, "the upload not complete", state.response.summary)
+            try t.expect(state.offset <= t.part * 3, "an offset of \(t.part * 3) at most", "\(state.offset)")
         },
         Case(
             "4.4/interrupted-keeps-prefix", .should, "4.4.2", "What arrived of a cut off append is kept.",
@@ -156,7 +156,7 @@ enum AppendCases {
             let (connection, upload) = try t.interruptedAppend(sending: t.part * 2, of: t.part * 3)
             // A retrieval may end the append before it has read all that arrived.
             _ = try? connection.awaitEnding()
-            let offset = try t.standing(of: upload).offset
+            let offset = try t.state(of: upload).offset
             try t.expect(
                 offset > t.part && offset <= t.part * 3, "an offset in \(t.part + 1)…\(t.part * 3)", "\(offset)")
         },
@@ -171,9 +171,9 @@ enum AppendCases {
             try connection.send(Request.chunk(t.bytes(t.part)))
             connection.endOutput()
             _ = try? connection.awaitEnding()
-            let standing = try t.standing(of: upload)
-            try t.expect(standing.isComplete == false, "the upload not complete", standing.response.summary)
-            try t.expect(standing.offset <= t.part, "an offset of \(t.part) at most", "\(standing.offset)")
+            let state = try t.state(of: upload)
+            try t.expect(state.isComplete == false, "the upload not complete", state.response.summary)
+            try t.expect(state.offset <= t.part, "an offset of \(t.part) at most", "\(state.offset)")
         },
         Case(
             "4.4/media-type", .should, "4.4.1", "An append of another media type is answered by 415 and Accept-Patch.",
@@ -192,7 +192,7 @@ enum AppendCases {
         ) { t in
             let (upload, responses) = try t.appendsOfOtherMediaTypes()
             for (type, response) in responses { try t.expectRefusal(response, "to \(type)") }
-            try t.expectStanding(of: upload, offset: 0)
+            try t.expectState(of: upload, offset: 0)
         },
         Case(
             "4.4/media-type-spelling", .must, "RFC 9110 8.3.1",
@@ -228,7 +228,7 @@ enum AppendCases {
             let request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
                 .with("Content-Encoding", "gzip")
             try t.expectRefusal(t.exchange(request, with: upload), "to Content-Encoding: gzip")
-            try t.expectStanding(of: upload, offset: 0)
+            try t.expectState(of: upload, offset: 0)
         },
         Case(
             "4.4/unknown", .must, "4.4", "An append to an unknown upload is refused.", covers: "APP-24",

@@ -61,7 +61,7 @@ extension CaseContext {
         try expectSuccess(response, "to DELETE")
     }
 
-    /// Sends the head of a request and waits until the subject has begun to process it, as far as that can be told:
+    /// Sends the head of a request and waits until the subject has begun to process it, as far as that can be known:
     /// by 100, which it owes to whoever expects it, or else by the time that passed.
     func begin(_ request: Request, on connection: RawConnection) throws {
         remember(request, connection.endpoint)

@@ -17,9 +17,9 @@ extension CaseContext {
         if leniency.contains(.goingOn) { connection.expectResponses(to: request, behind, behind) }
         var answers = RawAnswers()
         do throws(WireFailure) {
-            let isPatient = !leniency.contains(.waiting)
+            let usesFullTimeout = !leniency.contains(.waiting)
             answers.first = try connection.readResponseUnlessEnded(
-                within: isPatient ? nil : min(.seconds(2), subject.timeout))
+                within: usesFullTimeout ? nil : min(.seconds(2), subject.timeout))
         } catch {
             guard case .timedOut = error, leniency.contains(.waiting) else { throw error }
         }

@@ -11,7 +11,7 @@ enum CompletionCases {
             let response = try t.appending(upload, at: Int64(t.part), complete: false, content)
             try t.expectSuccess(response, "to an append up to the length")
             try t.expect(t.profile.isComplete(response) != true, "not ?1 in the response", response.summary)
-            try t.expectStanding(of: upload, offset: Int64(t.part * 2))
+            try t.expectState(of: upload, offset: Int64(t.part * 2))
         },
         Case(
             "4.1.3/creation-length-is-not-completion", .must, "4.1.3",
@@ -19,7 +19,7 @@ enum CompletionCases {
             needs: ["4.2/create-part"], ranks: Profile.explicitRanks
         ) { t in
             let upload = try t.newUpload(t.part, length: t.part)
-            try t.expectStanding(of: upload, offset: Int64(t.part))
+            try t.expectState(of: upload, offset: Int64(t.part))
             let response = try t.appending(upload, at: Int64(t.part), complete: true, .bytes([]))
             try t.expectSuccess(response, "to the append that finishes it")
         },

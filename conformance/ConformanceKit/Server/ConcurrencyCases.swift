@@ -7,7 +7,7 @@ enum ConcurrencyCases {
             covers: "CON-07", needs: ["4.4/append"]
         ) { t in
             let (connection, upload) = try t.stalledAppend()
-            let offset = try t.standing(of: upload).offset
+            let offset = try t.state(of: upload).offset
             try t.expect(offset <= t.part, "an offset of \(t.part) at most", "\(offset)")
             connection.close()
         },
@@ -16,21 +16,21 @@ enum ConcurrencyCases {
             covers: "CON-01", needs: ["4.6/not-stuck"], ranks: 8...9
         ) { t in
             let (connection, upload) = try t.stalledAppend()
-            _ = try t.standing(of: upload)
+            _ = try t.state(of: upload)
             let ended = try connection.awaitEnding() != nil
             try t.expect(ended, "the end of the append's connection", "silence until the deadline")
         },
         Case(
-            "4.6/offset-usable", .must, "4.6", "The offset that is told while an append is stuck can be used.",
+            "4.6/offset-usable", .must, "4.6", "The offset that is reported while an append is stuck can be used.",
             covers: "OFF-11 CON-08", needs: ["4.6/not-stuck"]
         ) { t in
             for _ in 0..<5 {
                 let (connection, upload) = try t.stalledAppend()
-                let offset = try t.standing(of: upload).offset
+                let offset = try t.state(of: upload).offset
                 let content = Request.Content.bytes(t.bytes(t.part, from: Int(offset)))
                 let response = try t.appending(upload, at: offset, complete: false, content)
-                try t.expectSuccess(response, "to an append at the offset told")
-                try t.expectStanding(of: upload, offset: offset + Int64(t.part))
+                try t.expectSuccess(response, "to an append at the offset reported")
+                try t.expectState(of: upload, offset: offset + Int64(t.part))
                 connection.close()
             }
         },
@@ -42,16 +42,16 @@ enum ConcurrencyCases {
             let connection = try t.connect(to: upload.endpoint)
             try t.begin(t.append(upload, at: 0, complete: false, .declared(Int64(t.part * 4))), on: connection)
             try connection.send(t.bytes(t.part))
-            let offset = Int(try t.standing(of: upload).offset)
+            let offset = Int(try t.state(of: upload).offset)
             let second = try t.connect(to: upload.endpoint)
             let append = t.append(upload, at: Int64(offset), complete: false, .declared(Int64(t.part * 2)))
             try t.begin(append, on: second)
             try second.send(t.bytes(t.part, from: offset))
-            // The first one's rest would be other bytes at this place.
+            // The first one's remainder would be other bytes at this place.
             _ = try? connection.send([UInt8](repeating: 0x21, count: t.part * 3))
             try second.send(t.bytes(t.part, from: offset + t.part))
-            try t.expectSuccess(second.readResponse(), "to the append at the offset told")
-            try t.expectStanding(of: upload, offset: Int64(offset + t.part * 2))
+            try t.expectSuccess(second.readResponse(), "to the append at the offset reported")
+            try t.expectState(of: upload, offset: Int64(offset + t.part * 2))
             let finished = try t.appending(upload, at: Int64(offset + t.part * 2), complete: true, .bytes([]))
             try t.expectSuccess(finished, "of the target")
             try t.expectFile(of: finished, to: request, t.bytes(offset + t.part * 2))
@@ -88,10 +88,10 @@ enum ConcurrencyCases {
             }
             let winners = racers.enumerated().filter { (try? $0.element.0.readResponse().isSuccessful) == true }
             try t.expect(winners.count <= 1, "one success at most", "\(winners.count) of them")
-            let offset = try t.standing(of: upload).offset
+            let offset = try t.state(of: upload).offset
             try t.expect(offset <= count, "an offset of \(count) at most", "\(offset)")
             let finished = try t.appending(upload, at: offset, complete: true, .bytes([]))
-            try t.expectSuccess(finished, "to a finishing append at the offset told")
+            try t.expectSuccess(finished, "to a finishing append at the offset reported")
             guard let place = t.subject.place(of: finished, to: request, in: t.profile) else { return }
             let file = try t.download(place).content
             try t.expect(Set(file).count <= 1, "the bytes of one append", TranscriptText.escaped(file.prefix(100)))
@@ -107,7 +107,7 @@ enum ConcurrencyCases {
         ) { t in
             let (connection, _) = try t.stalledAppend()
             let other = try t.newUpload(t.part)
-            try t.expectStanding(of: other, offset: Int64(t.part))
+            try t.expectState(of: other, offset: Int64(t.part))
             try connection.send(t.bytes(t.part, from: t.part))
             try t.expectSuccess(connection.readResponse(), "to the append that was under way")
         },

@@ -38,7 +38,7 @@ enum ConnectionCases {
                 try t.expect(!answer.isSuccessful, "409 to an append at another offset", answer.summary)
                 _ = connection.hasInput(within: .milliseconds(200))
             }
-            try t.expectStanding(of: victim, offset: 0)
+            try t.expectState(of: victim, offset: 0)
         },
         Case(
             "9112/early-refusal", .should, "RFC 9112 9.6", "A refusal can be read by a client that is still sending.",
@@ -68,7 +68,7 @@ enum ConnectionCases {
             try connection.sendByBytes(
                 request.head(authority: upload.endpoint.authority) + request.encodedContent)
             try t.expectSuccess(connection.readResponse(), "to an append byte by byte")
-            try t.expectStanding(of: upload, offset: 10)
+            try t.expectState(of: upload, offset: 10)
         },
     ]
 }

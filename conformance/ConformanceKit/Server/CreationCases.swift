@@ -11,7 +11,7 @@ enum CreationCases {
             let response = try t.exchange(request)
             try t.expectSuccess(response, "to a creation with ?0")
             _ = try t.require(response.location, "one Location of the upload resource", response.summary)
-            try t.expectStanding(of: t.upload(from: response, to: request), offset: 0)
+            try t.expectState(of: t.upload(from: response, to: request), offset: 0)
         },
         Case(
             "4.2/create-part", .must, "4.2.2",
@@ -19,7 +19,7 @@ enum CreationCases {
             needs: ["4.2/create-empty"]
         ) { t in
             let upload = try t.newUpload(t.part)
-            try t.expectStanding(of: upload, offset: Int64(t.part))
+            try t.expectState(of: upload, offset: Int64(t.part))
         },
         Case(
             "4.2/created", .should, "4.2.2", "A creation that is not complete is answered by 201.",
@@ -37,7 +37,7 @@ enum CreationCases {
         },
         Case(
             "4.2/part-limits", .must, "4.2.2",
-            "Where there are limits the response to a creation that is not complete tells them.", covers: "CRE-05",
+            "Where there are limits the response to a creation that is not complete reports them.", covers: "CRE-05",
             needs: ["4.2/create-empty"], ranks: 8...9
         ) { t in
             try t.requireLimits()
@@ -95,7 +95,7 @@ enum CreationCases {
             let request = t.creation(complete: false, .chunks([Array(content[..<t.part]), Array(content[t.part...])]))
             let response = try t.exchange(request)
             try t.expectSuccess(response, "to a chunked creation with ?0")
-            try t.expectStanding(of: t.upload(from: response, to: request), offset: Int64(t.part * 2))
+            try t.expectState(of: t.upload(from: response, to: request), offset: Int64(t.part * 2))
         },
         Case(
             "4.2/plain", .must, "4.2", "A request that does not state completeness is a plain one: no 104.",
@@ -116,20 +116,20 @@ enum CreationCases {
             let first = try t.newUpload(t.part)
             let second = try t.newUpload(t.part * 2)
             try t.expect(first.endpoint != second.endpoint, "two Locations", first.location)
-            try t.expectStanding(of: first, offset: Int64(t.part))
-            try t.expectStanding(of: second, offset: Int64(t.part * 2))
+            try t.expectState(of: first, offset: Int64(t.part))
+            try t.expectState(of: second, offset: Int64(t.part * 2))
         },
         Case(
             "4.2/interrupted-not-complete", .must, "4.2.2",
-            "A creation whose content ends too early never becomes complete, and its offset tells no byte too many.",
+            "A creation whose content ends too early never becomes complete, and its offset reports no byte too many.",
             covers: "CRE-16 H11-13", needs: ["4.2/announcement"]
         ) { t in
             let (connection, upload, _) = try t.announcedUpload(sending: t.part, of: t.part * 3)
             connection.endOutput()
             _ = try? connection.awaitEnding()
-            let standing = try t.standing(of: upload)
-            try t.expect(standing.isComplete == false, "the upload not complete", standing.response.summary)
-            try t.expect(standing.offset <= t.part, "Upload-Offset: \(t.part) at most", "\(standing.offset)")
+            let state = try t.state(of: upload)
+            try t.expect(state.isComplete == false, "the upload not complete", state.response.summary)
+            try t.expect(state.offset <= t.part, "Upload-Offset: \(t.part) at most", "\(state.offset)")
         },
         Case(
             "4.2/interrupted-keeps-prefix", .should, "4.2.2",
@@ -140,7 +140,7 @@ enum CreationCases {
             connection.endOutput()
             // A retrieval may end the creation before it has read all that arrived.
             _ = try? connection.awaitEnding()
-            let offset = try t.standing(of: upload).offset
+            let offset = try t.state(of: upload).offset
             try t.expect(offset > 0 && offset <= t.part * 2, "an offset in 1…\(t.part * 2)", "\(offset)")
         },
         Case(
@@ -149,9 +149,9 @@ enum CreationCases {
         ) { t in
             let (connection, upload, _) = try t.announcedUpload(sending: t.part, of: t.part * 3)
             connection.reset()
-            let standing = try t.standing(of: upload)
-            try t.expect(standing.isComplete == false, "the upload not complete", standing.response.summary)
-            try t.expect(standing.offset <= t.part, "Upload-Offset: \(t.part) at most", "\(standing.offset)")
+            let state = try t.state(of: upload)
+            try t.expect(state.isComplete == false, "the upload not complete", state.response.summary)
+            try t.expect(state.offset <= t.part, "Upload-Offset: \(t.part) at most", "\(state.offset)")
         },
         Case(
             "4.2/interrupted-continues", .must, "4.2.2", "An interrupted creation can be finished by an append.",
@@ -160,10 +160,10 @@ enum CreationCases {
             let total = t.part * 3
             let (connection, upload, request) = try t.announcedUpload(sending: t.part, of: total)
             connection.endOutput()
-            let offset = try t.standing(of: upload).offset
-            let rest = t.bytes(total - Int(offset), from: Int(offset))
-            let response = try t.appending(upload, at: offset, complete: true, .bytes(rest))
-            try t.expectSuccess(response, "to the append of the rest")
+            let offset = try t.state(of: upload).offset
+            let remaining = t.bytes(total - Int(offset), from: Int(offset))
+            let response = try t.appending(upload, at: offset, complete: true, .bytes(remaining))
+            try t.expectSuccess(response, "to the append of the remainder")
             try t.expectFile(of: response, to: request, t.bytes(total))
         },
         Case(
@@ -171,7 +171,7 @@ enum CreationCases {
             covers: "CRE-17 OFF-03 VER-26", needs: ["4.2/create-part"], ranks: 6...9
         ) { t in
             let upload = try t.newUpload(t.part, length: t.part * 4)
-            let response = try t.standing(of: upload).response
+            let response = try t.state(of: upload).response
             try t.expect(
                 response.integer("Upload-Length") == Int64(t.part * 4), "Upload-Length: \(t.part * 4)",
                 response.summary)
@@ -183,7 +183,7 @@ enum CreationCases {
         ) { t in
             let (connection, upload, _) = try t.announcedUpload(sending: t.part, of: t.part * 3)
             connection.endOutput()
-            let response = try t.standing(of: upload).response
+            let response = try t.state(of: upload).response
             try t.expect(
                 response.integer("Upload-Length") == Int64(t.part * 3), "Upload-Length: \(t.part * 3)",
                 response.summary)
@@ -195,7 +195,7 @@ enum CreationCases {
             let request = t.creation(complete: false, .bytes(t.bytes(t.part))).with("Upload-Offset", "7")
             let response = try t.exchange(request)
             try t.expectSuccess(response, "to a creation with Upload-Offset")
-            try t.expectStanding(of: t.upload(from: response, to: request), offset: Int64(t.part))
+            try t.expectState(of: t.upload(from: response, to: request), offset: Int64(t.part))
         },
         Case(
             "4.2/location-resolves", .should, "RFC 9110 10.2.2",
@@ -225,7 +225,7 @@ enum CreationCases {
 }
 
 extension CaseContext {
-    /// Where the subject has no limit, there is none to tell.
+    /// Where the subject has no limit, there is none to report.
     func requireLimits() throws {
         if subject.limits.allSatisfy({ $0.key == "min-size" && $0.value == 0 }) { throw skip("there are no limits") }
     }

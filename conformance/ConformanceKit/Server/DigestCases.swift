@@ -31,7 +31,7 @@ enum DigestCases {
                 let upload = try t.newUpload()
                 let request = t.append(upload, at: 0, complete: false, .bytes(content)).with("Content-Digest", digest)
                 try t.expectSuccess(t.exchange(request, with: upload), "to the right digest")
-                try t.expectStanding(of: upload, offset: Int64(t.part))
+                try t.expectState(of: upload, offset: Int64(t.part))
             }
         },
         Case(
@@ -54,7 +54,7 @@ enum DigestCases {
         },
         Case(
             "10/unverified-untold", .should, "10.2",
-            "No 104 tells of bytes whose digest has not been checked yet.", covers: "DIG-07",
+            "No 104 reports of bytes whose digest has not been checked yet.", covers: "DIG-07",
             needs: ["10/wrong-content", "4.4/progress"], ranks: 8...9
         ) { t in
             guard t.subject.allows(CaseContext.slowContent + 1) else { throw t.skip("the limits are too low for it") }
@@ -64,8 +64,8 @@ enum DigestCases {
                 .with("Content-Digest", t.digest(sha256: t.bytes(3)))
             t.remember(request, upload.endpoint)
             try connection.send(request)
-            let told = try t.awaitProgress(on: connection) ?? 0
-            try t.expect(told == 0, "no offset above 0", "Upload-Offset: \(told)")
+            let reported = try t.awaitProgress(on: connection) ?? 0
+            try t.expect(reported == 0, "no offset above 0", "Upload-Offset: \(reported)")
         },
         Case(
             "10/want", .should, "10.1", "Want-Repr-Digest is answered when the upload is complete.",

@@ -13,7 +13,7 @@ enum DownloadCases {
                 response.content == t.bytes(CaseContext.fileSize), "the bytes sent", "\(response.contentSize) bytes")
         },
         Case(
-            "14/accept-ranges", .should, "RFC 9110 14.3", "Accept-Ranges: bytes tells that ranges can be asked for.",
+            "14/accept-ranges", .should, "RFC 9110 14.3", "Accept-Ranges: bytes reports that ranges can be asked for.",
             covers: "RNG-18", needs: ["14/whole"]
         ) { t in
             let response = try t.download(t.finishedFile())
@@ -160,7 +160,7 @@ enum DownloadCases {
             }
         },
         Case(
-            "14/same-fields", .must, "RFC 9110 15.3.7", "206 has the fields that tell about the file as 200 has them.",
+            "14/same-fields", .must, "RFC 9110 15.3.7", "206 has the fields that describe the file as 200 has them.",
             covers: "RNG-17", needs: ["14/single"]
         ) { t in
             let file = try t.finishedFile()

@@ -1,39 +1,39 @@
-/// What holds for every exchange of a run, judged at its end.
-enum WholeRunCases {
+/// What holds for every exchange of a run, verified at its end.
+enum EntireRunCases {
     static let all: [Case] = [
-        judging(
+        verifying(
             .wellFormed, .must, "RFC 9112", "Every response is well-formed HTTP/1.1.",
             covers: "INT-03 SEC-18"),
-        judging(
+        verifying(
             .interimContent, .must, "RFC 9110 15.2", "No interim response announces content.", covers: "INT-04"),
-        judging(
+        verifying(
             .canonicalFields, .must, "4.1", "Every field of the draft that is sent is a canonical structured field.",
             covers: "STF-08"),
-        judging(
+        verifying(
             .limitValues, .must, "4.1.4", "Every Upload-Limit is a Dictionary with members, the known ones Integers.",
             covers: "LIM-14 LIM-20 OFF-05"),
-        judging(
+        verifying(
             .versionEcho, .must, "B", "Every 104 to a draft's client names the version of the request.",
             covers: "VER-03", ranks: 3...8),
-        judging(
+        verifying(
             .sameLocation, .must, "4.2.2", "All Locations of the upload in one exchange are the same text.",
             covers: "CRE-11"),
-        judging(
+        verifying(
             .appendInterimLocation, .must, "4.4.2", "No 104 to an append has Location.", covers: "APP-11 VER-18"),
-        judging(
-            .offsetDecrease, .must, "4.1.1", "No offset is lower than one that was told of the upload before.",
+        verifying(
+            .offsetDecrease, .must, "4.1.1", "No offset is lower than one that was reported of the upload before.",
             covers: "OFF-09 OFF-10 INT-08"),
-        judging(
+        verifying(
             .redirection, .should, "4.3.2", "No retrieval and no cancellation is redirected by 301 or 302.",
             covers: "OFF-13 CAN-04 RED-01"),
-        judging(
+        verifying(
             .problemStatus, .must, "RFC 9457 3", "Problem documents have their media type and the response's status.",
             covers: "PRB-03"),
-        judging(
+        verifying(
             .problemInternals, .must, "13", "No refusal shows paths or stack traces.", covers: "PRB-05"),
     ]
 
-    private static func judging(
+    private static func verifying(
         _ rule: Observations.Rule, _ level: Level, _ section: String, _ requirement: String, covers: String,
         ranks: ClosedRange<Int> = Profile.allRanks
     ) -> Case {

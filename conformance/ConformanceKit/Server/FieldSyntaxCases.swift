@@ -62,7 +62,7 @@ enum FieldSyntaxCases {
             let upload = try t.newUpload(t.part)
             let request = t.append(upload, saying: "\(t.part)").with("Upload-Offset", "\(t.part)")
             try t.expectRefusal(t.exchange(request, with: upload), "to Upload-Offset on two lines")
-            try t.expectStanding(of: upload, offset: Int64(t.part))
+            try t.expectState(of: upload, offset: Int64(t.part))
         },
         Case(
             "9651/offset-status", .should, "4.4.1", "An append without an offset is a bad request.", covers: "APP-15",
@@ -78,7 +78,7 @@ enum FieldSyntaxCases {
                 if let value { request = request.with("Upload-Offset", value) }
                 let response = try t.exchange(request, with: upload)
                 try t.expect(response, isOneOf: [400], "to Upload-Offset: \(value ?? "(absent)")")
-                try t.expectStanding(of: upload, offset: Int64(t.part))
+                try t.expectState(of: upload, offset: Int64(t.part))
             }
         },
         Case(
@@ -105,7 +105,7 @@ enum FieldSyntaxCases {
                 let response = try t.exchange(request, with: upload)
                 try t.expect(
                     t.profile.isComplete(response) != true, "not ?1 after Upload-Complete: \(value)", response.summary)
-                try t.expectStanding(of: upload, offset: Int64(t.part))
+                try t.expectState(of: upload, offset: Int64(t.part))
             }
         },
         Case(
@@ -119,7 +119,7 @@ enum FieldSyntaxCases {
                 let request = value.map { append.with("Upload-Complete", $0) } ?? append
                 let response = try t.exchange(request, with: upload)
                 try t.expect(response, isOneOf: [400], "to Upload-Complete: \(value ?? "(absent)")")
-                try t.expectStanding(of: upload, offset: Int64(t.part))
+                try t.expectState(of: upload, offset: Int64(t.part))
             }
         },
         Case(
@@ -190,7 +190,7 @@ extension CaseContext {
             try expectRefusal(
                 exchange(append(upload, saying: value), with: upload),
                 "to Upload-Offset: \(value.isEmpty ? "(empty)" : value)")
-            try expectStanding(of: upload, offset: Int64(part))
+            try expectState(of: upload, offset: Int64(part))
         }
     }
 }

@@ -21,7 +21,7 @@ enum InterimCases {
             _ = try t.require(interim.location, "a Location with a value", interim.summary)
         },
         Case(
-            "4.2/announcement-limits", .must, "4.2.2", "Where there are limits the announcing 104 tells them.",
+            "4.2/announcement-limits", .must, "4.2.2", "Where there are limits the announcing 104 reports them.",
             covers: "CRE-03", needs: ["4.2/announcement"], ranks: 8...9
         ) { t in
             try t.requireLimits()
@@ -33,7 +33,7 @@ enum InterimCases {
             covers: "CRE-26", needs: ["4.2/announcement"]
         ) { t in
             let (_, upload, _) = try t.announcedUpload(sending: 0, of: t.part)
-            try t.expectStanding(of: upload, offset: 0)
+            try t.expectState(of: upload, offset: 0)
         },
     ]
 
@@ -159,7 +159,7 @@ enum InterimCases {
             }
         },
         Case(
-            "4.4/progress", .should, "4.4.2", "While an append is received, 104 tells how far it got.",
+            "4.4/progress", .should, "4.4.2", "While an append is received, 104 reports how far it got.",
             covers: "APP-12", needs: ["4.4/append", "4.2/announcement"], ranks: 8...9
         ) { t in
             let (connection, _) = try t.slowAppend()
@@ -168,34 +168,34 @@ enum InterimCases {
                 interim, "104 with Upload-Offset among \(CaseContext.slowContent) bytes in 2.4 s", "none")
         },
         Case(
-            "4.4/progress-kept", .must, "4.1.1", "An offset that a 104 told is kept when the connection is reset.",
+            "4.4/progress-kept", .must, "4.1.1", "An offset that a 104 reported is kept when the connection is reset.",
             covers: "INT-08 OFF-10 CRE-21", needs: ["4.4/progress"], ranks: 8...9
         ) { t in
             let (connection, upload) = try t.slowAppend()
-            guard let told = try t.awaitProgress(on: connection) else { throw t.skip("no progress is told") }
+            guard let reported = try t.awaitProgress(on: connection) else { throw t.skip("no progress is reported") }
             connection.reset()
-            let standing = try t.standing(of: upload)
-            try t.expect(standing.offset >= told, "an offset of \(told) or more", "\(standing.offset)")
+            let state = try t.state(of: upload)
+            try t.expect(state.offset >= reported, "an offset of \(reported) or more", "\(state.offset)")
         },
         Case(
-            "4.2/progress", .may, "4.2.2", "Offsets that 104 tells during a creation never go down.",
+            "4.2/progress", .may, "4.2.2", "Offsets that 104 reports during a creation never go down.",
             covers: "CRE-21 VER-18", needs: ["4.2/announcement"], ranks: 5...9
         ) { t in
             guard t.subject.allows(CaseContext.slowContent + 1) else { throw t.skip("the limits are too low for it") }
             let (connection, upload, _) = try t.announcedUpload(sending: 0, of: CaseContext.slowContent + 1)
-            guard let told = try t.awaitProgress(on: connection) else { throw t.skip("no progress is told") }
-            let told104 = connection.interim.filter { $0.status == 104 }
-            let offsets = told104.compactMap { $0.integer("Upload-Offset") }
+            guard let reported = try t.awaitProgress(on: connection) else { throw t.skip("no progress is reported") }
+            let announcements = connection.interim.filter { $0.status == 104 }
+            let offsets = announcements.compactMap { $0.integer("Upload-Offset") }
             try t.expect(offsets == offsets.sorted(), "rising offsets", "\(offsets)")
             if t.profile.rank <= 7 {
                 try t.expect(
-                    told104.dropFirst().allSatisfy { !$0.fields.contains("Location") },
+                    announcements.dropFirst().allSatisfy { !$0.fields.contains("Location") },
                     "Location in the first 104 alone",
-                    told104.last?.summary ?? "")
+                    announcements.last?.summary ?? "")
             }
             connection.reset()
-            let offset = try t.standing(of: upload).offset
-            try t.expect(offset >= told, "an offset of \(told) or more", "\(offset)")
+            let offset = try t.state(of: upload).offset
+            try t.expect(offset >= reported, "an offset of \(reported) or more", "\(offset)")
         },
         Case(
             "5/rate", .should, "4.4.2", "104 is not sent for every few bytes.", covers: "INT-07",
@@ -246,17 +246,17 @@ extension CaseContext {
     }
 
     /// Sends ``slowContent`` bytes over some seconds.
-    /// - Returns: the highest offset that a 104 tells meanwhile; nil where none does.
+    /// - Returns: the highest offset that a 104 reports meanwhile; nil where none does.
     func awaitProgress(on connection: RawConnection) throws -> Int64? {
-        func told() -> Int64? {
+        func reported() -> Int64? {
             connection.interim.filter { $0.status == 104 }.compactMap { $0.integer("Upload-Offset") }.max()
         }
         let piece = Self.slowContent / 24
         for index in 0..<24 {
             try connection.send(bytes(piece, from: index * piece))
-            _ = try connection.awaitHead(within: .milliseconds(told() == nil ? 100 : 1))
+            _ = try connection.awaitHead(within: .milliseconds(reported() == nil ? 100 : 1))
         }
-        if told() == nil { _ = try connection.awaitHead(within: .seconds(1)) }
-        return told()
+        if reported() == nil { _ = try connection.awaitHead(within: .seconds(1)) }
+        return reported()
     }
 }

@@ -25,7 +25,7 @@ enum LengthCases {
                     upload, at: Int64(t.part), complete: false, length: length, content)
                 try t.expectRefusal(response, "to Upload-Length: \(length)")
             }
-            try t.expectStanding(of: upload, offset: Int64(t.part))
+            try t.expectState(of: upload, offset: Int64(t.part))
         },
         Case(
             "4.1.3/remainder", .must, "4.1.3",
@@ -38,7 +38,7 @@ enum LengthCases {
                 try t.expectRefusal(response, "to a last part of \(count) bytes")
                 try t.expect(t.profile.isComplete(response) != true, "not ?1 in the refusal", response.summary)
             }
-            try t.expectStanding(of: upload, offset: Int64(t.part))
+            try t.expectState(of: upload, offset: Int64(t.part))
         },
         Case(
             "4.1.3/excess-declared", .must, "4.4.2", "An append that announces more than the length is refused.",
@@ -106,7 +106,7 @@ enum LengthCases {
             try t.expectSuccess(
                 t.appending(upload, at: Int64(t.part), complete: false, length: t.part * 4, content),
                 "to an append with Upload-Length")
-            let response = try t.standing(of: upload).response
+            let response = try t.state(of: upload).response
             try t.expect(
                 response.integer("Upload-Length") == Int64(t.part * 4), "Upload-Length: \(t.part * 4)",
                 response.summary)
@@ -120,7 +120,7 @@ enum LengthCases {
             let response = try t.appending(
                 upload, at: Int64(t.part * 2), complete: false, length: t.part, content)
             try t.expectRefusal(response, "to Upload-Length: \(t.part) at offset \(t.part * 2)")
-            let head = try t.standing(of: upload).response
+            let head = try t.state(of: upload).response
             try t.expect(!head.fields.contains("Upload-Length"), "no Upload-Length", head.summary)
         },
         Case(
@@ -146,11 +146,11 @@ enum LengthCases {
                 let response = try connection.readResponse()
                 try t.expect(
                     response.isRefusal || response.status >= 500, "a refusal of \(length) bytes", response.summary)
-                try t.expectStanding(of: upload, offset: Int64(t.part))
+                try t.expectState(of: upload, offset: Int64(t.part))
             }
         },
         Case(
-            "4.1.3/order", .should, "4.4.2", "A wrong offset is told before a wrong length.", covers: "LEN-13",
+            "4.1.3/order", .should, "4.4.2", "A wrong offset is reported before a wrong length.", covers: "LEN-13",
             needs: ["4.4/offset-mismatch"], ranks: Profile.explicitRanks
         ) { t in
             let upload = try t.newUpload(t.part, length: t.part * 3)
@@ -168,7 +168,7 @@ enum LengthCases {
                 let response = try t.exchange(request)
                 try t.expectSuccess(response, "to Upload-Length: \(value)")
                 let upload = try t.upload(from: response, to: request)
-                let head = try t.standing(of: upload).response
+                let head = try t.state(of: upload).response
                 try t.expect(!head.fields.contains("Upload-Length"), "no Upload-Length after \(value)", head.summary)
             }
         },

@@ -2,7 +2,7 @@
 enum LimitCases {
     static let all: [Case] = [
         Case(
-            "4.1.4/options", .must, "4.1.4", "OPTIONS of a target that takes uploads tells the limits.",
+            "4.1.4/options", .must, "4.1.4", "OPTIONS of a target that takes uploads reports the limits.",
             covers: "LIM-13 LIM-14", ranks: 8...9
         ) { t in
             let response = try t.options()
@@ -19,17 +19,17 @@ enum LimitCases {
                 "Accept-Patch: application/partial-upload", response.fields["Accept-Patch"] ?? "none")
         },
         Case(
-            "4.1.4/options-asterisk", .info, "4.1.4", "Whether OPTIONS * tells limits.", covers: "LIM-15"
+            "4.1.4/options-asterisk", .info, "4.1.4", "Whether OPTIONS * reports limits.", covers: "LIM-15"
         ) { t in
             let response = try t.exchange(Request("OPTIONS", "*", t.profile.versionFields + t.subject.extraFields))
             t.note(response.summary)
         },
         Case(
-            "4.1.4/not-looser", .should, "4.1.4", "What OPTIONS tells is not looser than what binds the upload.",
+            "4.1.4/not-looser", .should, "4.1.4", "What OPTIONS reports is not looser than what binds the upload.",
             covers: "LIM-16", needs: ["4.1.4/options", "4.2/create-empty"], ranks: 8...9
         ) { t in
             let announced = try t.options().limits ?? [:]
-            let binding = try t.standing(of: t.newUpload()).response.limits ?? [:]
+            let binding = try t.state(of: t.newUpload()).response.limits ?? [:]
             for key in ["max-size", "max-append-size"] {
                 guard let later = binding[key] else { continue }
                 try t.expect(announced[key] ?? .max <= later, "\(key)=\(later) or less", "\(announced[key] ?? -1)")
@@ -40,7 +40,7 @@ enum LimitCases {
             }
         },
         Case(
-            "4.1.4/other-resource", .info, "4.1.4", "What OPTIONS of something that is no target tells.",
+            "4.1.4/other-resource", .info, "4.1.4", "What OPTIONS of something that is no target reports.",
             covers: "LIM-17"
         ) { t in
             let target = "/.well-known/no-such-resource"
@@ -94,7 +94,7 @@ enum LimitCases {
             let response = try t.appending(upload, at: 0, complete: false, .bytes(t.bytes(Int(limit) + 1)))
             if response.isSuccessful { throw t.skip("it is not enforced") }
             try t.expect(response, isOneOf: [413], "to an append of \(limit + 1) bytes")
-            try t.expectStanding(of: upload, offset: 0)
+            try t.expectState(of: upload, offset: 0)
         },
         Case(
             "4.1.4/max-append-size-creation", .may, "4.1.4",
@@ -117,7 +117,7 @@ enum LimitCases {
             let response = try t.appending(upload, at: 0, complete: false, .bytes(t.bytes(Int(limit) - 1)))
             if response.isSuccessful { throw t.skip("it is not enforced") }
             try t.expectRefusal(response, "to an append of \(limit - 1) bytes")
-            try t.expectStanding(of: upload, offset: 0)
+            try t.expectState(of: upload, offset: 0)
         },
         Case(
             "4.1.4/last-append", .must, "4.1.4", "min-append-size does not bind the last append.", covers: "LIM-07",
@@ -138,7 +138,7 @@ enum LimitCases {
         ) { t in
             if t.subject.limits["min-append-size", default: 0] > 0 { throw t.skip("there is a min-append-size") }
             let upload = try t.newUpload(t.part)
-            guard let before = try t.standing(of: upload).response.limits?["max-age"] else {
+            guard let before = try t.state(of: upload).response.limits?["max-age"] else {
                 throw t.skip("there is no max-age")
             }
             guard before > 5 else { throw t.skip("a max-age of \(before) s is too short") }
@@ -147,7 +147,7 @@ enum LimitCases {
                 let empty = try t.appending(upload, at: Int64(t.part), complete: false, .bytes([]))
                 try t.expectSuccess(empty, "to an empty append")
             }
-            let after = try t.standing(of: upload).response.limits?["max-age"] ?? 0
+            let after = try t.state(of: upload).response.limits?["max-age"] ?? 0
             try t.expect(after < before, "less than \(before) s left", "\(after)")
         },
         Case(

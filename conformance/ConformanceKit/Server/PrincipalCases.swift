@@ -17,7 +17,7 @@ enum PrincipalCases {
                     t.exchangeByOther(request, with: upload), isOneOf: [401, 403, 404],
                     "to \(request.method) by another principal")
             }
-            try t.expectStanding(of: upload, offset: Int64(t.part))
+            try t.expectState(of: upload, offset: Int64(t.part))
         },
         Case(
             "13/other-cannot-finish", .should, "13",
@@ -29,12 +29,12 @@ enum PrincipalCases {
             let request = t.append(upload, at: Int64(t.part), complete: true, .bytes([]))
             try t.expect(
                 t.exchangeByOther(request, with: upload), isOneOf: [401, 403, 404], "to the end by another principal")
-            try t.expectStanding(of: upload, offset: Int64(t.part))
+            try t.expectState(of: upload, offset: Int64(t.part))
             try t.expectSuccess(t.exchange(request, with: upload), "to the same by its creator")
         },
         Case(
             "13/foreign-hidden", .should, "13",
-            "Whether somebody else's upload exists cannot be told from the answers.", covers: "SEC-16",
+            "Whether somebody else's upload exists cannot be known from the answers.", covers: "SEC-16",
             needs: ["13/other-principal"]
         ) { t in
             try t.requireOtherPrincipal()
@@ -55,7 +55,7 @@ enum PrincipalCases {
                     Self.likeness(foreign) == Self.likeness(none),
                     "to \(method) the same as for an upload that is not: \(none.summary)", foreign.summary)
             }
-            try t.expectStanding(of: upload, offset: Int64(t.part))
+            try t.expectState(of: upload, offset: Int64(t.part))
         },
     ]
 

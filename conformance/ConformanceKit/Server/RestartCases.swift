@@ -3,7 +3,7 @@ enum RestartCases {
     static let all: [Case] = [
         Case(
             "restart/offset-kept", .must, "4.1.1",
-            "An offset that was told is not lower after the server was killed; or the upload is gone.",
+            "An offset that was reported is not lower after the server was killed; or the upload is gone.",
             covers: "OFF-10 OFF-09", needs: ["4.4/append"]
         ) { t in
             let upload = try t.newUpload(t.part)
@@ -25,24 +25,25 @@ enum RestartCases {
         ) { t in
             let (upload, request) = try t.newUploadWithRequest(t.part)
             try t.restart()
-            try t.expectStanding(of: upload, offset: Int64(t.part))
+            try t.expectState(of: upload, offset: Int64(t.part))
             let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
             let response = try t.appending(upload, at: Int64(t.part), complete: true, content)
             try t.expectSuccess(response, "of the target")
             try t.expectFile(of: response, to: request, t.bytes(t.part * 2))
         },
         Case(
-            "restart/progress-kept", .must, "4.1.1", "An offset that a 104 told survives that the server is killed.",
+            "restart/progress-kept", .must, "4.1.1",
+            "An offset that a 104 reported survives that the server is killed.",
             covers: "OFF-10 INT-08 OFF-18", needs: ["4.4/progress", "restart/offset-kept"], ranks: 8...9
         ) { t in
             try t.requireControl()
             let (connection, upload) = try t.slowAppend()
-            guard let told = try t.awaitProgress(on: connection) else { throw t.skip("no progress is told") }
+            guard let reported = try t.awaitProgress(on: connection) else { throw t.skip("no progress is reported") }
             try t.restart()
             let response = try t.exchange(t.retrieval(upload), with: upload)
             if [404, 410].contains(response.status) { return t.note("uploads do not survive") }
             let offset = try t.require(response.integer("Upload-Offset"), "Upload-Offset", response.summary)
-            try t.expect(offset >= told, "an offset of \(told) or more", "\(offset)")
+            try t.expect(offset >= reported, "an offset of \(reported) or more", "\(offset)")
         },
         Case(
             "restart/interrupted", .must, "4.1.1",
@@ -59,7 +60,7 @@ enum RestartCases {
             try t.expect(t.profile.isComplete(response) == false, "the upload not complete", response.summary)
             let content = Request.Content.bytes(t.bytes(t.part, from: Int(offset)))
             try t.expectSuccess(
-                t.appending(upload, at: offset, complete: false, content), "to an append at the offset told")
+                t.appending(upload, at: offset, complete: false, content), "to an append at the offset reported")
         },
         Case(
             "restart/disk-full", .must, "4.1.1",
@@ -80,8 +81,8 @@ enum RestartCases {
                 }
                 if response.isSuccessful {
                     offset += Int64(content.count)
-                    if let told = response.integer("Upload-Offset") {
-                        try t.expect(told == offset, "Upload-Offset: \(offset)", response.summary)
+                    if let reported = response.integer("Upload-Offset") {
+                        try t.expect(reported == offset, "Upload-Offset: \(offset)", response.summary)
                     }
                 } else {
                     refused = true
@@ -90,9 +91,9 @@ enum RestartCases {
             }
             try t.expect(
                 refused, "a refusal of what does not fit on a disk of \(size) bytes", "\(offset) bytes acknowledged")
-            let told = try t.expectDiskKeeps(upload, offset: offset, atMost: size)
+            let reported = try t.expectDiskKeeps(upload, offset: offset, atMost: size)
             try t.restart()
-            try t.expectDiskKeeps(upload, offset: told, atMost: size)
+            try t.expectDiskKeeps(upload, offset: reported, atMost: size)
         },
         Case(
             "restart/finished", .must, "4.1.2", "A finished upload does not become unfinished.",
@@ -122,7 +123,7 @@ enum RestartCases {
             covers: "LIM-19 CMP-05 SEC-09", needs: ["4.2/create-part"], ranks: 6...9
         ) { t in
             let upload = try t.newUpload(t.part)
-            let limits = try t.standing(of: upload).response.limits ?? [:]
+            let limits = try t.state(of: upload).response.limits ?? [:]
             guard let life = limits["max-age"] ?? limits["expires"] else { throw t.skip("there is no max-age") }
             guard life <= 10 else { throw t.skip("a max-age of \(life) s is too long to wait for; set 10 s or less") }
             Deadline.pause(.seconds(life + 1))
@@ -152,10 +153,10 @@ extension CaseContext {
             return 0
         }
         try expectSuccess(response, "to HEAD, or 404")
-        let told = try require(response.integer("Upload-Offset"), "Upload-Offset", response.summary)
-        try expect((offset...size).contains(told), "an offset from \(offset) to \(size)", response.summary)
+        let reported = try require(response.integer("Upload-Offset"), "Upload-Offset", response.summary)
+        try expect((offset...size).contains(reported), "an offset from \(offset) to \(size)", response.summary)
         try expect(profile.isComplete(response) == false, "the upload not complete", response.summary)
-        return told
+        return reported
     }
 
     /// Kills the server as a crash would, and starts it again.

@@ -15,24 +15,24 @@ enum RetrievalCases {
                 response.integer("Upload-Offset") == Int64(t.part), "Upload-Offset: \(t.part)", response.summary)
         },
         Case(
-            "4.3/no-length", .must, "4.3.2", "No length is told of an upload whose length nobody stated.",
+            "4.3/no-length", .must, "4.3.2", "No length receives an upload whose length nobody stated.",
             covers: "OFF-04", needs: ["4.2/create-part"]
         ) { t in
-            let response = try t.standing(of: t.newUpload(t.part)).response
+            let response = try t.state(of: t.newUpload(t.part)).response
             try t.expect(!response.fields.contains("Upload-Length"), "no Upload-Length", response.summary)
         },
         Case(
-            "4.3/limits", .must, "4.3.2", "An offset retrieval tells the upload's limits.", covers: "OFF-05",
+            "4.3/limits", .must, "4.3.2", "An offset retrieval reports the upload's limits.", covers: "OFF-05",
             needs: ["4.2/create-empty"], ranks: 8...9
         ) { t in
-            let response = try t.standing(of: t.newUpload()).response
+            let response = try t.state(of: t.newUpload()).response
             _ = try t.require(response.limits, "Upload-Limit", response.summary)
         },
         Case(
             "4.3/no-store", .should, "4.3.2", "The response to an offset retrieval must not be stored by caches.",
             covers: "OFF-06 CCH-01", needs: ["4.2/create-empty"]
         ) { t in
-            let response = try t.standing(of: t.newUpload()).response
+            let response = try t.state(of: t.newUpload()).response
             try t.expect(
                 response.list("Cache-Control").contains("no-store"), "Cache-Control: no-store",
                 response.fields["Cache-Control"] ?? "no Cache-Control")
@@ -47,11 +47,11 @@ enum RetrievalCases {
             try t.expect(response.status != 304, "the offset", response.summary)
         },
         Case(
-            "4.3/get", .must, "4.3.1", "GET tells of an upload what HEAD tells.", covers: "OFF-07",
+            "4.3/get", .must, "4.3.1", "GET reports of an upload what HEAD reports.", covers: "OFF-07",
             needs: ["4.2/create-part"], ranks: 8...9
         ) { t in
             let upload = try t.newUpload(t.part, length: t.part * 2)
-            let head = try t.standing(of: upload).response
+            let head = try t.state(of: upload).response
             let get = try t.exchange(t.retrieval(upload, "GET"), with: upload)
             try t.expectSuccess(get, "to GET of the upload")
             for name in ["Upload-Offset", "Upload-Complete", "Upload-Length"] {
@@ -105,15 +105,15 @@ enum RetrievalCases {
             try t.expectSuccess(connection.readResponse(), "to HEAD right behind it")
         },
         Case(
-            "4.3/lifetime", .should, "4.1.4", "max-age counts down, and the end that it tells does not come nearer.",
+            "4.3/lifetime", .should, "4.1.4", "max-age counts down, and the end that it reports does not come nearer.",
             covers: "OFF-16 LIM-12", needs: ["4.2/create-empty"], ranks: Profile.explicitRanks
         ) { t in
             let upload = try t.newUpload()
-            let first = try t.standing(of: upload).response
+            let first = try t.state(of: upload).response
             guard let before = first.limits?["max-age"] else { throw t.skip("there is no max-age") }
             guard before > 5 else { throw t.skip("a max-age of \(before) s is too short") }
             Deadline.pause(.milliseconds(2100))
-            let second = try t.standing(of: upload).response
+            let second = try t.state(of: upload).response
             let after = try t.require(second.limits?["max-age"], "max-age again", second.summary)
             let passed = (second.arrivedAt - first.arrivedAt) / 1_000_000_000
             try t.expect(after < before, "less than \(before) after \(passed) s", "\(after)")
@@ -133,7 +133,7 @@ enum RetrievalCases {
                 try t.expect(
                     t.exchange(request, with: upload), isOneOf: [400], "to \(request.method) with such a field")
             }
-            try t.expectStanding(of: upload, offset: 0)
+            try t.expectState(of: upload, offset: 0)
         },
     ]
 }

@@ -8,12 +8,12 @@ enum SecurityCases {
             var names: [[UInt8]] = []
             for _ in 0..<32 { names.append(Array(try t.newUpload().endpoint.target.utf8)) }
             try t.expect(Set(names).count == names.count, "32 different URIs", "\(Set(names).count)")
-            // What all have in common says nothing; of the rest each place counts by the characters seen there.
+            // What all have in common says nothing; of the remainder each place counts by the characters seen there.
             let bits = Self.bits(of: names)
             try t.expect(bits >= 100, "128 random bits", "some \(bits): \(String(decoding: names[0], as: UTF8.self))")
         },
         Case(
-            "13/no-information", .must, "13", "The URI of an upload tells nothing of its target or its file.",
+            "13/no-information", .must, "13", "The URI of an upload reveals nothing of its target or its file.",
             covers: "SEC-03", needs: ["4.2/create-empty"]
         ) { t in
             let request = t.creation(complete: false, .bytes([]))

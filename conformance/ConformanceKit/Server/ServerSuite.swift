@@ -16,16 +16,16 @@ package enum ServerSuite {
             SecurityCases.all, PrincipalCases.all, FramingCases.heads, FramingCases.chunks, ConnectionCases.all,
             DownloadCases.ranges,
             DownloadCases.conditions, RestartCases.all,
-            WholeRunCases.all,
+            EntireRunCases.all,
         ]
         let all = groups.flatMap { $0 }
         // What others need comes first, then section by section.
         let first = all.prefix(groups.prefix(3).reduce(0) { $0 + $1.count })
-        let rest = all.dropFirst(first.count).dropLast(WholeRunCases.all.count)
+        let remaining = all.dropFirst(first.count).dropLast(EntireRunCases.all.count)
         let versions = profiles.sorted { $0.rank < $1.rank }.flatMap { profile in
             VersionCases.cases(for: profile, isBase: profile.rank == profiles.map(\.rank).max())
         }
-        return first + sections.flatMap { section in rest.filter { $0.group == section } } + versions
-            + WholeRunCases.all
+        return first + sections.flatMap { section in remaining.filter { $0.group == section } } + versions
+            + EntireRunCases.all
     }
 }

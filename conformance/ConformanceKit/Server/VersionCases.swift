@@ -52,7 +52,7 @@ enum VersionCases {
                     if let upload, !isComplete {
                         let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
                         responses.append(try t.appending(upload, at: Int64(t.part), complete: false, content))
-                        responses.append(try t.standing(of: upload).response)
+                        responses.append(try t.state(of: upload).response)
                     }
                     for response in responses {
                         try t.expect(
@@ -84,7 +84,7 @@ enum VersionCases {
                 let upload = try t.newUpload(t.part)
                 let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
                 try t.expectSuccess(t.appending(upload, at: Int64(t.part), complete: nil, content), "to the append")
-                try t.expectStanding(of: upload, offset: Int64(t.part * 2))
+                try t.expectState(of: upload, offset: Int64(t.part * 2))
             },
             Case(
                 "\(name)/append-created", .must, "-01 to -05",
@@ -98,7 +98,7 @@ enum VersionCases {
             },
             Case(
                 "\(name)/offset-repeated", .must, "-01 to -05",
-                "Up to version 6 the responses to creations and appends tell the offset.", covers: "VER-10 VER-23",
+                "Up to version 6 the responses to creations and appends report the offset.", covers: "VER-10 VER-23",
                 needs: ["\(name)/append"], ranks: 3...6, profile: profile
             ) { t in
                 let request = t.creation(complete: false, .bytes(t.bytes(t.part)))
@@ -128,7 +128,7 @@ enum VersionCases {
                 "A successful retrieval is answered by 204 (5 and 6: or 200).",
                 covers: "VER-13", needs: ["\(name)/create-empty"], ranks: 3...6, profile: profile
             ) { t in
-                let response = try t.standing(of: t.newUpload()).response
+                let response = try t.state(of: t.newUpload()).response
                 try t.expect(response, isOneOf: t.profile.rank <= 4 ? [204] : [200, 204], "to HEAD")
             },
             Case(
@@ -148,10 +148,10 @@ enum VersionCases {
             ) { t in
                 let (connection, upload, _) = try t.announcedUpload(sending: t.part, of: t.part * 3)
                 connection.endOutput()
-                let offset = try t.standing(of: upload).offset
-                let rest = t.part * 3 - Int(offset) - 1
-                let response = try t.appending(upload, at: offset, complete: true, .bytes(t.bytes(rest)))
-                try t.expectRefusal(response, "to a rest that is too short")
+                let offset = try t.state(of: upload).offset
+                let remaining = t.part * 3 - Int(offset) - 1
+                let response = try t.appending(upload, at: offset, complete: true, .bytes(t.bytes(remaining)))
+                try t.expectRefusal(response, "to a remainder that is too short")
             },
             Case(
                 "\(name)/lifetime-key", .should, "-04, -05", "In version 6 the lifetime is called expires.",
@@ -159,7 +159,7 @@ enum VersionCases {
             ) { t in
                 let response = try t.exchange(t.creation(complete: false, .bytes([])))
                 guard let limits = response.limits, limits["max-age"] ?? limits["expires"] != nil else {
-                    throw t.skip("no lifetime is told")
+                    throw t.skip("no lifetime is reported")
                 }
                 try t.expect(limits["expires"] != nil, "expires", response.summary)
             },
@@ -170,8 +170,8 @@ enum VersionCases {
             ) { t in
                 guard t.subject.base != profile else { throw t.skip("it is the version of the others") }
                 let upload = try t.newUpload(t.part)
-                let standing = try t.standing(of: upload, in: t.subject.base)
-                try t.expect(standing.offset == t.part, "Upload-Offset: \(t.part)", standing.response.summary)
+                let state = try t.state(of: upload, in: t.subject.base)
+                try t.expect(state.offset == t.part, "Upload-Offset: \(t.part)", state.response.summary)
                 let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
                 let response = try t.appending(
                     upload, at: Int64(t.part), complete: true, content, in: t.subject.base)

@@ -13,7 +13,7 @@ package struct ServerSettings: Sendable {
     package var otherFields: [(String, String)] = []
     /// Whom to believe where the URL is `https`.
     package var trust: TLSTrust = .system
-    /// The profiles to judge by; empty means those that the subject speaks.
+    /// The profiles to verify by; empty means those that the subject speaks.
     package var profiles: [Profile] = []
     /// Patterns of case IDs, `*` and `?` as in a shell; none is all.
     package var only: [String] = []

@@ -1,7 +1,7 @@
 import Foundation
 import SystemCalls
 
-/// What is judged: where it is, how it is spoken to, and what was found out about it before the first case.
+/// What is verified: where it is, how it is spoken to, and what was found out about it before the first case.
 final class Subject {
     let settings: ServerSettings
     let endpoint: Endpoint
@@ -11,7 +11,7 @@ final class Subject {
     var spoken: [Profile] = []
     /// Whether a creation is announced by 104.
     var announces = false
-    /// The limits that OPTIONS tells.
+    /// The limits that OPTIONS reports.
     var limits: [String: Int64] = [:]
     /// Where a finished file can be read; nil where it cannot.
     var download: DownloadSource?

@@ -12,11 +12,11 @@ enum Credentials {
     static func hidden(in bytes: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(bytes.count)
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let end = rest.firstIndex(of: 0x0A).map { $0 + 1 } ?? rest.endIndex
-            let line = rest[..<end]
-            rest = rest[end...]
+        var remaining = bytes[...]
+        while !remaining.isEmpty {
+            let end = remaining.firstIndex(of: 0x0A).map { $0 + 1 } ?? remaining.endIndex
+            let line = remaining[..<end]
+            remaining = remaining[end...]
             if let colon = line.prefix(32).firstIndex(of: 0x3A), areIn(String(decoding: line[..<colon], as: UTF8.self))
             {
                 result += line[...colon] + " \(substitute)".utf8 + line.suffix(2).filter { $0 < 0x20 }

@@ -18,24 +18,24 @@ package struct Endpoint: Sendable, Hashable {
         trustElsewhere = trust
         let text = url.prefix { $0 != "#" }
         if text.hasPrefix("unix:") {
-            let rest = text.dropFirst(5)
-            guard let colon = rest.firstIndex(of: ":"), colon > rest.startIndex else { return nil }
-            address = .unix(path: String(rest[..<colon]))
+            let remaining = text.dropFirst(5)
+            guard let colon = remaining.firstIndex(of: ":"), colon > remaining.startIndex else { return nil }
+            address = .unix(path: String(remaining[..<colon]))
             authority = "localhost"
-            target = Self.originForm(rest[rest.index(after: colon)...])
+            target = Self.originForm(remaining[remaining.index(after: colon)...])
             return
         }
         let isSecure = text.lowercased().hasPrefix("https://")
         guard isSecure || text.lowercased().hasPrefix("http://") else { return nil }
         self.trust = isSecure ? trust : nil
-        let rest = text.dropFirst(isSecure ? 8 : 7)
-        let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
-        guard let parsed = Authority(parsing: String(rest[..<end])) else { return nil }
+        let remaining = text.dropFirst(isSecure ? 8 : 7)
+        let end = remaining.firstIndex { $0 == "/" || $0 == "?" } ?? remaining.endIndex
+        guard let parsed = Authority(parsing: String(remaining[..<end])) else { return nil }
         guard let port = UInt16(exactly: parsed.port ?? (isSecure ? 443 : 80)), port > 0 else { return nil }
         let host = parsed.host
         address = .tcp(host: host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host, port: port)
-        authority = String(rest[..<end])
-        target = Self.originForm(rest[end...])
+        authority = String(remaining[..<end])
+        target = Self.originForm(remaining[end...])
     }
 
     /// The URL again.

@@ -169,12 +169,12 @@ extension RawConnection {
             guard let size = Int(digits, radix: 16), size >= 0, !digits.hasPrefix("+") else {
                 throw .malformed("a chunk size is “\(line.prefix(40))”")
             }
-            var rest = size
-            while rest > 0 {
+            var remaining = size
+            while remaining > 0 {
                 if position == input.count { try receiveMore("reading a chunk", until: deadline) }
-                let count = min(rest, input.count - position)
+                let count = min(remaining, input.count - position)
                 try content.take(consume(count))
-                rest -= count
+                remaining -= count
             }
             if size == 0 { break }
             guard try readLine(until: deadline).isEmpty else { throw .malformed("no line ends after a chunk") }

@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// A connection that sends what it is told to, right or wrong, and shows every byte that comes back.
+/// A connection that sends what it is given, right or wrong, and shows every byte that comes back.
 ///
 /// Every operation ends by a deadline. Used by one thread.
 package final class RawConnection {
@@ -29,7 +29,7 @@ package final class RawConnection {
     /// Whether the peer took no more.
     package private(set) var outputIsBroken = false
 
-    /// Told of every final response with the request that it answers, and of every deviation from RFC 9112.
+    /// Reported of every final response with the request that it answers, and of every deviation from RFC 9112.
     let observer: any WireObserver
     /// Requests without a final response, each with the time before which nothing of it was sent.
     var awaited: [(request: Request, sentAt: Int64)] = []

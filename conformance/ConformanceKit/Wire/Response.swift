@@ -101,7 +101,7 @@ extension FieldSection {
 }
 
 extension FieldCarrier {
-    /// The status and the fields that tell about an upload, for a person.
+    /// The status and the fields that describe an upload, for a person.
     var summary: String {
         let shown = fields.filter { field in
             let name = field.name.lowercased()

@@ -1,7 +1,7 @@
 import SystemCalls
 
 /// What happened on the connections of one case, in order, with times. It keeps a bounded share of the bytes and counts
-/// the rest.
+/// the remainder.
 package final class Transcript {
     package enum Event: Sendable, Hashable {
         case sent([UInt8], omitted: Int)

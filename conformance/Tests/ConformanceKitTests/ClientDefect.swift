@@ -36,7 +36,7 @@ enum ClientDefect: String, CaseIterable, Sendable {
     case readsLimitsPiecewise = "4.1.4/void"
     case takesIncompleteForSuccess = "4.1.2/inverted"
     case takesSilenceForFailure = "4.1.2/silent-success"
-    case hidesLength = "4.1.3/length-told"
+    case hidesLength = "4.1.3/length-reported"
     case sendsOnAfterAnswer = "9112/early-answer"
     case changesMethod = "9110/append-307"
     case ignoresDotSegments = "4.2/location-relative"
@@ -50,7 +50,7 @@ enum ClientDefect: String, CaseIterable, Sendable {
     case leavesEmptyIncomplete = "4.2/empty"
     case takesEndForCompletion = "4.4/finish"
     case distrustsHigherOffset = "4.3/higher"
-    case appendsBehindOffset = "4.4.1/offset-told"
+    case appendsBehindOffset = "4.4.1/offset-reported"
     case breaksFields = "9112/requests"
     case neverGivesUp = "9110/gives-up"
     case inventsUploads = "4.2/no-104-cut"
@@ -81,7 +81,7 @@ enum ClientDefect: String, CaseIterable, Sendable {
 
     var caughtBy: String { rawValue }
 
-    /// Scenarios that have to be played as well, so that the defect shows.
+    /// Scenarios that have to run as well, so that the defect shows.
     var occasions: [String] {
         switch self {
         case .appendsWithoutMediaType, .dropsVersionOnAppend, .statesOtherLength, .sendsShiftedBytes, .repeatsCoding,

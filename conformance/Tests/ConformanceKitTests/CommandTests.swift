@@ -20,7 +20,7 @@ struct CommandTests {
     @Test(
         "What cannot be understood ends with 2 and the usage",
         arguments: [
-            "", "judge", "server", "server --profile 9 http://127.0.0.1:1/", "server --timeout 0 http://127.0.0.1:1/",
+            "", "verify", "server", "server --profile 9 http://127.0.0.1:1/", "server --timeout 0 http://127.0.0.1:1/",
             "server --header nonsense http://127.0.0.1:1/", "server --json", "server --nonsense http://127.0.0.1:1/",
             "server http://127.0.0.1:1/ http://127.0.0.1:1/", "client", "client --command true",
             "client --command 'put {file} {url}' --runs 0", "client --nonsense",
@@ -33,7 +33,7 @@ struct CommandTests {
         #expect(output.contains("onward-conformance server [URL]"))
     }
 
-    @Test("A server that is not there cannot be judged")
+    @Test("A server that is not there cannot be verified")
     func nobody() async throws {
         for arguments in [
             "server http://127.0.0.1:1/", "server https://127.0.0.1:1/", "server --start 'exit 3; : {port} {root}'",
@@ -93,7 +93,7 @@ struct CommandTests {
         #expect(traffic["4.2/no-104"]?["transferred"] as? Int == 300_000)
     }
 
-    @Test("A client that knows nothing of the draft is judged by its honesty alone")
+    @Test("A client that knows nothing of the draft is verified by its honesty alone")
     func plainClient() async throws {
         for (command, status) in [("curl -sS -f -T {file} {url}", Int32(0)), ("curl -s -T {file} {url}; true", 1)] {
             let (ending, output) = try await Self.run(
@@ -103,7 +103,7 @@ struct CommandTests {
         }
     }
 
-    @Test("Who closes the pipe has seen enough: nothing more is done, and no error told")
+    @Test("Who closes the pipe has seen enough: nothing more is done, and no error reported")
     func closedPipe() async throws {
         let server = try ReferenceServer()
         let directory = try TemporaryDirectory()
@@ -122,7 +122,7 @@ struct CommandTests {
         withExtendedLifetime(server) {}
     }
 
-    @Test("A disk that is full is told in a line, and ends with 74")
+    @Test("A disk that is full is reported in a line, and ends with 74")
     func fullDisk() async throws {
         let server = try ReferenceServer()
         for arguments in ["list", "--help", "server \(server.url)", "matrix --help"] {

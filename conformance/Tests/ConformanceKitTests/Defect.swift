@@ -90,7 +90,7 @@ enum Defect: String, CaseIterable, Sendable {
     case tellsForeignFromUnknown = "13/foreign-hidden"
     case acknowledgesBeyondDisk = "restart/disk-full"
 
-    /// The case that judges it.
+    /// The case that verifies it.
     var caughtBy: String { rawValue }
 
     /// Cases that have to run as well, so that the exchange happens in which the defect shows.

@@ -4,7 +4,7 @@ import SystemCalls
 
 @testable import ConformanceKit
 
-/// A small reverse proxy that does everything rightly unless it is told to have a fault. One request a connection.
+/// A small reverse proxy that does everything rightly unless it is given have a fault. One request a connection.
 final class FaultProxy: Sendable {
     private let server: HostileServer
     var url: String { "http://127.0.0.1:\(server.port)/files/" }
@@ -139,7 +139,7 @@ private final class Relay: Sendable {
         } catch {
             if fault == .endsChunksCleanly, isChunked { send(Request.lastChunk, to: upstream) }
             if fault == .hidesAbort {
-                // The upstream's patience ends before this does.
+                // The upstream's timeout ends before this does.
                 _ = responseIsOver.wait(until: Deadline(in: .seconds(60)).nanoseconds) { $0 ? () : nil }
             } else {
                 shutdown(upstream.rawValue, Int32(SHUT_WR))
@@ -214,13 +214,13 @@ private final class Relay: Sendable {
     private func send(_ text: String, to connection: FileDescriptor) { send(Array(text.utf8), to: connection) }
 
     private func send(_ bytes: [UInt8], to connection: FileDescriptor) {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes {
+        var remaining = bytes[...]
+        while !remaining.isEmpty {
+            let count = remaining.withUnsafeBytes {
                 Glibc.send(connection.rawValue, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
             }
             guard count > 0 else { return }
-            rest = rest.dropFirst(count)
+            remaining = remaining.dropFirst(count)
         }
     }
 }

@@ -12,7 +12,7 @@ enum Habit: CaseIterable, Sendable {
     case fallsBack
     /// No interim response is looked at, the content goes in an append.
     case ignoresInterims
-    /// Where no offset is told it is tried at the beginning.
+    /// Where no offset is reported it is tried at the beginning.
     case triesBeginning
     /// The target is looked at first, and the upload deleted in the end.
     case tidiesUp

@@ -21,7 +21,7 @@ struct HostileServerTests {
         case neverReads
     }
 
-    @Test("A run against it ends without a judgment that it could not make", arguments: Behavior.allCases)
+    @Test("A run against it ends without a result that it could not know", arguments: Behavior.allCases)
     func hostile(_ behavior: Behavior) async throws {
         let report = try await onThread {
             let server = try HostileServer { HostileServerTests.serve(behavior, $0) }

@@ -31,7 +31,7 @@ struct MatrixTests {
         ]).text
         let rows = text.split(separator: "\n").map(String.init)
         #expect(rows[0] == "| Section | one | http://b/ |")
-        #expect(rows.contains("| judged on | 2026-09-21 | 2026-09-21 |"))
+        #expect(rows.contains("| tested on | 2026-09-21 | 2026-09-21 |"))
         #expect(rows.contains("| versions | 5, 6 | 5, 6 |"))
         #expect(rows.contains("| 4.2  Creation | 1/2 ✗1 | 1/1 |"))
         #expect(rows.contains("| 4.3  Offset retrieval | – | 0/1 ?1 |"))
@@ -45,7 +45,7 @@ struct MatrixTests {
         #expect(places == places.sorted() && places[0] > 0)
     }
 
-    @Test("What is no report is told")
+    @Test("What is no report is reported")
     func others() throws {
         for text in ["", "{}", "[]", #"{"version": 1, "mode": "proxy"}"#] {
             #expect(throws: RunFailure.self) { try MatrixSubject(Data(text.utf8), name: nil) }

@@ -115,7 +115,7 @@ func expectPass(_ result: CaseResult, sourceLocation: SourceLocation = #_sourceL
 }
 
 /// Records an issue for each case that neither passed nor was skipped.
-func expectConformance(_ report: some Judgment, sourceLocation: SourceLocation = #_sourceLocation) {
+func expectConformance(_ report: some CaseReport, sourceLocation: SourceLocation = #_sourceLocation) {
     #expect(report.failure == nil, sourceLocation: sourceLocation)
     for result in report.results where result.outcome.word != "skipped" {
         expectPass(result, sourceLocation: sourceLocation)

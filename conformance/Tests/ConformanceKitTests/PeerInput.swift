@@ -75,13 +75,13 @@ final class PeerInput {
     }
 
     private func pieces(_ count: Int64, _ take: (ArraySlice<UInt8>) -> Bool) throws -> Bool {
-        var rest = count
-        while rest > 0 {
+        var remaining = count
+        while remaining > 0 {
             if position == bytes.count { try fill() }
-            let size = Int(min(rest, Int64(bytes.count - position)))
+            let size = Int(min(remaining, Int64(bytes.count - position)))
             let piece = bytes[position..<(position + size)]
             position += size
-            rest -= Int64(size)
+            remaining -= Int64(size)
             if !take(piece) { return false }
         }
         return true

@@ -28,7 +28,7 @@ enum ProxyFault: String, CaseIterable, Sendable {
     case limitsHeads
     case speaksOldHTTP
 
-    /// Whether something does not come, which takes patience to find out.
+    /// Whether something does not come, which takes a timeout to find out.
     var isFoundByWaiting: Bool {
         switch self {
         case .buffersBodies, .buffersChunkedBodies, .holdsBack, .dropsInterim, .passesFirstInterim, .limitsInterim,

@@ -5,16 +5,16 @@ import Testing
 
 @testable import ConformanceKit
 
-/// The proxy mode is judged itself: by a proxy that does everything rightly, and by the same with one fault at a time.
+/// The proxy mode is verified itself: by a proxy that does everything rightly, and by the same with one fault at a time.
 @Suite("Proxy mode", .timeLimit(.minutes(15)))
 struct ProxyTests {
-    /// What is withheld is found by waiting for it in vain, which takes a machine that has time for it.
+    /// What is withheld is found by waiting for it, which takes a machine that has time for it.
     private static let mayWait = ProcessInfo.processInfo.environment["ONWARD_PROXIES"] == "1"
 
     @Test("A proxy without a fault lets everything through")
     func unbroken() async throws {
-        // Whatever is right comes at once, so patience costs nothing.
-        let report = try await Self.run(nil, patience: .seconds(20))
+        // Whatever is right comes at once, so a long timeout costs nothing.
+        let report = try await Self.run(nil, timeout: .seconds(20))
         #expect(report.failure == nil)
         for finding in report.findings where finding.grade != .good {
             #expect(finding.id == "large-head" && finding.grade == .neutral, "\(finding.id): \(finding.answer)")
@@ -26,23 +26,23 @@ struct ProxyTests {
     }
 
     @Test(
-        "Each fault is noticed, and the setting that fits is told",
+        "Each fault is noticed, and the setting that fits is reported",
         arguments: ProxyFault.allCases.filter { !$0.isFoundByWaiting })
     func broken(_ fault: ProxyFault) async throws {
         // Whatever is wrong comes at once.
-        try await Self.expect(fault, patience: .seconds(20))
+        try await Self.expect(fault, timeout: .seconds(20))
     }
 
     @Test(
         "So is each one that withholds something", .enabled(if: mayWait, "make test-proxies"),
         arguments: ProxyFault.allCases.filter(\.isFoundByWaiting))
     func withholding(_ fault: ProxyFault) async throws {
-        try await Self.expect(fault, patience: .seconds(5))
+        try await Self.expect(fault, timeout: .seconds(5))
     }
 
-    private static func expect(_ fault: ProxyFault, patience: Duration) async throws {
+    private static func expect(_ fault: ProxyFault, timeout: Duration) async throws {
         let expected = fault.caughtBy
-        let report = try await run(fault, only: [expected.id], patience: patience)
+        let report = try await run(fault, only: [expected.id], timeout: timeout)
         let finding = try #require(report.findings.last { $0.id == expected.id })
         #expect(finding.grade.rawValue == expected.grade, "\(finding.answer)")
         #expect(finding.answer.contains(expected.answer), "\(finding.answer)")
@@ -53,7 +53,7 @@ struct ProxyTests {
         #expect(!finding.transcript.isEmpty)
     }
 
-    @Test("A proxy that leads elsewhere cannot be judged")
+    @Test("A proxy that leads elsewhere cannot be verified")
     func elsewhere() async throws {
         let report = try await onThread {
             let nobody = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
@@ -62,7 +62,7 @@ struct ProxyTests {
             guard case .tcp(_, let other) = nobody.address else { throw PeerInput.Failure.ended }
             let proxy = try FaultProxy(upstreamPort: other)
             var settings = ProxySettings(url: proxy.url)
-            settings.patience = .milliseconds(200)
+            settings.timeout = .milliseconds(200)
             settings.upstreamPort = 1
             let bench = try ProxyBench(settings, port: 0)
             defer { withExtendedLifetime(proxy) {} }
@@ -74,7 +74,7 @@ struct ProxyTests {
 
     @Test("The answers go into a JSON document of a fixed schema")
     func json() async throws {
-        let report = try await Self.run(.refusesPatch, only: ["methods"], patience: .seconds(5))
+        let report = try await Self.run(.refusesPatch, only: ["methods"], timeout: .seconds(5))
         let object = try JSONSerialization.jsonObject(with: report.json())
         let members = try #require(object as? [String: Any])
         #expect(members["version"] as? Int == 1 && members["mode"] as? String == "proxy")
@@ -84,11 +84,11 @@ struct ProxyTests {
     }
 
     private static func run(
-        _ fault: ProxyFault?, only: Set<String>? = nil, patience: Duration
+        _ fault: ProxyFault?, only: Set<String>? = nil, timeout: Duration
     ) async throws -> ProxyReport {
         try await onThread {
             var settings = ProxySettings(url: "http://127.0.0.1:1/")
-            settings.patience = patience
+            settings.timeout = timeout
             let bench = try ProxyBench(settings, port: 0)
             let proxy = try FaultProxy(upstreamPort: bench.upstreamPort, fault)
             defer { withExtendedLifetime(proxy) {} }
@@ -100,7 +100,7 @@ struct ProxyTests {
 
     @Test("A server behind a proxy without a fault works from outside")
     func deployment() async throws {
-        let report = try await Self.deploy(nil, patience: .seconds(20))
+        let report = try await Self.deploy(nil, timeout: .seconds(20))
         #expect(report.failure == nil)
         for finding in report.findings { #expect(finding.grade == .good, "\(finding.id): \(finding.answer)") }
         #expect(report.verdict?.usability == .usable)
@@ -110,7 +110,7 @@ struct ProxyTests {
         "What a proxy changes on the way to a server behind it is seen from outside",
         arguments: [(ProxyFault.losesRange, "range", "poor"), (ProxyFault.endsChunksCleanly, "abort-chunked", "bad")])
     func changed(_ fault: ProxyFault, _ id: String, _ grade: String) async throws {
-        let report = try await Self.deploy(fault, patience: .seconds(20))
+        let report = try await Self.deploy(fault, timeout: .seconds(20))
         let finding = try #require(report.findings.first { $0.id == id }, "\(report.failure ?? "")")
         #expect(finding.grade.rawValue == grade, "\(finding.answer)")
     }
@@ -123,18 +123,18 @@ struct ProxyTests {
             (ProxyFault.takesInterimForFinal, "interim", "bad"), (ProxyFault.delaysAnswers, "early-answer", "poor"),
         ])
     func deployment(_ fault: ProxyFault, _ id: String, _ grade: String) async throws {
-        let report = try await Self.deploy(fault, patience: .seconds(1))
+        let report = try await Self.deploy(fault, timeout: .seconds(1))
         let finding = try #require(report.findings.first { $0.id == id }, "\(report.failure ?? "")")
         #expect(finding.grade.rawValue == grade, "\(finding.answer)")
     }
 
-    private static func deploy(_ fault: ProxyFault?, patience: Duration) async throws -> ProxyReport {
+    private static func deploy(_ fault: ProxyFault?, timeout: Duration) async throws -> ProxyReport {
         try await onThread {
             let server = try ReferenceServer(fault == .dropsInterim ? .locatesDifferently : nil)
             let proxy = try FaultProxy(upstreamPort: server.port, fault)
             defer { withExtendedLifetime((server, proxy)) {} }
             var settings = ProxySettings(url: proxy.url)
-            settings.patience = patience
+            settings.timeout = timeout
             return try DeploymentRun(settings).run()
         }
     }

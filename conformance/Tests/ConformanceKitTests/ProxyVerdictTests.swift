@@ -51,23 +51,23 @@ struct ProxyVerdictTests {
         let coded = Array("5\r\nhello\r\n6;x=y\r\n world\r\n0\r\nT: v\r\n\r\n".utf8)
         for size in 1...coded.count {
             var content = IncomingContent(.chunked)
-            var rest = coded[...]
-            while !rest.isEmpty {
-                #expect(!content.isWhole)
-                content.take(rest.prefix(size))
-                rest = rest.dropFirst(size)
+            var remaining = coded[...]
+            while !remaining.isEmpty {
+                #expect(!content.isComplete)
+                content.take(remaining.prefix(size))
+                remaining = remaining.dropFirst(size)
             }
-            #expect(content.isWhole && content.count == 11 && !content.isBroken)
+            #expect(content.isComplete && content.count == 11 && !content.isBroken)
         }
         var cut = IncomingContent(.chunked)
         cut.take(coded.dropLast(2))
-        #expect(!cut.isWhole && cut.count == 11)
+        #expect(!cut.isComplete && cut.count == 11)
         var wrong = IncomingContent(.chunked)
         wrong.take(Array("zz\r\n".utf8))
-        #expect(wrong.isBroken && !wrong.isWhole)
+        #expect(wrong.isBroken && !wrong.isComplete)
         var length = IncomingContent(.length(3))
         length.take(Array("abcd".utf8))
-        #expect(length.isWhole && length.count == 3)
-        #expect(IncomingContent(.length(0)).isWhole)
+        #expect(length.isComplete && length.count == 3)
+        #expect(IncomingContent(.length(0)).isComplete)
     }
 }

@@ -4,7 +4,7 @@ import SystemCalls
 
 @testable import ConformanceKit
 
-/// A small client of the draft that does everything rightly unless it is told to have a defect.
+/// A small client of the draft that does everything rightly unless it is given have a defect.
 final class ReferenceClient: Candidate {
     private let defect: ClientDefect?
     let habit: Habit?
@@ -46,7 +46,7 @@ enum ReferenceStop: Error {
 /// What both directions have in common.
 class ReferenceTransfer {
     static let tries = 6
-    static let patience = Duration.seconds(4)
+    static let timeout = Duration.seconds(4)
 
     let client: ReferenceClient
     let task: CandidateTask
@@ -62,7 +62,7 @@ class ReferenceTransfer {
     func connect(_ endpoint: Endpoint) throws -> RawConnection {
         try checkTime()
         return try RawConnection(
-            endpoint, timeout: Self.patience, transcript: Transcript(), observer: NobodyObserving())
+            endpoint, timeout: Self.timeout, transcript: Transcript(), observer: Unobserved())
     }
 
     /// Credentials for the origin that the command was given.
@@ -72,7 +72,7 @@ class ReferenceTransfer {
         return isOwn || client.has(leak) ? [("Authorization", "Bearer reference")] : []
     }
 
-    /// A try was in vain.
+    /// A try was fruitless.
     func fail(after seconds: Int64? = nil) throws {
         failures += 1
         try checkTime()
@@ -84,12 +84,12 @@ class ReferenceTransfer {
     func progress() { failures = 0 }
 
     private func checkTime() throws {
-        if task.isDoomed() { throw ReferenceStop.killed }
+        if task.hasFailed() { throw ReferenceStop.killed }
         if task.deadline.isOver { throw ReferenceStop.timedOut }
     }
 }
 
-private final class NobodyObserving: WireObserver {
+private final class Unobserved: WireObserver {
     func observe(_ response: Response, to request: ConformanceKit.Request, at endpoint: Endpoint) {}
     func observe(_ interim: InterimResponse, to request: ConformanceKit.Request, at endpoint: Endpoint) {}
     func observe(anomaly: String, in transcript: Transcript) {}

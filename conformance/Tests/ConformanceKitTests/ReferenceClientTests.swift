@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConformanceKit
 
-/// The client mode is judged itself: by a client that does everything rightly, and by the same with one defect at a time.
+/// The client mode is verified itself: by a client that does everything rightly, and by the same with one defect at a time.
 @Suite("Reference client", .timeLimit(.minutes(15)), .serialized)
 struct ReferenceClientTests {
     @Test("A client without a defect passes everything that it is asked, each time")
@@ -35,14 +35,14 @@ struct ReferenceClientTests {
 
     @Test("Each defect is noticed")
     func broken() async throws {
-        // Some at once: most of their time is waiting. All at once would be patience that is over.
-        var rest = ClientDefect.allCases[...]
+        // Some at once: most of their time is waiting. All at once would run into the timeout.
+        var remaining = ClientDefect.allCases[...]
         try await withThrowingTaskGroup(of: (ClientDefect, ClientReport).self) { group in
             func next() {
-                guard let defect = rest.popFirst() else { return }
+                guard let defect = remaining.popFirst() else { return }
                 group.addTask {
                     var report = try await Self.occasion(for: defect)
-                    // Patience that was over on a busy machine shows nothing.
+                    // A timeout on a busy machine shows nothing.
                     for _ in 0..<2
                     where !report.results.contains(where: { $0.subject.id == defect.caughtBy && $0.isUnmet }) {
                         report = try await Self.occasion(for: defect)
@@ -98,7 +98,7 @@ struct ReferenceClientTests {
         #expect(report.results.first?.outcome == .pass, "\(report.results)")
     }
 
-    @Test("A client that asks for ever is not waited for, but judged")
+    @Test("A client that asks for ever is not waited for, but verified")
     func endless() async throws {
         let report = try await Self.run(.neverGivesUp, only: ["4.3/error-for-ever", "9110/gives-up"])
         let result = try #require(report.results.first)
@@ -108,10 +108,12 @@ struct ReferenceClientTests {
         }
         #expect(finding.seen.contains("it keeps asking"))
         let cost = try #require(report.traffic["4.3/error-for-ever"])
-        #expect(cost.requests > Play.mostInVain && cost.requests < 2 * Play.mostInVain && cost.runs == 1)
+        #expect(
+            cost.requests > ScenarioState.maxFruitless && cost.requests < 2 * ScenarioState.maxFruitless
+                && cost.runs == 1)
     }
 
-    @Test("A client that does nothing cannot be judged")
+    @Test("A client that does nothing cannot be verified")
     func idle() async throws {
         let report = try await onThread {
             var settings = ClientSettings()

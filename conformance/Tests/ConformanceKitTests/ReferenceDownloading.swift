@@ -18,8 +18,8 @@ final class ReferenceDownloading: ReferenceTransfer {
         var isDone = false
         defer {
             if client.habit == .preallocates, !isDone, let total {
-                let rest = max(0, Int(total) - content.count)
-                try? Data(content + [UInt8](repeating: 0, count: rest)).write(to: URL(fileURLWithPath: task.file))
+                let remaining = max(0, Int(total) - content.count)
+                try? Data(content + [UInt8](repeating: 0, count: remaining)).write(to: URL(fileURLWithPath: task.file))
             }
         }
         var place = target
@@ -55,34 +55,34 @@ final class ReferenceDownloading: ReferenceTransfer {
         try connection.send(request)
         while try connection.readInterim() != nil {}
         guard let head = connection.finalHead else { throw WireFailure.malformed("no head") }
-        var isWhole = false
+        var isComplete = false
         var bytes: [UInt8] = []
         if let length = head.fields["Content-Length"].flatMap({ Int($0) }) {
             while connection.input.count - connection.position < length, connection.ending == nil {
-                guard receives(on: connection), !task.isDoomed() else { break }
+                guard receives(on: connection), !task.hasFailed() else { break }
             }
             bytes = Array(connection.input[connection.position...].prefix(length))
-            isWhole = bytes.count == length
+            isComplete = bytes.count == length
         } else {
             let marker = Array("\r\n0\r\n\r\n".utf8)
             while connection.ending == nil, !connection.input.suffix(marker.count).elementsEqual(marker) {
                 guard receives(on: connection) else { break }
             }
-            // One chunk, as the played server sends them.
+            // One chunk, as the scripted server sends them.
             let raw = connection.input[connection.position...]
             if let end = raw.firstIndex(of: 0x0A) {
                 let size = Int(String(decoding: raw[..<end].dropLast(), as: UTF8.self), radix: 16) ?? 0
                 bytes = Array(raw[(end + 1)...].prefix(size))
-                isWhole = connection.input.suffix(marker.count).elementsEqual(marker)
+                isComplete = connection.input.suffix(marker.count).elementsEqual(marker)
             }
         }
-        return Partial(status: head.status, fields: head.fields, bytes: bytes, isWhole: isWhole)
+        return Partial(status: head.status, fields: head.fields, bytes: bytes, isComplete: isComplete)
     }
 
     /// Waits for more.
     private func receives(on connection: RawConnection) -> Bool {
-        let deadline = Deadline(in: Self.patience)
-        while !deadline.isOver, !task.isDoomed() {
+        let deadline = Deadline(in: Self.timeout)
+        while !deadline.isOver, !task.hasFailed() {
             do throws(Errno) {
                 try connection.receive(until: Deadline(in: .milliseconds(50)))
                 return true
@@ -96,7 +96,7 @@ final class ReferenceDownloading: ReferenceTransfer {
     /// - Returns: whether everything is there.
     private func take(_ response: Partial) throws -> Bool {
         let date = client.has(.ignoresDates) ? nil : response.single("Last-Modified")
-        let told = response.single("ETag") ?? date
+        let reported = response.single("ETag") ?? date
         switch response.status {
         case 200:
             if client.has(.appendsWholeToPart), !content.isEmpty {
@@ -104,7 +104,7 @@ final class ReferenceDownloading: ReferenceTransfer {
             } else {
                 content = response.bytes
             }
-            validator = told
+            validator = reported
             total = response.single("Content-Length").flatMap { Int64($0) }
         case 206:
             let range = response.single("Content-Range").flatMap { ContentRange(parsing: $0) }
@@ -119,7 +119,7 @@ final class ReferenceDownloading: ReferenceTransfer {
                 || client.has(.placesByContentRange)
             let isTotal = total == nil || range?.size == total || client.has(.ignoresTotal)
             let isFit = range == nil ? client.has(.appendsPartWithoutRange) : isPlaced && isTotal
-            let isSame = told == validator || client.has(.mixesRepresentations) || client.has(.mixesDates)
+            let isSame = reported == validator || client.has(.mixesRepresentations) || client.has(.mixesDates)
             if !isFit || !isSame {
                 forget()
                 try fail()
@@ -131,7 +131,7 @@ final class ReferenceDownloading: ReferenceTransfer {
             }
             content += response.bytes
             progress()
-            if let size = range?.size, Int64(content.count) < size, response.isWhole {
+            if let size = range?.size, Int64(content.count) < size, response.isComplete {
                 let end = range?.range?.upperBound
                 let isBelieved =
                     client.has(.completesWithAnyPart) || client.has(.completesWithAnyContent) && end == size
@@ -140,7 +140,7 @@ final class ReferenceDownloading: ReferenceTransfer {
             }
         case 416:
             let size = response.single("Content-Range").flatMap { ContentRange(parsing: $0) }?.size
-            if size == Int64(content.count), told == validator { return true }
+            if size == Int64(content.count), reported == validator { return true }
             if client.has(.takesAny416ForEnd) { return true }
             forget()
             try fail()
@@ -152,7 +152,7 @@ final class ReferenceDownloading: ReferenceTransfer {
             guard client.has(.countsFailureAsSuccess) else { throw ReferenceStop.failed }
             return true
         }
-        if response.isWhole || client.has(.takesCutForWhole) { return true }
+        if response.isComplete || client.has(.takesCutForWhole) { return true }
         if client.habit == .preallocates { throw ReferenceStop.failed }
         keepWhatCanBeResumed()
         try fail()
@@ -186,7 +186,7 @@ final class ReferenceDownloading: ReferenceTransfer {
         let status: Int
         let fields: Fields
         let bytes: [UInt8]
-        let isWhole: Bool
+        let isComplete: Bool
 
         var location: String? { single("Location") }
     }

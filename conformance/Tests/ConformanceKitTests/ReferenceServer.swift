@@ -3,7 +3,7 @@ import SystemCalls
 
 @testable import ConformanceKit
 
-/// A small server of the draft, in all its versions, that does everything rightly unless it is told to have a defect.
+/// A small server of the draft, in all its versions, that does everything rightly unless it is given have a defect.
 /// Uploads go to `/files/`, finished files are read where they say. Memory plays the disk: it outlives ``kill()``.
 final class ReferenceServer: SubjectControl, Sendable {
     struct State {

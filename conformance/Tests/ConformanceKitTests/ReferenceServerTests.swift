@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConformanceKit
 
-/// The harness is judged itself: by a server that does everything rightly, and by the same with one defect at a time.
+/// The harness is verified itself: by a server that does everything rightly, and by the same with one defect at a time.
 @Suite("Reference server", .timeLimit(.minutes(15)))
 struct ReferenceServerTests {
     @Test("A server without a defect passes everything that it is asked")
@@ -21,7 +21,7 @@ struct ReferenceServerTests {
         #expect(report.count("pass") > 300)
     }
 
-    @Test("Limits that are small and large enough to be passed are respected and judged")
+    @Test("Limits that are small and large enough to be passed are respected and verified")
     func limited() async throws {
         let limits = [
             ("max-size", Int64(100_000)), ("max-append-size", 50_000), ("min-append-size", 20), ("max-age", 600),
@@ -39,7 +39,7 @@ struct ReferenceServerTests {
         }
     }
 
-    @Test("A full disk is refused, told truly, and judged")
+    @Test("A full disk is refused, reported truly, and verified")
     func fullDisk() async throws {
         let report = try await Self.run(nil, only: ["4.4/append", "restart/disk-full"], diskSize: 1 << 20)
         #expect(report.results.map(\.outcome) == [.pass, .pass])

@@ -20,7 +20,7 @@ extension ReferenceSession {
         let isStaged = !wanted.isEmpty || has(.dropsPrefix)
         var staged: [UInt8] = []
         var ending = Reception.whole
-        var told = 0
+        var reported = 0
         do {
             try input.content(request.framing) { piece in
                 if isStaged {
@@ -30,8 +30,8 @@ extension ReferenceSession {
                 ending = add(piece, to: id, epoch: epoch)
                 guard case .whole = ending else { return has(.waitsForOverrunsEnd) }
                 let offset = server.state.withLock { $0.uploads[id]?.bytes.count ?? 0 }
-                if request.draft == 8, offset - told >= 1 << 20 {
-                    told = offset
+                if request.draft == 8, offset - reported >= 1 << 20 {
+                    reported = offset
                     var fields = versionFields(request) + [offsetField(offset)]
                     if has(.locatesInAppendInterim) { fields.append(("Location", "/uploads/\(id)")) }
                     writeInterim(104, fields, to: request)

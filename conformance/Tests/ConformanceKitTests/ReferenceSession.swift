@@ -88,7 +88,7 @@ final class ReferenceSession {
         }
     }
 
-    /// How long a request is that has to be refused, where that can be told.
+    /// How long a request is that has to be refused, where that can be known.
     private static func framing(
         of head: RequestHead, despite refusal: FramingRefusal, _ liberty: Liberty?
     ) -> MessageFraming? {

@@ -72,9 +72,9 @@ extension ReferenceUploading {
     private func takeRefusal(_ response: Response, isCreation: Bool, size count: Int64) throws {
         switch response.status {
         case 409:
-            let told = client.has(.ignoresOffsetOf409) ? nil : response.integer("Upload-Offset")
-            if let told, client.has(.acceptsLowerConflict) { acknowledged = told }
-            if let told, told != acknowledged { try adopt(told) } else { phase = .retrieve }
+            let reported = client.has(.ignoresOffsetOf409) ? nil : response.integer("Upload-Offset")
+            if let reported, client.has(.acceptsLowerConflict) { acknowledged = reported }
+            if let reported, reported != acknowledged { try adopt(reported) } else { phase = .retrieve }
             if client.has(.ignoresOffsetOf409) { phase = .append }
             try fail()
         case 413:
@@ -161,7 +161,7 @@ extension ReferenceUploading {
             limits["max-size"] = 1
         }
         maxSize = limits["max-size"]
-        if let told = limits["max-append-size"] { most = min(most ?? .max, told) }
+        if let reported = limits["max-append-size"] { most = min(most ?? .max, reported) }
         least = limits["min-append-size"] ?? 0
         expires = limits["max-age"].map { SystemClock.monotonicNanoseconds() + $0 * 1_000_000_000 }
     }

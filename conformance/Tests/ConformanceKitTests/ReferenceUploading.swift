@@ -32,7 +32,7 @@ final class ReferenceUploading: ReferenceTransfer {
 
     var size: Int64 { Int64(content.count) }
     private var memory: String { task.state + "/upload" }
-    /// Tells one file from another.
+    /// Reports one file from another.
     private var source: String { Data(content.prefix(64)).base64EncodedString() }
 
     override init(_ client: ReferenceClient, _ task: CandidateTask, _ target: Endpoint) {
@@ -123,9 +123,10 @@ final class ReferenceUploading: ReferenceTransfer {
     }
 
     private func create() throws -> Bool {
-        let isWhole = !client.has(.hidesLength) && client.habit != .ignoresInterims && most.map { size <= $0 } ?? true
+        let isComplete =
+            !client.has(.hidesLength) && client.habit != .ignoresInterims && most.map { size <= $0 } ?? true
         let isEmptyPart = size == 0 && client.has(.leavesEmptyIncomplete)
-        var fields = fields(for: place) + [profile.completeness(isWhole && !isEmptyPart)]
+        var fields = fields(for: place) + [profile.completeness(isComplete && !isEmptyPart)]
         if !client.has(.hidesLength) {
             fields.append(("Upload-Length", "\(client.has(.statesOtherLength) ? size + 1 : size)"))
         }
@@ -135,7 +136,7 @@ final class ReferenceUploading: ReferenceTransfer {
         let connection = try connect(place)
         defer { connection.close() }
         let request = Request("POST", place.target, fields)
-        if isWhole && size > 0 {
+        if isComplete && size > 0 {
             var announced = request
             announced.content = .declared(size)
             try connection.send(announced)
@@ -143,8 +144,8 @@ final class ReferenceUploading: ReferenceTransfer {
             let asksMeanwhile = client.has(.asksMeanwhile) || client.has(.appendsMeanwhile)
             let isNeeded =
                 asksMeanwhile || client.has(.takesFirstLimit) || client.has(.readsLimitsPiecewise)
-            let patience = isNeeded ? Self.patience : .milliseconds(50)
-            if try connection.awaitHead(within: patience) { try takeInterims(connection) }
+            let timeout = isNeeded ? Self.timeout : .milliseconds(50)
+            if try connection.awaitHead(within: timeout) { try takeInterims(connection) }
             try stopIfUnwanted()
             if asksMeanwhile { return try create(amid: connection) }
         } else {
@@ -154,7 +155,7 @@ final class ReferenceUploading: ReferenceTransfer {
         }
         let response: Response
         do {
-            if isWhole && size > 0 && connection.finalHead == nil { try send(content, from: 0, on: connection) }
+            if isComplete && size > 0 && connection.finalHead == nil { try send(content, from: 0, on: connection) }
             response = try connection.readResponse()
         } catch let failure as WireFailure {
             try takeInterims(connection)
@@ -163,7 +164,7 @@ final class ReferenceUploading: ReferenceTransfer {
         }
         try takeInterims(connection, response.interim)
         if isEmptyPart, response.isSuccessful { return true }
-        return try takeAnswer(response, isLast: isWhole, count: isWhole ? size : 0, isCreation: true)
+        return try takeAnswer(response, isLast: isComplete, count: isComplete ? size : 0, isCreation: true)
     }
 
     /// Sends the content, and another request in between.

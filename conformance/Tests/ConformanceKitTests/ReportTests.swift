@@ -71,7 +71,7 @@ struct ReportTests {
         #expect(try Counter.count(JUnitReport(report([], failure: Self.hostile), strict: true).text)["error"] == 1)
     }
 
-    @Test("What is told of a server is told of a client as well")
+    @Test("What receives a server receives a client as well")
     func client() throws {
         let report = clientReport(Self.outcomes)
         #expect(report.exitStatus(strict: false) == 1)

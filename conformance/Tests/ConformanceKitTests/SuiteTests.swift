@@ -123,7 +123,8 @@ struct SuiteTests {
         #expect(base.resolving(location)?.url == url)
     }
 
-    @Test("What is no URL here is told", arguments: ["", "files", "https://", "http://", "http://a:0/", "ftp://a/"])
+    @Test(
+        "What is no URL here is reported", arguments: ["", "files", "https://", "http://", "http://a:0/", "ftp://a/"])
     func noURL(_ text: String) {
         #expect(Endpoint(text) == nil)
     }
