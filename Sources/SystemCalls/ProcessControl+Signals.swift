@@ -3,14 +3,14 @@ import Glibc
 extension ProcessControl {
     /// Blocks the signals that request an end, even if they are ignored; ``awaitSignal(of:)`` receives them. Call it
     /// before any other thread is started, so that all threads inherit it.
-    package static func holdEndSignals() {
+    package static func blockEndSignals() {
         var set = set(of: endSignals)
         pthread_sigmask(SIG_BLOCK, &set, nil)
     }
 
     /// Blocks `signals` on this thread and all threads that are started later; ``awaitSignal(of:)`` receives them.
     /// - Returns: those that the process does not ignore since its start, as under nohup(1).
-    package static func hold(_ signals: [Int32]) -> [Int32] {
+    package static func blockSignals(_ signals: [Int32]) -> [Int32] {
         let wanted = signals.filter { signal in
             var action = sigaction()
             sigaction(signal, nil, &action)

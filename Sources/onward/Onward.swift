@@ -6,7 +6,7 @@ import SystemCalls
 @main
 enum Onward {
     static func main() {
-        ProcessControl.holdEndSignals()
+        ProcessControl.blockEndSignals()
         ProcessControl.occupyStandardDescriptors()
         let arguments = Array(CommandArgument.all.dropFirst())
         let status: ExitStatus

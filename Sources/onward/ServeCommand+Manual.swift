@@ -5,7 +5,7 @@ extension ServeCommand {
         "serve", "serve resumable uploads and Range downloads", usage: ["serve [OPTIONS]"],
         """
         Serves resumable uploads and Range downloads. Every option has an environment
-        variable: --max-size is ONWARD_MAX_SIZE. Sizes take K M G T (powers of
+        variable: --max-size is ONWARD_MAX_SIZE. Sizes have units K M G T (powers of
         1000) and KiB MiB GiB TiB (of 1024), durations s m h d.
         """,
         options: ServeSettings.options.map(\.manual),

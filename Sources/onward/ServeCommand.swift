@@ -41,7 +41,7 @@ enum ServeCommand {
         _ settings: ServeSettings, on sockets: [ListeningSocket], for manager: ServiceManager
     ) -> ExitStatus {
         ProcessControl.raiseDescriptorLimit()
-        let reloadSignals = ProcessControl.hold([ProcessControl.reloadSignal])
+        let reloadSignals = ProcessControl.blockSignals([ProcessControl.reloadSignal])
         let files: CredentialFiles
         do { files = try CredentialFiles(settings) } catch {
             Console.Bounded.error("onward serve: \(error.message)")

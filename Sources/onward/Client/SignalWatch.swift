@@ -15,7 +15,7 @@ final class SignalWatch: Sendable {
     /// To be made before any other thread is started, so that all threads leave the signals to this one.
     init() throws(Errno) {
         ProcessControl.ignoreBrokenPipes()
-        let signals = ProcessControl.hold([SIGINT, SIGTERM, SIGHUP, SIGWINCH])
+        let signals = ProcessControl.blockSignals([SIGINT, SIGTERM, SIGHUP, SIGWINCH])
         let state = state
         _ = try WorkerThread(name: "signals") {
             while true {
