@@ -49,10 +49,12 @@ struct HealthProbe {
 
 /// Whether the store can do its work now.
 public struct Health: Sendable, Hashable {
+    /// Whether new uploads can be accepted.
     public var ready: Bool
     /// Why not, one stable word each; empty when ready.
     public var reasons: [String]
 
+    /// A state with the codes of what is wrong; none if it is ready.
     public init(ready: Bool, reasons: [String] = []) {
         self.ready = ready
         self.reasons = reasons

@@ -3,6 +3,7 @@ import ResumableUpload
 
 /// How an upload becomes a file, and what is answered then.
 public struct Publication: Sendable {
+    /// The name under which the file is published.
     public var name: PublishedName
     /// Representation metadata, such as Content-Type, to be given back with the file.
     public var fields: Fields
@@ -20,6 +21,7 @@ public struct Publication: Sendable {
     /// The final response if, after an interruption, the publication turns out to be impossible.
     public var refused: FinalResponse
 
+    /// A publication under `name`; see the properties for each part.
     public init(
         name: PublishedName,
         fields: Fields = [:],

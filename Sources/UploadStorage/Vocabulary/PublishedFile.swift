@@ -14,6 +14,7 @@ public final class PublishedFile: Sendable {
         /// Strong: differs for every publication and every change of the file.
         public var entityTag: EntityTag
 
+        /// Attributes of a file that a program describes itself: size in bytes, time since 1970, and a strong entity tag.
         public init(size: Int64, modifiedSeconds: Int64, modifiedNanoseconds: Int64 = 0, entityTag: EntityTag) {
             self.size = size
             self.modifiedSeconds = modifiedSeconds
@@ -22,6 +23,7 @@ public final class PublishedFile: Sendable {
         }
     }
 
+    /// Size, time and entity tag of the file when it was opened.
     public let attributes: Attributes
     /// What its upload said of the representation, such as Content-Type; empty for a file that came another way.
     public let fields: Fields

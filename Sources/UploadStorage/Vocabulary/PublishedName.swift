@@ -37,6 +37,7 @@ public struct PublishedName: Hashable, Sendable {
         /// None for the root.
         public let segments: [String]
 
+        /// The directory `files/` itself.
         public static let root = Directory(trusted: [])
 
         /// Refuses the same as ``PublishedName/init(segments:)`` but for the empty path, which is the root.
@@ -57,5 +58,6 @@ public struct PublishedName: Hashable, Sendable {
 }
 
 extension PublishedName: CustomStringConvertible {
+    /// The path, its segments separated by slashes.
     public var description: String { path }
 }

@@ -2,14 +2,16 @@
 public struct SpaceShortage: Sendable, Hashable {
     /// The data directory.
     public var root: String
-    /// Bytes that are free, and that have to stay free.
+    /// Free bytes.
     public var free: Int64
+    /// Bytes that have to stay free.
     public var kept: Int64
     /// Bytes that were announced and would have to fit, too.
     public var announced: Int64
 }
 
 extension SpaceShortage: CustomStringConvertible {
+    /// The numbers in a sentence for the operator.
     public var description: String {
         let upload = announced > 0 ? ", with \(announced) announced" : ""
         return "\(root) has \(free) bytes free\(upload), and \(kept) have to stay free (--min-free)"

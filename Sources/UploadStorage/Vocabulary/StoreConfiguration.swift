@@ -4,6 +4,7 @@ import SystemCalls
 
 /// How a store keeps its promises.
 public struct StoreConfiguration: Sendable {
+    /// What a reported offset survives.
     public var durability: Durability
     /// Seconds for which a complete or invalid upload is remembered.
     public var keepCompleted: Int64
@@ -26,6 +27,7 @@ public struct StoreConfiguration: Sendable {
     /// How long ``UploadStore/cancel(_:principal:)`` waits for a target at work, and ``UploadStore/close()`` for all.
     public var processingWait: Duration
 
+    /// A configuration with the defaults of `onward serve` unless said otherwise.
     public init(
         durability: Durability = .acknowledged,
         keepCompleted: Int64 = 86_400,

@@ -45,6 +45,7 @@ public enum StoreError: Error, Sendable, Hashable {
     /// The data directory cannot be used as it is; the text says what to do.
     case unusableRoot(String)
 
+    /// The stable code in problem details, logs and metrics.
     public var code: String {
         switch self {
         case .notFound: "upload-not-found"

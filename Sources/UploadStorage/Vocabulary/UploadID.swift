@@ -52,6 +52,7 @@ extension UploadID: CustomStringConvertible, CustomDebugStringConvertible {
         return "upload:" + Array(digest.finalized().prefix(4)).hexadecimal
     }
 
+    /// A short form for logs, which gives no access.
     public var debugDescription: String { description }
 }
 
