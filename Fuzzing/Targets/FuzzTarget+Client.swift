@@ -80,7 +80,7 @@ extension FuzzTarget {
             while let end = rest.firstIndex(of: 0x0A) {
                 let line = UnsafeRawBufferPointer(rebasing: rest[...end])
                 rest = rest[(end + 1)...]
-                switch reader.take(line) {
+                switch reader.read(line) {
                 case .more: continue
                 case .interim(let head):
                     try require(head.status.isInformational, "\(head.status) is interim")

@@ -29,7 +29,7 @@ extension DownloadMachine {
 
     /// Asks for the next request and gives the answer to it.
     mutating func answer(
-        _ status: Status, _ fields: Fields, position: Int64? = nil, ending: ContentEnding = .whole,
+        _ status: Status, _ fields: Fields, position: Int64? = nil, ending: ContentEnding = .complete,
         location: ResolvedLocation? = nil
     ) {
         _ = next()

@@ -98,7 +98,7 @@ struct DownloadModel {
         let head = DownloadResponseHead(
             status: answer.status, fields: answer.fields,
             location: answer.status == 302 ? ResolvedLocation(uri: "http://h/x", relation: .sameOrigin) : nil)
-        var ending = ContentEnding.whole
+        var ending = ContentEnding.complete
         var content = answer.content
         if chance(40), !content.isEmpty, !answer.isUncut {
             // Without a length the end may be missing although all bytes are there.

@@ -11,7 +11,7 @@ import Testing
         for byte in text.utf8 {
             line.append(byte)
             guard byte == 0x0A else { continue }
-            let outcome = line.withUnsafeBytes { reader.take($0) }
+            let outcome = line.withUnsafeBytes { reader.read($0) }
             if case .more = outcome {} else { outcomes.append(outcome) }
             line = []
         }

@@ -236,7 +236,7 @@ struct PartialFileTests {
     func overrun() throws {
         let partial = try PartialFile.create(in: place)
         try partial.appear()
-        partial.goOn(at: 0, end: 10)
+        partial.resume(at: 0, end: 10)
         #expect(throws: Errno.fileTooLarge) { try bytes[..<11].withUnsafeBytes { try partial.write($0) } }
         #expect(partial.isOverrun && partial.position == 10 && partial.failure == nil)
         #expect(

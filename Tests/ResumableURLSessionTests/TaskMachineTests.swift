@@ -15,10 +15,10 @@ struct TaskMachineTests {
         #expect(machine.commandForNewTransfer == .nothing)
         #expect(machine.runEnded(isPaused: false) == .end)
         #expect(machine.isOver && machine.state == .running)
-        machine.told()
+        machine.didNotify()
         #expect(machine.state == .completed)
         #expect(machine.resume() == .nothing && machine.suspend() == .nothing && machine.cancel() == .nothing)
-        #expect(machine.cancelKeepingData() == .nothing && machine.giveUp() == .nothing)
+        #expect(machine.cancelKeepingData() == .nothing && machine.abort() == .nothing)
     }
 
     @Test("suspending and resuming nest")
@@ -67,9 +67,9 @@ struct TaskMachineTests {
         var machine = TaskMachine()
         if state > 0 { _ = machine.resume() }
         if state > 1 { _ = machine.suspend() }
-        #expect(machine.cancel() == (state == 0 ? .end : .abandon))
+        #expect(machine.cancel() == (state == 0 ? .end : .endNow))
         #expect(machine.state == .canceling && machine.isOver)
-        #expect(machine.commandForNewTransfer == .abandon)
+        #expect(machine.commandForNewTransfer == .endNow)
         #expect(machine.runEnded(isPaused: true) == .nothing)
         #expect(machine.cancel() == .nothing)
         #expect(machine.cancelKeepingData() == .nothing)
@@ -83,7 +83,7 @@ struct TaskMachineTests {
         #expect(machine.state == .canceling && !machine.isOver)
         #expect(machine.cancel() == .nothing && machine.suspend() == .nothing && machine.resume() == .nothing)
         #expect(machine.runEnded(isPaused: true) == .end)
-        #expect(machine.wish == .cancelKeepingData)
+        #expect(machine.stopRequest == .cancelKeepingData)
         var idle = TaskMachine()
         #expect(idle.cancelKeepingData() == .end)
     }
@@ -92,13 +92,13 @@ struct TaskMachineTests {
     func givingUp() {
         var machine = TaskMachine()
         _ = machine.resume()
-        #expect(machine.giveUp() == .pause)
+        #expect(machine.abort() == .pause)
         #expect(machine.state == .running)
         var cancelled = machine
         #expect(machine.runEnded(isPaused: true) == .end)
         #expect(cancelled.cancelKeepingData() == .nothing)
         #expect(cancelled.runEnded(isPaused: true) == .end)
         var idle = TaskMachine()
-        #expect(idle.giveUp() == .end)
+        #expect(idle.abort() == .end)
     }
 }

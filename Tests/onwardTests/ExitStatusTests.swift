@@ -76,9 +76,11 @@ struct ExitStatusTests {
         let content = Array(#"{"title":"No","detail":"The disk is full."}"#.utf8)
         let response = TransferResponse(
             status: 507, fields: ["Content-Type": "application/problem+json"], content: content)
-        let error = TransferError(.serverUnavailable, "The server cannot go on now (507).", response: response)
+        let error = TransferError(
+            .serverUnavailable, "The server cannot serve the request now (507).", response: response)
         #expect(
-            Narration.interrupted(error, retryIn: .milliseconds(700))
-                == "Interrupted: The server cannot go on now (507). It says: The disk is full. Trying again in 1 s.")
+            ProgressMessages.interrupted(error, retryIn: .milliseconds(700))
+                == "Interrupted: The server cannot serve the request now (507). It says: The disk is full. Trying again in 1 s."
+        )
     }
 }

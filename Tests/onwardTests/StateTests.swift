@@ -109,11 +109,11 @@ struct StateTests {
         let place = try Place()
         let directory = try PrivateDirectory.of(FilePath(place.path + "/x"))
         do {
-            guard case .taken(let lock) = try CommandLock.take("a.lock", in: directory) else {
+            guard case .acquired(let lock) = try CommandLock.acquire("a.lock", in: directory) else {
                 Issue.record("not taken")
                 return
             }
-            guard case .held(let process) = try CommandLock.take("a.lock", in: directory) else {
+            guard case .held(let process) = try CommandLock.acquire("a.lock", in: directory) else {
                 Issue.record("taken twice")
                 return
             }
@@ -123,7 +123,7 @@ struct StateTests {
         }
         #expect(directory.names().isEmpty)
         #expect(!CommandLock.holder(of: "a.lock", in: directory).isHeld)
-        guard case .taken = try CommandLock.take("a.lock", in: directory) else {
+        guard case .acquired = try CommandLock.acquire("a.lock", in: directory) else {
             Issue.record("not taken again")
             return
         }
@@ -136,7 +136,7 @@ struct StateTests {
         // Left by a process that was killed, and looked at in the moment in which the next one begins.
         var looking: FileDescriptor? = try directory.openLock("a.lock")
         #expect(try looking?.tryLock() == true)
-        guard case .taken = try CommandLock.take("a.lock", in: directory, pause: { looking = nil }) else {
+        guard case .acquired = try CommandLock.acquire("a.lock", in: directory, pause: { looking = nil }) else {
             Issue.record("not taken")
             return
         }
@@ -164,7 +164,7 @@ struct StateTests {
             ("big.bin-1a", "big.bin-1a"), ("/a/b c", "'/a/b c'"), ("it's", #"'it'\''s'"#), ("", "''"), ("a;b", "'a;b'"),
             ("a\u{1B}'\\", #"$'a\x1B\'\\'"#), (FilePath([0x61, 0xF6]), #"$'a\xF6'"#),
         ] as [(FilePath, String)])
-    func words(path: FilePath, word: String) { #expect(Narration.shellWord(path) == word) }
+    func words(path: FilePath, word: String) { #expect(ProgressMessages.shellWord(path) == word) }
 
     @Test("A state of the first version is read; it has the name that it had")
     func firstVersion() throws {

@@ -1,3 +1,4 @@
+import Synchronization
 import SystemCalls
 
 /// Work that blocks or takes long, kept off the threads that Swift's tasks share.
@@ -12,4 +13,13 @@ enum BlockingWork {
             }
         }
     }
+}
+
+/// Asks work on another thread to stop.
+final class StopFlag: Sendable {
+    private let flag = Atomic(false)
+
+    var isRaised: Bool { flag.load(ordering: .relaxed) }
+
+    func raise() { flag.store(true, ordering: .relaxed) }
 }

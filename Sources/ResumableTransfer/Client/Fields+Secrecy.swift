@@ -1,7 +1,7 @@
 import HTTPSemantics
 
 extension Fields {
-    /// Whether a field of this name may authorize whoever knows its value.
+    /// Whether a field of this name may authorize a client that knows its value.
     ///
     /// Besides the registered ones these are, by the custom of their names, tokens, keys and signatures.
     static func isSecret(_ name: String) -> Bool {
@@ -16,8 +16,8 @@ extension Fields {
             || words.contains { name.contains($0) }
     }
 
-    /// Whether the value of a field of this name is known to authorize nobody, so that other origins and whoever reads
-    /// resume data may see it. What nobody has heard of may authorize somebody.
+    /// Whether the value of a field of this name is known to authorize no one, so that other origins and readers of
+    /// resume data may see it. An unknown field may authorize someone.
     static func isHarmless(_ name: String) -> Bool {
         let name = name.lowercased()
         guard !isSecret(name) else { return false }
@@ -29,7 +29,7 @@ extension Fields {
             || ["accept-", "content-", "if-", "want-"].contains { name.hasPrefix($0) }
     }
 
-    /// The same without what may authorize somebody.
+    /// The fields without those that may authorize someone.
     var withoutSecrets: Fields {
         Fields(filter { Fields.isHarmless($0.name) }.map { ($0.name, $0.value) })
     }

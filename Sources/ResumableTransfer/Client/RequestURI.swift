@@ -38,7 +38,7 @@ struct RequestURI: Sendable, Hashable {
     /// Host and port, for people.
     var authority: String { (host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host) + ":\(port)" }
 
-    /// The resource that `reference` in a response to a request of this URI names; `nil` where it names none that can
+    /// The resource that `reference` in a response to a request of this URI names; `nil` if it names none that can
     /// be asked over HTTP.
     func resolving(_ reference: String) -> RequestURI? {
         guard !reference.isEmpty, let base = URL(string: text),
@@ -47,7 +47,7 @@ struct RequestURI: Sendable, Hashable {
         return RequestURI(url.absoluteString)
     }
 
-    /// The same, with how it stands to this URI.
+    /// Resolves a reference and compares it with this URI.
     func location(_ reference: String) -> ResolvedLocation? {
         resolving(reference).map { ResolvedLocation(uri: $0.text, relation: relation(of: $0)) }
     }

@@ -5,7 +5,7 @@ import SystemCalls
 extension TransferClient {
     /// How a client's transfers behave.
     public struct Configuration: Sendable {
-        /// Sent with every request. To another origin go those alone that are known to authorize nobody (`Accept…`,
+        /// Sent with every request. Another origin gets only those that are known to authorize no one (`Accept…`,
         /// `User-Agent`, `Content-…`, conditions, and a few more).
         public var fields = Fields()
         /// Called before every request, so that credentials can be renewed. What it adds is never stored, and it is not
@@ -17,12 +17,14 @@ extension TransferClient {
         public var gate: Duration = .seconds(1)
         /// The version of the protocol that uploads speak.
         public var dialect: Dialect = .interop8
-        /// Bytes that the content of one upload request has at most, the creation's included.
+        /// The maximum length of the content of one upload request in bytes, including the creation; `nil`: no limit.
         public var maximumContent: Int64?
+        /// The number of attempts without progress and the waits between attempts.
         public var retry = RetryPolicy()
         /// After how long without a byte in either direction a request counts as interrupted; `nil`: never. A connection has
         /// as long to be made, its TLS handshake included, and never more than 30 seconds.
         public var stallTimeout: Duration? = .seconds(60)
+        /// The versions of HTTP that connections may use.
         public var httpVersion: HTTPVersion = .automatic
         /// A file of PEM certificates that are trusted in place of the system's.
         public var caFile: String? {
@@ -33,15 +35,15 @@ extension TransferClient {
         package var caPath: FilePath?
         /// The URI of a proxy; `nil` leaves it to the environment (`http_proxy`, `https_proxy`, `no_proxy`).
         public var proxy: String?
-        /// Bytes per second that a transfer moves at most.
+        /// The maximum rate of a transfer in bytes per second; `nil`: no limit.
         public var rateLimit: Int64?
         /// Whether an upload resource of another origin is used. Credentials never go there.
         public var allowsOtherOrigin = false
-        /// Whether an upload sends `Repr-Digest` (RFC 9530) with the SHA-256 of the whole source, which is read once
+        /// Whether an upload sends `Repr-Digest` (RFC 9530) with the SHA-256 of the entire source, which is read once
         /// more for it. Sources of unknown length go without.
         public var sendsDigest = false
         /// An absolute path: the directory for tickets and for partial files without a destination, made with mode 0700
-        /// when it is needed first. It must belong to the user and be writable by nobody else.
+        /// when it is needed first. It must belong to the user and be writable by no other user.
         public var storageDirectory: String {
             get { storagePath.repairedText }
             set { storagePath = FilePath(newValue) }
@@ -53,7 +55,7 @@ extension TransferClient {
         /// at most twice a second, and once more when it is complete and does not have its name yet. The transfer waits until
         /// it returns. Save the data here to survive a crash at any moment.
         public var checkpointed: (@Sendable (ResumeData) async -> Void)?
-        /// Told the head of every message sent and received, interim responses included, on some thread, in order for
+        /// Receives the head of every message sent and received, interim responses included, on some thread, in order for
         /// each transfer.
         public var observer: (@Sendable (TransferRecord) -> Void)?
 
@@ -61,6 +63,7 @@ extension TransferClient {
         /// ensures that.
         package var issuesTickets = true
 
+        /// The default configuration.
         public init() {}
 
         /// `$XDG_STATE_HOME/onward/transfers`, or `~/.local/state/onward/transfers`.
@@ -76,4 +79,13 @@ extension TransferClient {
             return FilePath("/var/tmp/onward-\(ProcessControl.effectiveUser)/transfers")
         }
     }
+}
+
+/// Which version of HTTP a client speaks.
+public enum HTTPVersion: Sendable, Hashable {
+    /// HTTP/2 where TLS negotiates it and libcurl carries uploads in it faultlessly (8.7 and later), else HTTP/1.1.
+    case automatic
+    case http1
+    /// HTTP/2: negotiated by TLS with HTTP/1.1 to fall back on; without TLS from the first byte on (RFC 9113 §3.3).
+    case http2
 }

@@ -1,23 +1,43 @@
+import Foundation
 import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 
-/// Uploads and downloads that go on where they were interrupted.
+/// Uploads and downloads that resume where they were interrupted.
 ///
-/// All transfers of a client share one thread for their connections. A transfer holds on to what it needs of its client.
+/// All transfers of a client share one thread for their connections. A transfer keeps its client alive.
 public final class TransferClient: Sendable {
+    /// The configuration of all transfers of this client.
     public let configuration: Configuration
-    let core: ClientCore
+    let engine = TransportEngine()
+    let storage: TransferStorage
+    let servers = ServerTraits()
 
+    private struct State {
+        var isShutDown = false
+        var running: [ObjectIdentifier: any Transfer] = [:]
+    }
+
+    private let state = Monitor(State())
+
+    /// Creates a client with a thread for its connections.
     public init(_ configuration: Configuration = .init()) {
         self.configuration = configuration
-        core = ClientCore(configuration)
+        storage = TransferStorage(path: configuration.storagePath)
     }
+
+    deinit { engine.shutDown() }
 
     /// Pauses all transfers, waits until nothing of them is running any more, and closes all connections. Transfers
     /// that are started later fail.
     public func shutDown() async {
-        await core.shutDown()
+        let running = state.withLock { state in
+            state.isShutDown = true
+            return Array(state.running.values)
+        }
+        for transfer in running { _ = await transfer.pause() }
+        let engine = engine
+        await BlockingWork.run { engine.shutDown() }
     }
 
     /// Prepares an upload of everything that `source` has.
@@ -31,7 +51,7 @@ public final class TransferClient: Sendable {
     ) -> Upload {
         var plan = TransferPlan(request, from: source)
         plan.store = store
-        return Upload(core: core, plan: plan)
+        return Upload(client: self, plan: plan)
     }
 
     /// Prepares an upload that sends what is missing. Nothing is used up by it: the data stays good until data of a later
@@ -54,30 +74,86 @@ public final class TransferClient: Sendable {
     package func resumeUpload(
         _ data: ResumeData, from source: (any UploadSource)?, request: TransferRequest?, store: (any CheckpointStore)?
     ) throws(TransferError) -> Upload {
-        try core.storage.examine(data)
+        try storage.examine(data)
         var plan = try TransferPlan(resuming: data, source: source, request: request)
         plan.store = store
-        return Upload(core: core, plan: plan)
+        return Upload(client: self, plan: plan)
     }
 
-    /// Forgets what `data` stands for: deletes the upload resource from the server, or the partial file of a download
+    /// Discards the transfer of `data`: deletes the upload resource from the server, or the partial file of a download
     /// from the disk. One that is gone already is no error.
     /// - Parameter request: in place of the request that the data names; its fields and the user in its URI authorize
     ///   the deletion of an upload.
     /// - Returns: whether it is known to be deleted; `false`: the server does not know the upload any more, or not for
     ///   whom the request is authorized as.
-    /// - Throws: where it could not be done; the data can be used then as before.
+    /// - Throws: if it could not be done; the data can be used then as before.
     @discardableResult
     public func discard(_ data: ResumeData, request: TransferRequest? = nil) async throws(TransferError) -> Bool {
         switch data.record.content {
         case .upload:
-            return try await Upload(core: core, plan: TransferPlan(discarding: data, request: request)).discard()
+            return try await Upload(client: self, plan: TransferPlan(discarding: data, request: request)).discard()
         case .download(let record):
-            let claim = try await core.claim(
+            let claim = try await claim(
                 data.record.id, generation: data.record.generation, hasTicket: data.record.hasTicket)
-            try core.storage.discard(record)
+            try storage.discard(record)
             claim?.remove()
             return true
         }
+    }
+
+    // MARK: For transfers
+
+    /// Notes a transfer that starts. False: it must not, for the client was shut down.
+    func enter(_ transfer: any Transfer) -> Bool {
+        state.withLock { state in
+            if state.isShutDown { return false }
+            state.running[ObjectIdentifier(transfer)] = transfer
+            return true
+        }
+    }
+
+    func leave(_ transfer: ObjectIdentifier) {
+        _ = state.withLock { $0.running.removeValue(forKey: transfer) }
+    }
+
+    /// Claims a transfer: one that is resumed before anything else is done for it, a new upload before its first checkpoint
+    /// is handed out.
+    func claim(
+        _ id: UUID, generation: Int, hasTicket: Bool, createsFile: Bool = false
+    ) async throws(TransferError) -> TicketClaim? {
+        guard hasTicket || configuration.issuesTickets else { return nil }
+        let storage = storage
+        return try await BlockingWork.run {
+            Result { () throws(TransferError) in
+                try storage.claim(
+                    ResumeTicket(id: id, generation: generation), hasTicket: hasTicket, createsFile: createsFile)
+            }
+        }.get()
+    }
+
+    /// The ticket of data that is about to be issued; `nil` for data without one.
+    func issueTicket(for id: UUID, generation: Int) -> ResumeTicket? {
+        configuration.issuesTickets ? storage.issueTicket(for: id, generation: generation) : nil
+    }
+}
+
+extension TransferClient {
+    /// Asks once: nothing is sent again, no redirection is followed.
+    /// - Parameter request: its method has no content, such as GET.
+    /// - Returns: whatever final response comes, with up to 64 KiB of its content.
+    package func fetch(_ request: TransferRequest) async throws(TransferError) -> TransferResponse {
+        guard let uri = RequestURI(request.uri) else {
+            throw TransferError(.invalidRequest, "The URI of the request is no absolute one of http or https.")
+        }
+        let exchange = engine.start(
+            TransportRequest(
+                method: request.method.rawValue, uri: uri.text, fields: configuration.fields.merging(request.fields),
+                content: nil, gate: nil, stallTimeout: configuration.stallTimeout, rateLimit: nil,
+                settings: TransportSettings(configuration),
+                receive: { _ in .collect(limit: 64 << 10, within: .seconds(30)) }))
+        let result = await exchange.result()
+        if let failure = result.failure { throw TransferError(failure, asking: uri) }
+        guard let head = result.head else { throw TransferError(.connectionLost, "There was no response.") }
+        return TransferResponse(status: head.status, fields: head.fields, content: result.content)
     }
 }

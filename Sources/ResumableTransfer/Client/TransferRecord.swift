@@ -1,15 +1,18 @@
 import HTTPSemantics
 
-/// The head of one message, for somebody who watches what goes over the wire. Credentials and the URI of an upload
+/// The head of one message, for an observer. Credentials and the URI of an upload
 /// resource are hidden in it.
 public struct TransferRecord: Sendable {
+    /// The first line of a message.
     public enum Message: Sendable, Hashable {
         case request(Method, uri: String)
         /// Of a response, 1xx included.
         case response(Status, version: String)
     }
 
+    /// The request line or the status line.
     public var message: Message
+    /// The fields of the message. The values of those with secrets are replaced.
     public var fields: Fields
 
     init(_ message: Message, fields: Fields) {
@@ -17,6 +20,6 @@ public struct TransferRecord: Sendable {
         self.fields = fields
     }
 
-    /// What stands in place of a secret.
+    /// The text that replaces a secret.
     static let hidden = "(hidden)"
 }

@@ -10,10 +10,12 @@ public struct TransferRequest: Sendable, Hashable {
     public var method: Method
     /// Fields of the request. Those that describe the representation (`Content-Type`, `Content-Disposition`,
     /// `Repr-Digest`, …) and conditions go with the creation of an upload alone, all others with every request. Resume
-    /// data and requests to other origins have those alone that are known to authorize nobody (`Accept…`, `User-Agent`,
-    /// `Content-…`, conditions, and a few more): give the others again with the rest of the transfer.
+    /// data and requests to other origins have only those that are known to authorize no one (`Accept…`, `User-Agent`,
+    /// `Content-…`, conditions, and a few more): give the others again when the transfer is resumed.
     public var fields: Fields
 
+    /// - Parameter uri: absolute, with the scheme `http` or `https`. An invalid one makes the transfer fail with
+    ///   `invalidRequest`.
     public init(_ uri: String, method: Method = .get, fields: Fields = [:]) {
         self.uri = uri
         self.method = method

@@ -3,13 +3,13 @@
 /// The bytes are written to a partial file, which gets its final name in one step once it is complete and its digest, if the
 /// server sent one (`Repr-Digest`, RFC 9530), is right. A file that had that name before is replaced.
 public final class Download: DrivenTransfer {
-    let core: ClientCore
+    let client: TransferClient
     let plan: TransferPlan<DownloadOperation>
     let control: TransferControl<DownloadResult>
     let transferProgress: TransferProgress
 
-    init(core: ClientCore, plan: TransferPlan<DownloadOperation>) {
-        self.core = core
+    init(client: TransferClient, plan: TransferPlan<DownloadOperation>) {
+        self.client = client
         self.plan = plan
         let control = TransferControl<DownloadResult>(checkpoint: plan.checkpoint)
         self.control = control

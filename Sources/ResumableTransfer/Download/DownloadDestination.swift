@@ -2,7 +2,7 @@ import SystemCalls
 
 /// Where a download goes.
 public enum DownloadDestination: Sendable, Hashable {
-    /// A file that appears when it is whole, in place of one that was there; the partial file lies beside it until then.
+    /// A file that appears when it is complete and replaces one of that name; until then the partial file is beside it.
     /// What is neither a file nor a symbolic link to one is not replaced.
     case file(FilePath)
     /// A file in the storage directory, which the caller moves.

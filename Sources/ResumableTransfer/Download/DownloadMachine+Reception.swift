@@ -1,7 +1,7 @@
 import HTTPSemantics
 
 extension DownloadMachine {
-    /// What the response to the request is. It changes nothing: whoever receives the content asks before it comes.
+    /// Classifies the response to the request. It changes nothing, so that the receiver of the content can call it first.
     func reception(of head: DownloadResponseHead) -> DownloadReception {
         if let problem = head.framingProblem { return .violation(problem) }
         switch head.status {
@@ -42,18 +42,18 @@ extension DownloadMachine {
     /// 206 (RFC 9110 section 15.3.7).
     private func receptionOfPart(_ head: DownloadResponseHead) -> DownloadReception {
         guard let start = request?.start, start > 0, var known = representation else {
-            return .violation("The server sent a part that nobody asked for.")
+            return .violation("The server sent a part that was not requested.")
         }
         // Several parts have no Content-Range, and one of another unit has one that is not understood.
-        guard let value = head.single("Content-Range"), let told = ContentRange(parsing: value),
-            let range = told.range, range.lowerBound == start
+        guard let value = head.single("Content-Range"), let field = ContentRange(parsing: value),
+            let range = field.range, range.lowerBound == start
         else { return .unfit }
-        if let total = known.total, let size = told.size, total != size { return .unfit }
+        if let total = known.total, let size = field.size, total != size { return .unfit }
         if let total = known.total, range.upperBound > total { return .unfit }
         if let length = head.contentLength, length != Int64(range.count) { return .unfit }
         let part = DownloadRepresentation(head)
-        guard known.isContinued(by: part, isSizeTold: told.size != nil) else { return .unfit }
-        known.total = known.total ?? told.size
+        guard known.isContinued(by: part, isSizeTold: field.size != nil) else { return .unfit }
+        known.total = known.total ?? field.size
         known.digest = known.digest ?? part.digest
         return .resume(known, end: range.upperBound)
     }
@@ -61,8 +61,8 @@ extension DownloadMachine {
     /// 416 (RFC 9110 section 15.5.17).
     private func receptionOfNothing(_ head: DownloadResponseHead) -> DownloadReception {
         guard let start = request?.start, start > 0, var known = representation else { return .refusal }
-        guard !isDoubtful, let value = head.single("Content-Range"), let told = ContentRange(parsing: value),
-            told.range == nil, let size = told.size, size == start, known.total == nil || known.total == size
+        guard !isDoubtful, let value = head.single("Content-Range"), let field = ContentRange(parsing: value),
+            field.range == nil, let size = field.size, size == start, known.total == nil || known.total == size
         else { return .unfit }
         known.total = size
         return switch known.hasSameValidator(as: DownloadRepresentation(head)) {
@@ -71,4 +71,26 @@ extension DownloadMachine {
         case nil: .doubtful(known)
         }
     }
+}
+
+/// What a response to a request of a download is.
+enum DownloadReception: Sendable, Hashable {
+    /// Its content continues the bytes that are kept, up to the offset `end`.
+    case resume(DownloadRepresentation, end: Int64)
+    /// Its content is everything from the beginning. It replaces the bytes at hand once it is complete.
+    case replace(DownloadRepresentation)
+    /// Everything is at hand.
+    case complete(DownloadRepresentation)
+    /// The size is right, but the response has no validator; a part of the representation would have one.
+    case doubtful(DownloadRepresentation)
+    /// It does not go with the bytes at hand.
+    case unfit
+    /// It is of the representation before, of which bytes are at hand as well.
+    case earlier
+    /// It is neither a part of what was asked for nor a new state of it; another try may bring that.
+    case unexpected
+    case redirection
+    case refusal
+    /// It cannot be understood.
+    case violation(String)
 }

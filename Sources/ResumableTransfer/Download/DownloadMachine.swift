@@ -1,7 +1,7 @@
 import HTTPSemantics
 import ResumableUpload
 
-/// The decisions of one download: what is asked, what an answer means, when to try again. It does no I/O.
+/// The state machine of one download: what is requested, what a response means, when to try again. It does no I/O.
 ///
 /// Order of calls: ``next()`` → (send) → ``reception(of:)`` when the head is there → exactly one of
 /// ``responded(_:position:ending:now:)`` and ``interrupted(_:)`` → ``next()`` …
@@ -13,7 +13,7 @@ struct DownloadMachine: Sendable {
         case failed(DownloadFailure)
     }
 
-    static let mostRedirections = 10
+    static let maxRedirections = 10
 
     private let retry: RetryPolicy
     private let random: @Sendable () -> Double
@@ -36,8 +36,8 @@ struct DownloadMachine: Sendable {
     private var attempts = 0
     private var pendingWait: (duration: Duration, reason: DownloadInterruption)?
     private var redirections = 0
-    /// Where redirections have led; every try begins at the target anew, for those that lead to storage elsewhere are
-    /// often made for a moment.
+    /// The resource that redirections have led to. Every attempt starts at the target again, because redirections to
+    /// storage elsewhere are often valid for a short time only.
     private var place = DownloadRequest.Resource.target
     private var isForeign = false
     /// Whether the last byte is asked for once more, to learn of the validators.
@@ -113,18 +113,18 @@ struct DownloadMachine: Sendable {
         case .resume(let representation, let end):
             self.representation = representation
             note(position)
-            takeEnd(ending, isAtEnd: position == end, head)
+            handleEnd(ending, isAtEnd: position == end, head)
         case .replace(var representation):
             if hasBytes, earlier == nil, let known = self.representation {
                 earlier = Bytes(representation: known, position: self.position)
             }
             asksForEverything = false
             let isAtEnd = representation.total.map { $0 == position } ?? true
-            if isAtEnd, ending == .whole { representation.total = position }
+            if isAtEnd, ending == .complete { representation.total = position }
             self.representation = representation
             isDoubtful = false
             note(position)
-            takeEnd(ending, isAtEnd: isAtEnd, head)
+            handleEnd(ending, isAtEnd: isAtEnd, head)
         case .complete(let representation):
             self.representation = representation
             phase = .finished(head)
@@ -142,7 +142,7 @@ struct DownloadMachine: Sendable {
         case .unexpected:
             tryAgain(after: retry.retryAfter(head.fields, now: now), because: .unexpected(head.status))
         case .redirection: follow(head)
-        case .refusal: takeRefusal(head, now: now)
+        case .refusal: handleRefusal(head, now: now)
         case .violation(let text): phase = .failed(.violation(text))
         }
     }
@@ -153,21 +153,21 @@ struct DownloadMachine: Sendable {
         tryAgain(because: reason)
     }
 
-    private mutating func takeEnd(_ ending: ContentEnding, isAtEnd: Bool, _ head: DownloadResponseHead) {
+    private mutating func handleEnd(_ ending: ContentEnding, isAtEnd: Bool, _ head: DownloadResponseHead) {
         switch ending {
         case .overrun:
             // Nothing of this response is believed.
             position = request?.start ?? 0
             restart()
         case .cut(let reason): tryAgain(because: reason)
-        case .whole where !isAtEnd: tryAgain(because: .connection)
-        case .whole where representation?.total == position: phase = .finished(head)
+        case .complete where !isAtEnd: tryAgain(because: .connection)
+        case .complete where representation?.total == position: phase = .finished(head)
         // A server may give less than it was asked for.
-        case .whole: askAgain()
+        case .complete: askAgain()
         }
     }
 
-    private mutating func takeRefusal(_ head: DownloadResponseHead, now: Int64) {
+    private mutating func handleRefusal(_ head: DownloadResponseHead, now: Int64) {
         let status = head.status
         if [401, 403, 407].contains(status) {
             phase = .failed(.unauthorized(status))
@@ -184,10 +184,10 @@ struct DownloadMachine: Sendable {
             return hasBytes ? tryAgain(because: .unexpected(head.status)) : fail(.refused(head.status))
         }
         redirections += 1
-        guard redirections <= Self.mostRedirections else { return fail(.tooManyRedirects) }
+        guard redirections <= Self.maxRedirections else { return fail(.tooManyRedirects) }
         switch location.relation {
         case .insecure: return fail(.insecureRedirect)
-        // Nobody who is led away and back again is to be trusted with credentials.
+        // A redirection back to the origin does not get credentials again: another origin has chosen it.
         case .otherOrigin: isForeign = true
         case .sameOrigin: break
         }

@@ -18,13 +18,14 @@ extension DownloadOperation {
         case .stall: lastFailure ?? TransferError(.timedOut, "Nothing moved for the stall timeout.")
         case .status(let status):
             TransferError(
-                .serverUnavailable, "The server cannot go on now (\(status)).", status: status, response: response)
+                .serverUnavailable, "The server cannot serve the request now (\(status)).", status: status,
+                response: response)
         case .unexpected(let status):
             TransferError(
                 .unexpectedResponse, "The server sent something other than the file: \(unexpectedContent(status)).",
                 status: status, response: response)
         case .unfit:
-            TransferError(.protocolViolation, "What the server sends does not fit together.", response: response)
+            TransferError(.protocolViolation, "The responses of the server contradict each other.", response: response)
         }
     }
 
@@ -54,9 +55,9 @@ extension DownloadOperation {
         case .tooManyRedirects:
             TransferError(.tooManyRedirects, "There were too many redirections.", response: response)
         case .insecureRedirect:
-            TransferError(.insecureRedirect, "The server named a place that is less secure.", response: response)
+            TransferError(.insecureRedirect, "The server redirected to a less secure URI.", response: response)
         case .violation(let text):
-            TransferError(.protocolViolation, "The server's answer could not be understood.", underlying: text)
+            TransferError(.protocolViolation, "The server's response could not be understood.", underlying: text)
         case .exhausted(let reason): error(of: reason)
         }
     }

@@ -15,7 +15,7 @@ extension DownloadOperation {
             }
         let own = Fields(
             plan.request.fields.filter { !Fields.belongsToTransfer($0.name) }.map { ($0.name, $0.value) })
-        var fields = driver.core.configuration.fields.merging(own)
+        var fields = driver.client.configuration.fields.merging(own)
         // Without the field a server may choose any coding (RFC 9110 section 12.5.3).
         if !fields.contains("Accept-Encoding") { fields.append("Accept-Encoding", "identity") }
         return TransferMessage(
@@ -37,7 +37,7 @@ extension DownloadOperation {
         transport.receive = { head in
             switch machine.reception(of: DownloadOperation.responseHead(head, uri)) {
             case .resume(_, let end):
-                files.current.goOn(at: request.start, end: end)
+                files.current.resume(at: request.start, end: end)
                 return .write(files.current)
             case .replace(let representation):
                 do throws(Errno) {
@@ -130,7 +130,7 @@ extension DownloadOperation {
             return machine.interrupted(DownloadInterruption(failure))
         }
         let parsed = DownloadOperation.responseHead(head, uri)
-        var ending = ContentEnding.whole
+        var ending = ContentEnding.complete
         switch machine.reception(of: parsed) {
         case .resume, .replace:
             received += result.received

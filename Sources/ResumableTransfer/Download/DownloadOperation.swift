@@ -32,7 +32,7 @@ final class DownloadOperation: TransferOperation {
 
     init(driver: TransferDriver<DownloadOperation>) {
         self.driver = driver
-        machine = DownloadOperation.machine(driver.core.configuration)
+        machine = DownloadOperation.machine(driver.client.configuration)
     }
 
     private static func machine(
@@ -59,7 +59,7 @@ final class DownloadOperation: TransferOperation {
         case .files(let files):
             self.files = files
             guard files.representation != nil else { return nil }
-            machine = DownloadOperation.machine(driver.core.configuration, files)
+            machine = DownloadOperation.machine(driver.client.configuration, files)
             followMachine(files)
             await driver.keepCheckpoint()
             reportProgress()
@@ -70,9 +70,9 @@ final class DownloadOperation: TransferOperation {
     private func checkRequest() throws(TransferError) {
         let request = driver.plan.request
         guard request.method == .get else { throw TransferError(.invalidRequest, "A download is a GET.") }
-        let fields = driver.core.configuration.fields.merging(request.fields)
+        let fields = driver.client.configuration.fields.merging(request.fields)
         for name in ["Range", "If-Range"] where fields.contains(name) {
-            throw TransferError(.invalidRequest, "Which part is asked for is not the caller's choice (\(name)).")
+            throw TransferError(.invalidRequest, "A download chooses the requested part itself (\(name)).")
         }
     }
 
@@ -85,7 +85,7 @@ final class DownloadOperation: TransferOperation {
     /// Opens the partial file of an earlier run, or creates a new one.
     private func openPartial() async throws(TransferError) -> Opened {
         let plan = driver.plan
-        let storage = driver.core.storage
+        let storage = driver.client.storage
         return try await BlockingWork.run {
             Result { () throws(TransferError) in
                 try DownloadOperation.openPartial(plan.input, plan.resumed, storage)
@@ -161,7 +161,7 @@ final class DownloadOperation: TransferOperation {
     var record: DownloadRecord? {
         guard let files else { return nil }
         let earlier = files.earlier.map { self.record(of: $0.file, $0.representation) }
-        guard let representation = files.representation, representation.validator != nil, !files.current.isSpoilt
+        guard let representation = files.representation, representation.validator != nil, !files.current.isCorrupt
         else { return earlier }
         var record = self.record(of: files.current, representation)
         record.earlier = earlier.map { [$0] }

@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// What a server told of the representation whose bytes are at hand.
+/// What the server sent about the representation whose bytes are kept.
 struct DownloadRepresentation: Sendable, Hashable {
     /// By what its bytes may be combined with others (RFC 9110 section 13.1.5).
     enum Validator: Sendable, Hashable {
@@ -20,7 +20,7 @@ struct DownloadRepresentation: Sendable, Hashable {
     /// Weak or strong.
     var entityTag: EntityTag?
     var lastModified: String?
-    /// `Date` of the response that told `lastModified`.
+    /// `Date` of the response with `lastModified`.
     var date: String?
     /// Bytes, in its content coding; `nil` while that is unknown.
     var total: Int64?
@@ -31,7 +31,7 @@ struct DownloadRepresentation: Sendable, Hashable {
 }
 
 extension DownloadRepresentation {
-    /// What the head of a response tells. Of a partial response the total is left out: it is that of the part.
+    /// Reads the head of a response. The length of a partial response is left out: it is that of the part.
     init(_ head: DownloadResponseHead) {
         entityTag = head.single("ETag").flatMap { EntityTag(parsing: $0) }
         lastModified = head.single("Last-Modified")
@@ -42,7 +42,7 @@ extension DownloadRepresentation {
         digest = DigestField(fieldLines: head.fields.values("Repr-Digest"))?.serialized
     }
 
-    /// The coding of the bytes as they are stored; `nil` where they are those of the file itself.
+    /// The coding of the bytes as they are stored; `nil` if they are those of the file itself.
     var storedCoding: String? {
         let codings = (contentCoding ?? "").split(separator: ",").filter { coding in
             !["", "identity"].contains(coding.filter { $0 != " " && $0 != "\t" }.lowercased())
@@ -52,24 +52,24 @@ extension DownloadRepresentation {
 
     /// A date less than this many seconds before the response proves nothing: within that time the representation may
     /// have changed again (RFC 9110 section 8.8.2.2).
-    private static let leastAge: Int64 = 60
+    private static let minimumAge: Int64 = 60
     /// For dates with two digits for the year, which are compared with one another alone.
     private static let now = HTTPDate(secondsSinceEpoch: 1_800_000_000)
 
     /// A strong one; `nil`: bytes of two responses must not be combined.
     ///
-    /// A date says nothing about a content coding, which servers choose anew for every response.
+    /// A date says nothing about a content coding, which servers choose for every response.
     var validator: Validator? {
         if let entityTag, !entityTag.isWeak { return .entityTag(entityTag) }
         guard contentCoding == nil, let lastModified, let date,
             let modified = HTTPDate(parsing: lastModified, relativeTo: Self.now),
-            let told = HTTPDate(parsing: date, relativeTo: Self.now),
-            modified.secondsSinceEpoch + Self.leastAge <= told.secondsSinceEpoch
+            let sent = HTTPDate(parsing: date, relativeTo: Self.now),
+            modified.secondsSinceEpoch + Self.minimumAge <= sent.secondsSinceEpoch
         else { return nil }
         return .lastModified(lastModified)
     }
 
-    /// Whether a response of which `other` was told has the same validator; `nil` where it tells none to compare.
+    /// Whether `other` has the same validator; `nil` if it has none to compare.
     func hasSameValidator(as other: DownloadRepresentation) -> Bool? {
         switch validator {
         case .entityTag(let tag): return other.entityTag.map { $0.strongMatches(tag) }
@@ -90,22 +90,22 @@ extension DownloadRepresentation {
         return types[0] == types[1]
     }
 
-    /// Whether an answer to `If-Range` need not tell the validator again: a date (RFC 9110 section 15.3.7), but no tag.
+    /// Whether a response to `If-Range` may leave out the validator: a date (RFC 9110 section 15.3.7), but no tag.
     private var mayLeaveValidatorOut: Bool {
         if case .lastModified = validator { true } else { false }
     }
 
-    /// Whether the bytes of a partial response of which `part` was told go with those at hand.
-    /// - Parameter isSizeTold: whether the response tells the size of the whole representation.
+    /// Whether the bytes of the partial response `part` continue those that are kept.
+    /// - Parameter isSizeTold: whether the response has the size of the entire representation.
     func isContinued(by part: DownloadRepresentation, isSizeTold: Bool) -> Bool {
         guard hasSameValidator(as: part) ?? (isSizeTold && mayLeaveValidatorOut) else { return false }
         // Both may be left out of an answer to If-Range (RFC 9110 section 15.3.7).
         if let coding = part.contentCoding, coding != contentCoding { return false }
         guard let theirs = part.digest, let digest else { return true }
-        guard let ours = DigestField(fieldLines: [digest]), let told = DigestField(fieldLines: [theirs]) else {
+        guard let ours = DigestField(fieldLines: [digest]), let other = DigestField(fieldLines: [theirs]) else {
             return true
         }
-        return ours.values.allSatisfy { value in told[value.algorithm].map { $0 == value.bytes } ?? true }
+        return ours.values.allSatisfy { value in other[value.algorithm].map { $0 == value.bytes } ?? true }
     }
 }
 

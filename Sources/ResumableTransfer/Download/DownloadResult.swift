@@ -1,25 +1,27 @@
 import HTTPSemantics
 import SystemCalls
 
-/// What a download ended with.
+/// The result of a complete download.
 public struct DownloadResult: Sendable, Hashable {
-    /// Of the response that brought the last bytes: 200 or another 2xx, 206 where the download was resumed, or 416 where
-    /// everything was there already.
+    /// The status of the response that brought the last bytes: 200, 203, 206 if the download was resumed, or 416 if all
+    /// bytes were received before.
     public var status: Status
-    /// Of the same response.
+    /// The fields of the same response.
     public var fields: Fields
     /// The content coding of the bytes in the file, `gzip` for example; `nil`: none. They are stored as they came.
     public var contentCoding: String?
-    /// Of the whole file.
+    /// The absolute path of the complete file.
     public var path: String { file.repairedText }
     /// The same; its name need not be UTF-8.
     public var file: FilePath
-    /// Bytes.
+    /// The size of the complete file in bytes.
     public var size: Int64
     /// Bytes of content received in this run.
     public var received: Int64
+    /// The number of requests in this run.
     public var requests: Int
 
+    /// A result with these values, for tests of callers.
     public init(
         status: Status, fields: Fields, contentCoding: String? = nil, path: String, size: Int64, received: Int64,
         requests: Int

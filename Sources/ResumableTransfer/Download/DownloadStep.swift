@@ -1,3 +1,5 @@
+import HTTPSemantics
+
 /// What to do for a download.
 enum DownloadStep: Sendable {
     case send(DownloadRequest)
@@ -6,4 +8,85 @@ enum DownloadStep: Sendable {
     /// All bytes are at hand; with the response that brought the last of them.
     case finished(DownloadResponseHead)
     case failed(DownloadFailure)
+}
+
+/// A request that the state machine of a download wants to have sent.
+struct DownloadRequest: Sendable, Hashable {
+    enum Resource: Sendable, Hashable {
+        /// What the caller asked for.
+        case target
+        /// Where a redirection led, absolute.
+        case other(String)
+    }
+
+    var resource: Resource
+    /// The offset of the first byte that is asked for; 0: everything, without Range.
+    var start: Int64
+    /// `Range` and `If-Range`, or nothing.
+    var fields: Fields
+    /// False: a redirection has led to another origin.
+    var carriesCredentials: Bool
+}
+
+/// How the content of a response ended.
+enum ContentEnding: Sendable, Hashable {
+    /// At the end according to its framing.
+    case complete
+    case cut(DownloadInterruption)
+    /// It was longer than its head said.
+    case overrun
+}
+
+/// Why a download waits before the next attempt.
+enum DownloadInterruption: Sendable, Hashable {
+    /// The server could not be reached.
+    case unreachable
+    /// The connection was lost, or the content ended before its end.
+    case connection
+    /// Nothing moved for too long.
+    case stall
+    /// The other side cannot be trusted or understood. Another try would end the same way and is not made.
+    case unusableConnection
+    /// A response that another try may change.
+    case status(Status)
+    /// A response that is no representation of what was asked for.
+    case unexpected(Status)
+    /// What the server sent did not go with what was at hand.
+    case unfit
+}
+
+extension DownloadInterruption {
+    /// Whether the server answered, so that it is not asked again at once.
+    var isRefusal: Bool {
+        switch self {
+        case .status, .unexpected: true
+        case .unreachable, .connection, .stall, .unusableConnection, .unfit: false
+        }
+    }
+
+    init(_ failure: TransportFailure) {
+        self =
+            switch failure {
+            case .proxy(let proxy) where proxy.isPermanent: .unusableConnection
+            case .stalled, .proxy(.stalled): .stall
+            case .resolve, .connect, .connectStalled, .proxy: .unreachable
+            case .connectionLost, .cancelled, .sourceFailed, .sinkFailed: .connection
+            default: .unusableConnection
+            }
+    }
+}
+
+/// Why a download ends without success.
+enum DownloadFailure: Error, Sendable, Hashable {
+    /// A final status that promises nothing for another try.
+    case refused(Status)
+    /// 401, 403 or 407.
+    case unauthorized(Status)
+    case tooManyRedirects
+    /// A redirection from https to http.
+    case insecureRedirect
+    /// What the server sent cannot be understood.
+    case violation(String)
+    /// There were too many tries without progress; the last one for this reason.
+    case exhausted(lastReason: DownloadInterruption)
 }

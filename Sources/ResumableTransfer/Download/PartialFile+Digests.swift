@@ -5,7 +5,7 @@ import SystemCalls
 extension PartialFile {
     private static let tailSize: Int64 = 64 << 10
 
-    /// SHA-256 of the last 64 KiB before `position`, in hexadecimal; `nil` where there is nothing.
+    /// SHA-256 of the last 64 KiB before `position`, in hexadecimal; `nil` if there is nothing.
     func tailDigest(upTo position: Int64) throws(Errno) -> String? {
         guard position > 0 else { return nil }
         return try digest(of: max(0, position - Self.tailSize)..<position)
@@ -33,7 +33,7 @@ extension PartialFile {
 
     // MARK: What is not on stable storage
 
-    /// Bytes behind the mark that are known again at most.
+    /// The maximum number of bytes behind the mark that a digest covers.
     private static let longestSpan: Int64 = 256 << 20
     /// In nanoseconds.
     private static let spanPause: Int64 = 250_000_000

@@ -3,7 +3,7 @@ import SystemCalls
 
 extension PartialFile {
     static let suffix: FilePath = ".part"
-    /// Bytes that a name has at most on Linux.
+    /// The maximum length of a name on Linux, in bytes.
     private static let longestName = 255
     private static let identifierLength = 36
     /// Bytes of the destination's name that fit into that of its partial file.

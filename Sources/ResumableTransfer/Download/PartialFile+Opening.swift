@@ -10,7 +10,7 @@ extension PartialFile {
         case busy
     }
 
-    /// Opens the one that `record` tells of. A file that is not ours is not touched; one of ours that has other bytes
+    /// Opens the partial file of `record`. A file that is not ours is not touched; one of ours that has other bytes
     /// than those that were left there is removed.
     static func open(_ record: DownloadRecord, in place: PartialPlace) throws(Errno) -> Opened {
         guard let file = try openOwn(record, as: record.partialName, .readWrite, in: place) else { return .unusable }
@@ -30,7 +30,7 @@ extension PartialFile {
         return .usable(file)
     }
 
-    /// Whether the one that `record` tells of was whole and has taken its final name.
+    /// Whether the partial file of `record` was complete and has its final name.
     /// - Returns: its path then.
     static func isPublished(_ record: DownloadRecord, in place: PartialPlace) throws(Errno) -> FilePath? {
         guard let name = place.destinationName, record.total == record.synchronized,
@@ -41,7 +41,7 @@ extension PartialFile {
         return place.path.appending(name)
     }
 
-    /// Removes the one that `record` tells of; one that is gone already, or in whose place something else is, is left.
+    /// Removes the partial file of `record`; a file that another one has replaced is left.
     /// - Returns: false where another transfer writes it.
     static func discard(_ record: DownloadRecord, in place: PartialPlace) throws(Errno) -> Bool {
         guard let file = try openOwn(record, as: record.partialName, .readWrite, in: place) else { return true }
@@ -50,7 +50,7 @@ extension PartialFile {
         return true
     }
 
-    /// - Returns: nil where there is no such file of ours.
+    /// - Returns: nil if there is no such file of ours.
     private static func openOwn(
         _ record: DownloadRecord, as name: FilePath, _ access: FileDescriptor.OpenFlags, in place: PartialPlace
     ) throws(Errno) -> PartialFile? {
@@ -87,4 +87,17 @@ extension PartialFile {
         else { return record.synchronized }
         return record.received
     }
+}
+
+/// Identifies one run of the system.
+enum BootIdentity {
+    /// Empty if it is unknown.
+    static let current: String = {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64, alignment: 1)
+        defer { buffer.deallocate() }
+        guard let file = try? FileDescriptor.open("/proc/sys/kernel/random/boot_id", .readOnly),
+            let count = try? file.read(into: buffer, at: 0)
+        else { return "" }
+        return String(decoding: buffer[..<count].prefix { $0 > 0x20 }, as: UTF8.self)
+    }()
 }

@@ -1,10 +1,10 @@
 import Digests
 import SystemCalls
 
-/// The file that takes in the bytes of a download until it is whole, locked until it is closed.
+/// The file that receives the bytes of a download until it is complete. It is locked until it is closed.
 ///
-/// Its name stands for one state of the representation: bytes of another one come under another name. So whoever
-/// remembers an older name never goes on with bytes that do not belong to it.
+/// Its name identifies one state of the representation: bytes of another state get another name. So resume data with an
+/// older name never continues bytes that do not belong to it.
 final class PartialFile: BodySink {
     /// Up to where the bytes are on stable storage.
     struct Mark: Sendable, Hashable {
@@ -34,7 +34,7 @@ final class PartialFile: BodySink {
         var end: Int64?
         /// Whether bytes came beyond it.
         var isOverrun = false
-        /// Whether nothing was written under this name, nor told of it.
+        /// Whether nothing was written under this name, and no checkpoint has it.
         var isFresh = true
         var mark = Mark(position: 0)
         /// In monotonic nanoseconds.
@@ -49,7 +49,7 @@ final class PartialFile: BodySink {
         /// Whether bytes that were written may be lost although they can be read.
         var isUnsynchronizable = false
         /// Whether the bytes are not those of the representation that is to come.
-        var isSpoilt = false
+        var isCorrupt = false
     }
 
     let place: PartialPlace
@@ -74,10 +74,10 @@ final class PartialFile: BodySink {
     }
 
     /// Makes an empty one. It has no name before ``appear()``, where the file system knows files without: for as long as
-    /// nobody could go on with it, nothing of it is left when the process is killed.
+    /// it cannot be resumed, nothing of it is left when the process is killed.
     static func create(in place: PartialPlace) throws(Errno) -> PartialFile {
         let name = PartialFile.name(for: place.destinationName)
-        // What everybody may read in the end, everybody may read before; the mask applies.
+        // The permissions are those of the finished file; the mask applies.
         let mode: UInt32 = place.destinationName == nil ? 0o600 : 0o666
         var nameless = try? place.directory.open(at: ".", [.readWrite, .nameless], mode: mode)
         if nameless?.canBeLinked == false { nameless = nil }
@@ -92,7 +92,7 @@ final class PartialFile: BodySink {
         return PartialFile(place, name, descriptor, inode: try descriptor.status().inode, isNamed: isNamed)
     }
 
-    /// Gives the file its name, if it has none: from now on somebody may go on with it.
+    /// Gives the file its name, if it has none: from now on it can be resumed.
     func appear() throws(Errno) {
         let (name, isNamed) = state.withLock { ($0.name, $0.isNamed) }
         guard !isNamed else { return }
@@ -125,13 +125,13 @@ final class PartialFile: BodySink {
     var isOverrun: Bool { state.withLock { $0.isOverrun } }
     var failure: Errno? { state.withLock { $0.failure } }
     /// Whether nothing in it can be used.
-    var isSpoilt: Bool { state.withLock { $0.isSpoilt } }
+    var isCorrupt: Bool { state.withLock { $0.isCorrupt } }
 
     // MARK: Content
 
     /// Takes in content from `start` on, before which everything is there.
     /// - Parameter end: where it has to end.
-    func goOn(at start: Int64, end: Int64) {
+    func resume(at start: Int64, end: Int64) {
         state.withLock { state in
             state.position = start
             state.end = end
@@ -153,7 +153,7 @@ final class PartialFile: BodySink {
         } catch {
             state.withLock { state in
                 state.failure = error
-                state.isSpoilt = true
+                state.isCorrupt = true
             }
             throw error
         }
@@ -193,8 +193,8 @@ final class PartialFile: BodySink {
     // MARK: Durability
 
     /// How much may be lost to a crash of the system, in bytes and in nanoseconds.
-    private static let mostUnsynchronized: Int64 = 32 << 20
-    private static let longestUnsynchronized: Int64 = 5_000_000_000
+    private static let maxUnsynchronizedBytes: Int64 = 32 << 20
+    private static let maxUnsynchronizedTime: Int64 = 5_000_000_000
 
     /// Whether it is time to call ``synchronize()``, which then has to be called; true once for each time.
     func needsSynchronization() -> Bool {
@@ -202,7 +202,7 @@ final class PartialFile: BodySink {
         return state.withLock { state in
             let behind = state.position - state.mark.position
             guard !state.isSynchronizing, state.failure == nil, behind > 0,
-                behind >= Self.mostUnsynchronized || now - state.synchronizedAt >= Self.longestUnsynchronized
+                behind >= Self.maxUnsynchronizedBytes || now - state.synchronizedAt >= Self.maxUnsynchronizedTime
             else { return false }
             state.isSynchronizing = true
             return true
@@ -237,7 +237,7 @@ final class PartialFile: BodySink {
         }
     }
 
-    /// Cuts off what is behind the mark, after ``synchronize()`` has failed and nobody writes any more.
+    /// Cuts off what is behind the mark, after ``synchronize()`` has failed and writing has ended.
     func dropUnsynchronized() {
         state.withLock { $0.position = min($0.position, $0.mark.position) }
         try? descriptor().truncate(to: position)
@@ -263,7 +263,7 @@ final class PartialFile: BodySink {
         if let error = synchronize() { throw error }
         guard try descriptor().status().size == position else { throw .inputOutput }
         try appear()
-        // Somebody may have put another file in its place.
+        // Another file may have been put in its place.
         guard try place.directory.status(at: name).inode == inode else { throw .noSuchFile }
         let final = place.destinationName ?? FilePath(name.bytes.dropLast(PartialFile.suffix.bytes.count))
         if let replaced = try place.existing() { try descriptor().setPermissions(replaced.permissions & 0o777) }

@@ -1,15 +1,15 @@
 import SystemCalls
 
-/// Where the partial file of a download lies.
+/// The directory of a download's partial file.
 struct PartialPlace: Sendable {
     let directory: FileDescriptor
     /// Of the directory, without a slash at its end.
     let path: FilePath
-    /// Of the file beside which it lies and that it becomes; `nil` in the storage directory.
+    /// The name that the file gets when it is complete; `nil` in the storage directory.
     let destinationName: FilePath?
 
     /// Opens the directory of a destination.
-    /// - Returns: nil where there is no such directory.
+    /// - Returns: nil if there is no such directory.
     /// - Throws: `destinationUnusable`, `storageUnusable`.
     static func open(
         _ destination: DownloadDestination, storage: TransferStorage
@@ -31,8 +31,8 @@ struct PartialPlace: Sendable {
         }
     }
 
-    /// The regular file that the download would replace; `nil` where there is none. A symbolic link is replaced itself.
-    /// - Throws: where something is there that a file must not replace: a directory, a device, a FIFO, or a link to one.
+    /// The regular file that the download would replace; `nil` if there is none. A symbolic link is replaced itself.
+    /// - Throws: if something is there that a file must not replace: a directory, a device, a FIFO, or a link to one.
     func existing() throws(Errno) -> FileStatus? {
         guard let destinationName else { return nil }
         var status: FileStatus

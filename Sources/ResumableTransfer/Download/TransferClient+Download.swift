@@ -6,7 +6,7 @@ extension TransferClient {
     ///   - request: a GET. Fields of its own that choose a part (`Range`, `If-Range`) are refused with `invalidRequest`;
     ///     `Accept-Encoding: identity` is added unless it has that field, for a part of a coded representation is no part of
     ///     the file.
-    ///   - destination: where the file goes once it is whole.
+    ///   - destination: the file that the download becomes once it is complete.
     public func download(_ request: TransferRequest, to destination: DownloadDestination) -> Download {
         download(request, to: destination, store: nil)
     }
@@ -17,7 +17,7 @@ extension TransferClient {
     ) -> Download {
         var plan = TransferPlan(request, to: destination)
         plan.store = store
-        return Download(core: core, plan: plan)
+        return Download(client: self, plan: plan)
     }
 
     /// Prepares a download that receives what is missing. Nothing is used up by it: the data stays good until data of a
@@ -40,8 +40,8 @@ extension TransferClient {
     ) throws(TransferError) -> Download {
         var plan = try TransferPlan<DownloadOperation>(resuming: data, request: request)
         plan.store = store
-        try core.storage.examine(data)
-        return Download(core: core, plan: plan)
+        try storage.examine(data)
+        return Download(client: self, plan: plan)
     }
 }
 
@@ -60,6 +60,6 @@ extension TransferStorage {
         } catch {
             throw TransferError(.destinationUnusable, "The partial file cannot be removed.", underlying: "\(error)")
         }
-        if !isDone { throw TransferError(.resumeDataUsed, "Another transfer goes on with the partial file.") }
+        if !isDone { throw TransferError(.resumeDataUsed, "Another transfer is using the partial file.") }
     }
 }

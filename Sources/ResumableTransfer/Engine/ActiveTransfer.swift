@@ -2,12 +2,12 @@ import CCurl
 import HTTPSemantics
 import SystemCalls
 
-/// An exchange under way. Used on the engine's thread alone.
+/// A running exchange. Used on the engine's thread only.
 final class ActiveTransfer {
-    /// What follows.
+    /// What the loop does next.
     enum Step {
         /// Ask again at this time, in monotonic nanoseconds; nil: whenever something else happens.
-        case goOn(until: Int64?)
+        case proceed(until: Int64?)
         case end(TransportFailure?)
         case endWithCode(CURLcode)
     }
@@ -37,7 +37,7 @@ final class ActiveTransfer {
     private var isLooking = false
     private var hasLooked = false
 
-    /// - Returns: nil where libcurl has no memory for it.
+    /// - Returns: nil if libcurl has no memory for it.
     init?(_ request: TransportRequest, _ exchange: TransportExchange, _ sockets: ConnectionSockets) {
         guard let easy = EasyHandle() else { return nil }
         let now = SystemClock.monotonicNanoseconds()
@@ -62,10 +62,10 @@ final class ActiveTransfer {
 
     func openGate() -> Step {
         gateOpensAt = nil
-        guard sender?.isGated == true else { return .goOn(until: nil) }
+        guard sender?.isGated == true else { return .proceed(until: nil) }
         sender?.openGate()
-        // libcurl refuses to be let go on where it has no connection as yet (curl_easy_pause: CURLE_BAD_FUNCTION_ARGUMENT).
-        guard sender?.isHeld == true else { return .goOn(until: nil) }
+        // libcurl does not accept a resumption before it has a connection (curl_easy_pause: CURLE_BAD_FUNCTION_ARGUMENT).
+        guard sender?.isHeld == true else { return .proceed(until: nil) }
         sender?.release()
         return resume()
     }
@@ -73,11 +73,11 @@ final class ActiveTransfer {
     /// Something has moved that no count of bytes shows.
     func noteProgress() { progress += 1 }
 
-    /// Does what is due.
+    /// Does everything that is due.
     func keepTime(_ now: Int64) -> Step {
         watch.note(moved: easy.bytesSent + receiver.moved + progress, isWaiting: isWaiting, now: now)
         reports.report(sent: sent, received: receiver.received, now: now, to: exchange)
-        if isAnsweredEarly, receiver.isWhole || isSilent(2, now) { return .end(nil) }
+        if isAnsweredEarly, receiver.isComplete || isSilent(2, now) { return .end(nil) }
         if let deadline = receiver.deadline, now >= deadline { return .end(nil) }
         if watch.isStalled(now: now, output: unacknowledgedOutput) { return .end(stall) }
         var next = min(watch.nextTime ?? .max, reports.nextTime ?? .max, receiver.deadline ?? .max)
@@ -89,7 +89,7 @@ final class ActiveTransfer {
             next = min(next, time)
         }
         if isDue, case .endWithCode(let code) = resume() { return .endWithCode(code) }
-        return .goOn(until: next == .max ? nil : next)
+        return .proceed(until: next == .max ? nil : next)
     }
 
     /// Whether nothing can move for reasons of our own.
@@ -98,7 +98,7 @@ final class ActiveTransfer {
         return receiver.head == nil && (sender?.isGated == true || sender?.resumesAt != nil)
     }
 
-    /// What nothing moving for too long means.
+    /// The failure if no byte has moved for too long.
     private var stall: TransportFailure {
         guard !receiver.hasBegun, let proxy = easy.proxy(for: uri) else { return .stalled }
         return .proxy(.stalled(proxy))
@@ -113,7 +113,7 @@ final class ActiveTransfer {
         socket.flatMap { sockets.isOpen($0) ? $0 : nil }
     }
 
-    /// Whether the rest of the content would be sent in vain.
+    /// Whether the server has answered and needs no more content.
     private var isAnsweredEarly: Bool {
         guard receiver.head != nil, let sender else { return false }
         return !sender.isSent(easy.bytesSent, isHTTP2: easy.isHTTP2)
@@ -121,14 +121,14 @@ final class ActiveTransfer {
 
     /// Stops sending once the response has begun.
     ///
-    /// libcurl does that by itself on an error status, on some connections. Where it does not, it cannot tell the end
+    /// libcurl does that by itself on an error status, on some connections. Otherwise it does not recognize the end
     /// of the response either for as long as the content waits; silence must do.
-    /// - Returns: whether libcurl is to be let go on.
+    /// - Returns: whether libcurl is resumed.
     private func endsSending(_ now: Int64, _ next: inout Int64) -> Bool {
         guard isAnsweredEarly else { return false }
         if !isEarly {
             isEarly = true
-            // What follows on this connection would be taken for the rest of the content.
+            // The server would read the next request on this connection as content of this one.
             easy.forbidReuse()
             gateOpensAt = nil
             sender?.release()
@@ -136,12 +136,12 @@ final class ActiveTransfer {
             return true
         }
         // The second time of silence is for bytes that libcurl has in its buffer: it has to be rid of them first.
-        let times: Int64 = sender?.isGivenUp == true ? 2 : 1
+        let times: Int64 = sender?.isAborted == true ? 2 : 1
         guard isSilent(times, now) else {
             next = min(next, watch.lastActivity + times * Self.earlySilence)
             return false
         }
-        sender?.giveUp()
+        sender?.abort()
         sender?.release()
         return true
     }
@@ -181,12 +181,12 @@ final class ActiveTransfer {
 
     private func resume() -> Step {
         let code = easy.hold(sending: sender?.isHeld == true, receiving: receiver.isHeld)
-        return code == CURLE_OK ? .goOn(until: nil) : .endWithCode(code)
+        return code == CURLE_OK ? .proceed(until: nil) : .endWithCode(code)
     }
 
     // MARK: The end
 
-    /// The bytes of content sent so far; nil where there is none.
+    /// The bytes of content sent so far; nil if there is none.
     private var sent: Int64? {
         sender.map { $0.sent(easy.bytesSent, isHTTP2: receiver.head != nil && easy.isHTTP2) }
     }
@@ -195,35 +195,37 @@ final class ActiveTransfer {
     func result(_ code: CURLcode) -> TransportResult {
         let unread = socket.flatMap { sockets.release($0) }
         socket = nil
-        if receiver.isSatisfied { return result(nil, isContentWhole: false) }
-        if let failure = receiver.failure ?? sender?.failure { return result(failure, isContentWhole: false) }
+        if receiver.isSatisfied { return result(nil, isContentComplete: false) }
+        if let failure = receiver.failure ?? sender?.failure { return result(failure, isContentComplete: false) }
         if code == CURLE_OK {
             let isAnswered = receiver.head != nil
             return result(
-                isAnswered ? nil : .protocolViolation("There is no final response."), isContentWhole: isAnswered)
+                isAnswered ? nil : .protocolViolation("There is no final response."), isContentComplete: isAnswered)
         }
-        // Whoever writes to a connection that was reset is told of the reset alone, and libcurl reads nothing more. The
-        // response that came before it (RFC 9112 §9.6) lies unread.
-        if receiver.head == nil, let unread { receiver.take(unread: unread).forEach(exchange.tell) }
+        // A write to a connection that was reset fails, and libcurl reads nothing more. The
+        // response that came before it (RFC 9112 §9.6) is unread.
+        if receiver.head == nil, let unread { receiver.receive(unread: unread).forEach(exchange.report) }
         // The connection may be lost once everything has arrived.
-        if receiver.isWhole { return result(nil) }
+        if receiver.isComplete { return result(nil) }
         // Newer versions of libcurl do not take the end before the end.
-        if code == CURLE_READ_ERROR, sender?.isGivenUp == true { return result(nil, isContentWhole: false) }
+        if code == CURLE_READ_ERROR, sender?.isAborted == true { return result(nil, isContentComplete: false) }
         let failure = TransportFailure(
             code, of: easy, asking: uri, isConnected: isConnected, isStallLimit: isStallLimit)
-        return result(failure, isContentWhole: false)
+        return result(failure, isContentComplete: false)
     }
 
-    func result(_ failure: TransportFailure?) -> TransportResult { result(failure, isContentWhole: receiver.isWhole) }
+    func result(_ failure: TransportFailure?) -> TransportResult {
+        result(failure, isContentComplete: receiver.isComplete)
+    }
 
-    private func result(_ failure: TransportFailure?, isContentWhole: Bool) -> TransportResult {
+    private func result(_ failure: TransportFailure?, isContentComplete: Bool) -> TransportResult {
         if let socket { _ = sockets.release(socket) }
         let sent = sent
-        if let sent { exchange.tell(.sent(sent)) }
-        if receiver.received > 0 { exchange.tell(.received(receiver.received)) }
+        if let sent { exchange.report(.sent(sent)) }
+        if receiver.received > 0 { exchange.report(.received(receiver.received)) }
         return TransportResult(
             head: receiver.head, content: receiver.content, sent: sent ?? 0, received: receiver.received,
-            sourceEnded: sender?.isAtEnd ?? false, failure: failure, isContentWhole: isContentWhole)
+            sourceEnded: sender?.isAtEnd ?? false, failure: failure, isContentComplete: isContentComplete)
     }
 }
 
@@ -240,9 +242,9 @@ extension ActiveTransfer: EasyHandle.Delegate {
 
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         guard let before = sender else { return 0 }
-        if receiver.head != nil, !before.isGivenUp { return sender?.hold() ?? 0 }
+        if receiver.head != nil, !before.isAborted { return sender?.hold() ?? 0 }
         let count = sender?.read(into: buffer, now: SystemClock.monotonicNanoseconds()) ?? 0
-        // A server that answers early resets the connection next. Whoever writes then is told of the reset, and the
+        // A server that answers early resets the connection next. A write then fails, and the
         // response is lost: it has to be read before.
         if count > 0, count <= buffer.count, !hasLooked, let socket = openSocket,
             SocketState(descriptor: socket).hasInput
@@ -258,7 +260,7 @@ extension ActiveTransfer: EasyHandle.Delegate {
     func rewind() -> Bool { sender?.canRewind() ?? true }
 
     func header(_ line: UnsafeRawBufferPointer) -> Bool {
-        if let event = receiver.header(line) { exchange.tell(event) }
+        if let event = receiver.header(line) { exchange.report(event) }
         return receiver.failure == nil
     }
 

@@ -1,4 +1,4 @@
-/// Notices when nothing moves any more.
+/// Detects that no byte has moved for too long.
 struct ActivityWatch {
     /// For how long nothing may move, in nanoseconds; nil: for ever.
     private let limit: Int64?
@@ -37,5 +37,13 @@ struct ActivityWatch {
             if let queue, let before, queue != before { lastActivity = now }
         }
         return now - lastActivity >= limit
+    }
+}
+
+extension Duration {
+    /// In nanoseconds, rounded down; at most a century.
+    var nanoseconds: Int64 {
+        let century = 3_155_760_000.0 * 1e9
+        return Int64(min(max(self / .nanoseconds(1), 0), century))
     }
 }

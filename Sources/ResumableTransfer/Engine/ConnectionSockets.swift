@@ -1,7 +1,7 @@
 import SystemCalls
 
-/// The sockets of a multi handle's connections. libcurl opens and closes them through this object, for it does not tell
-/// during a transfer which one is at work. Used on the engine's thread alone.
+/// The sockets of a multi handle's connections. libcurl opens and closes them through this object, because it does not
+/// report during a transfer which one it uses. Used on the engine's thread alone.
 final class ConnectionSockets {
     private var open: Set<Int32> = []
     /// Those whose unread input is kept when they are closed.
@@ -31,7 +31,7 @@ final class ConnectionSockets {
         return socket
     }
 
-    /// What had arrived and was not read when the socket was closed; nil where it is open, or nothing had.
+    /// What had arrived and was not read when the socket was closed; nil if it is open, or nothing had.
     func release(_ socket: Int32) -> [UInt8]? {
         watched.remove(socket)
         return unread.removeValue(forKey: socket)

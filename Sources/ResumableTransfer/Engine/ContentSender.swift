@@ -13,13 +13,13 @@ struct ContentSender {
     private var isSourceOver = false
     private var pacer: RatePacer?
     private var isGateOpen: Bool
-    /// Whether libcurl was told that the content is at its end.
+    /// Whether libcurl knows that the content is at its end.
     private var isEnded = false
-    /// Whether that is what it is told from now on, although it is not.
-    private(set) var isGivenUp = false
-    /// Whether libcurl was told to wait and has not been told to go on.
+    /// Whether libcurl gets the end of the content from now on, before the actual end.
+    private(set) var isAborted = false
+    /// Whether libcurl waits for content.
     private(set) var isHeld = false
-    /// When it goes on by itself: the rate allows it again.
+    /// The time at which the rate allows more content.
     private(set) var resumesAt: Int64?
     private(set) var failure: TransportFailure?
 
@@ -34,14 +34,14 @@ struct ContentSender {
 
     mutating func openGate() { isGateOpen = true }
 
-    /// libcurl was told to go on.
+    /// libcurl asks for content again.
     mutating func release() {
         isHeld = false
         resumesAt = nil
     }
 
-    /// Ends the content before its end: nobody wants the rest.
-    mutating func giveUp() { isGivenUp = true }
+    /// Ends the content before its actual end: the server does not need more.
+    mutating func abort() { isAborted = true }
 
     mutating func hold() -> Int {
         isHeld = true
@@ -55,7 +55,7 @@ struct ContentSender {
     }
 
     mutating func read(into buffer: UnsafeMutableRawBufferPointer, now: Int64) -> Int {
-        if isGivenUp { return 0 }
+        if isAborted { return 0 }
         if !isGateOpen { return hold() }
         var most = min(Int64(buffer.count), room)
         if most == 0 {
@@ -88,12 +88,12 @@ struct ContentSender {
         handedBefore = handed
         handed += Int64(count)
         if content.count == nil { framing += Int64(String(count, radix: 16).utf8.count + 4) }
-        pacer?.take(count)
+        pacer?.spend(count)
         return count
     }
 
     /// Whether the content can be read again from its beginning: libcurl repeats a request by itself where a connection
-    /// kept from an earlier one turns out to be closed. Once bytes went out, the decision is somebody else's.
+    /// kept from an earlier one turns out to be closed. Once bytes were sent, the state machine decides.
     func canRewind() -> Bool { handed == 0 }
 
     /// Bytes of content that were handed to the kernel.

@@ -26,7 +26,7 @@ extension EasyHandle {
             set(CURLOPT_INFILESIZE_LARGE, offset: content.count ?? -1)
             set(CURLOPT_UPLOAD_BUFFERSIZE, Self.bufferSize)
         } else if let rate = request.rateLimit {
-            // A buffer that is full is taken whole: at a low rate it has to be small.
+            // libcurl sends a full buffer at once: at a low rate it has to be small.
             set(CURLOPT_BUFFERSIZE, min(max(Int(clamping: rate / 20), 1 << 10), Self.bufferSize))
         } else {
             set(CURLOPT_BUFFERSIZE, Self.bufferSize)

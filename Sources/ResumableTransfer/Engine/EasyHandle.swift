@@ -6,7 +6,7 @@ import SystemCalls
 final class EasyHandle {
     typealias ID = UnsafeMutableRawPointer
 
-    /// What libcurl asks and tells during a transfer, on the engine's thread.
+    /// The calls that libcurl makes during a transfer, on the engine's thread.
     protocol Delegate: AnyObject {
         /// There is a connection; the request is about to be sent.
         /// - Parameter localPort: the connection's port on our side.
@@ -16,7 +16,7 @@ final class EasyHandle {
         /// libcurl wants to send the content again from its beginning.
         /// - Returns: whether that is possible.
         func rewind() -> Bool
-        /// - Returns: whether to go on.
+        /// - Returns: whether to continue.
         func header(_ line: UnsafeRawBufferPointer) -> Bool
         func write(_ bytes: UnsafeRawBufferPointer) -> Acceptance
     }
@@ -34,7 +34,7 @@ final class EasyHandle {
     private var fields: UnsafeMutablePointer<curl_slist>?
     private let message = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
 
-    /// - Returns: nil where libcurl has no memory for it.
+    /// - Returns: nil if libcurl has no memory for it.
     init?() {
         message.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
         guard let pointer = curl_easy_init() else {

@@ -22,7 +22,7 @@ final class EngineCommands: Sendable {
         state = Monitor(State(multi: multi))
     }
 
-    /// Hands a command over. Where nobody takes it any more, an exchange that should start ends as canceled.
+    /// Posts a command. After the engine has stopped, an exchange that should start ends as canceled.
     func post(_ command: Command) {
         let isTaken = state.withLock { state in
             guard let multi = state.multi else { return false }
@@ -35,7 +35,7 @@ final class EngineCommands: Sendable {
     }
 
     /// Takes what has come, on the engine's thread.
-    func take() -> [Command] {
+    func removeAll() -> [Command] {
         state.withLock { state in
             if state.waiting.isEmpty { return [] }
             defer { state.waiting = [] }

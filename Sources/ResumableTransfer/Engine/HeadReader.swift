@@ -24,7 +24,7 @@ struct HeadReader {
     }
 
     /// Takes the next line, with the line ending it came with.
-    mutating func take(_ line: UnsafeRawBufferPointer) -> Outcome {
+    mutating func read(_ line: UnsafeRawBufferPointer) -> Outcome {
         if isOver { return .more }
         size += line.count
         guard size <= Self.maximumSize else { return .refused(.protocolViolation("The header section is too large.")) }
@@ -34,7 +34,7 @@ struct HeadReader {
         guard statusLine != nil else { return begin(text) }
         if text.isEmpty { return finish() }
         if text.utf8.first == 0x20 || text.utf8.first == 0x09 {
-            // obs-fold (RFC 9112 §5.2): the line before goes on here.
+            // obs-fold (RFC 9112 §5.2): the line continues the one before.
             if !lines.isEmpty { lines[lines.count - 1].value += " " + trimmed(text[...]) }
         } else if let colon = text.utf8.firstIndex(of: 0x3A) {
             lines.append((String(text[..<colon]), trimmed(text[text.index(after: colon)...])))
@@ -58,11 +58,11 @@ struct HeadReader {
         lines = []
         size = 0
         if status == .switchingProtocols {
-            return .refused(.protocolViolation("The server changes to a protocol that nobody asked for."))
+            return .refused(.protocolViolation("The server switched to a protocol that was not requested."))
         }
         if status.isInformational { return .interim(head) }
         isOver = true
-        // Whoever takes the one for the end of the content, and whoever takes the other, disagree (RFC 9110 section 8.6).
+        // Two recipients could choose different lengths and disagree about the end (RFC 9110 section 8.6).
         let lengths = head.fields.values("Content-Length").flatMap { $0.split(separator: ",") }.map { trimmed($0) }
         if Set(lengths).count > 1 { return .refused(.protocolViolation("The response has several lengths.")) }
         return .final(head)

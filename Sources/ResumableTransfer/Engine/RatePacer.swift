@@ -20,13 +20,13 @@ struct RatePacer {
 
     /// The bytes that may move now; 0 or less: none.
     mutating func available(at now: Int64) -> Int64 {
-        // Twice a portion is as much as somebody who was late may catch up with.
+        // A transfer that was delayed may catch up by two portions.
         allowance = min(allowance + Double(now - filledAt) / 1e9 * rate, 2 * portion)
         filledAt = now
         return Int64(max(allowance, -1e15))
     }
 
-    mutating func take(_ count: Int) { allowance -= Double(count) }
+    mutating func spend(_ count: Int) { allowance -= Double(count) }
 
     /// When there will be a portion again.
     var nextTime: Int64 {

@@ -21,7 +21,7 @@ struct ResponseReceiver {
     private(set) var deadline: Int64?
     /// Whether as much content has come as is wanted.
     private(set) var isSatisfied = false
-    /// The size of the content that the head tells; nil where the content itself tells its end.
+    /// The size of the content according to the head; nil if the framing marks its end.
     private var length: Int64?
     private(set) var isHeld = false
     private(set) var resumesAt: Int64?
@@ -35,7 +35,7 @@ struct ResponseReceiver {
     }
 
     /// Whether all of the content is there, as far as its size is known beforehand.
-    var isWhole: Bool { head != nil && length == received }
+    var isComplete: Bool { head != nil && length == received }
 
     mutating func release() {
         isHeld = false
@@ -43,11 +43,11 @@ struct ResponseReceiver {
     }
 
     /// Takes a header line.
-    /// - Returns: what to tell; nil: nothing. ``failure`` says whether to go on.
+    /// - Returns: the event to report, if any. With ``failure`` the exchange ends.
     mutating func header(_ line: UnsafeRawBufferPointer) -> TransportEvent? {
         hasBegun = true
         headSize += Int64(line.count)
-        switch reader.take(line) {
+        switch reader.read(line) {
         case .more: return nil
         case .interim(let head):
             headSize = 0
@@ -93,27 +93,27 @@ struct ResponseReceiver {
             }
         case .abort: return .refused
         }
-        pacer?.take(bytes.count)
+        pacer?.spend(bytes.count)
         received += Int64(bytes.count)
         moved += Int64(bytes.count)
         return .taken
     }
 
     /// Takes what libcurl has not read: the beginning of a response in HTTP/1.1, or else nothing.
-    mutating func take(unread bytes: [UInt8]) -> [TransportEvent] {
+    mutating func receive(unread bytes: [UInt8]) -> [TransportEvent] {
         guard bytes.starts(with: Array("HTTP/1.".utf8)) else { return [] }
         var events: [TransportEvent] = []
-        var rest = bytes[...]
-        while head == nil, failure == nil, let end = rest.firstIndex(of: 0x0A) {
-            rest[...end].withUnsafeBytes { line in
+        var remaining = bytes[...]
+        while head == nil, failure == nil, let end = remaining.firstIndex(of: 0x0A) {
+            remaining[...end].withUnsafeBytes { line in
                 if let event = header(line) { events.append(event) }
             }
-            rest = rest[(end + 1)...]
+            remaining = remaining[(end + 1)...]
         }
         // Content in chunks is not worth decoding here: the head has the answer.
         guard let length, failure == nil else { return events }
         pacer = nil
-        _ = rest.prefix(Int(clamping: length)).withUnsafeBytes { write($0, now: 0) }
+        _ = remaining.prefix(Int(clamping: length)).withUnsafeBytes { write($0, now: 0) }
         return events
     }
 

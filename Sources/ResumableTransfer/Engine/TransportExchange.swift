@@ -1,3 +1,4 @@
+import HTTPSemantics
 import SystemCalls
 
 /// One request and what comes back. It has exactly one result, whatever happens.
@@ -40,7 +41,7 @@ final class TransportExchange: Sendable {
 
     // MARK: The engine's side
 
-    func tell(_ event: TransportEvent) { continuation.yield(event) }
+    func report(_ event: TransportEvent) { continuation.yield(event) }
 
     /// Gives the result. Only the first one counts.
     func end(_ result: TransportResult) {
@@ -59,6 +60,46 @@ final class TransportExchange: Sendable {
         end(
             TransportResult(
                 head: nil, content: [], sent: 0, received: 0, sourceEnded: false, failure: failure,
-                isContentWhole: false))
+                isContentComplete: false))
     }
+}
+
+/// What happens during an exchange.
+enum TransportEvent: Sendable {
+    /// An interim response (1xx); any number of them.
+    case interim(TransportHead)
+    /// The final response's head.
+    case head(TransportHead)
+    /// Bytes of the request's content handed to the kernel so far; at most every 100 ms, and at the end.
+    case sent(Int64)
+    /// Bytes of the response's content so far; at most every 100 ms, again every 250 ms while no more come, and at the end.
+    case received(Int64)
+}
+
+/// The head of a response, interim or final.
+struct TransportHead: Sendable {
+    var status: Status
+    var fields: Fields
+    /// As in the status line: "HTTP/1.1", "HTTP/2".
+    var httpVersion: String
+    /// The URI that was asked.
+    var uri: String
+}
+
+/// How an exchange ended.
+struct TransportResult: Sendable {
+    /// The final response's head, also where the connection was lost later.
+    var head: TransportHead?
+    /// What was kept of the response's content (``BodyDisposition/collect(limit:within:)``).
+    var content: [UInt8]
+    /// Bytes of the request's content handed to the kernel: the peer may have got fewer.
+    var sent: Int64
+    /// Bytes of the response's content.
+    var received: Int64
+    /// Whether the request's content was handed over to its end: all of its `count`, or all that the source has.
+    var sourceEnded: Bool
+    /// nil: the response is complete. An early response is, whatever happened to the request (RFC 9112 §9.5).
+    var failure: TransportFailure?
+    /// Whether the response's content was received to the end according to its framing.
+    var isContentComplete: Bool
 }

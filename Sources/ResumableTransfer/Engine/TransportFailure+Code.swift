@@ -25,7 +25,7 @@ extension TransportFailure {
             self = proxy.map { .proxy(.silent($0)) } ?? (isStallLimit ? .connectStalled : .unreachable(message, nil))
         // The connection was cut in the midst of the handshake: nothing is wrong with the certificate.
         case CURLE_SSL_CONNECT_ERROR
-        where onward_easy_long(easy.pointer, CURLINFO_OS_ERRNO) != 0 || Self.tellsOfEnd(message):
+        where onward_easy_long(easy.pointer, CURLINFO_OS_ERRNO) != 0 || Self.reportsEnd(message):
             self = .unreachable(message, easy.systemError)
         case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CERTPROBLEM,
             CURLE_SSL_CIPHER, CURLE_SSL_CRL_BADFILE, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS,
@@ -52,7 +52,7 @@ extension TransportFailure {
 
     /// Whether OpenSSL says that the peer ended the connection, and not why: it has no code for that, and the system
     /// no error where the end came in order.
-    private static func tellsOfEnd(_ message: String) -> Bool {
+    private static func reportsEnd(_ message: String) -> Bool {
         ["SSL_ERROR_SYSCALL", "unexpected eof", "SSL_ERROR_ZERO_RETURN"].contains { message.contains($0) }
     }
 }

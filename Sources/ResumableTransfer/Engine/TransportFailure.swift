@@ -6,7 +6,7 @@ import SystemCalls
 enum TransportFailure: Error, Sendable, Hashable {
     /// The host's address could not be found.
     case resolve
-    /// No connection: who did not answer, as host and port, where libcurl names somebody, and why.
+    /// No connection: the peer that did not answer, as host and port, if libcurl names it, and the reason.
     case connect(to: String?, reason: String)
     /// No connection, or no end of its TLS handshake, within ``TransportRequest/stallTimeout``.
     case connectStalled

@@ -14,10 +14,10 @@ struct TransportLoop: ~Copyable {
         self.commands = commands
     }
 
-    /// Works until it is told to stop.
+    /// Runs until the stop command.
     mutating func run() {
         while true {
-            for command in commands.take() where !obey(command) { return stop() }
+            for command in commands.removeAll() where !obey(command) { return stop() }
             multi.perform()
             while let (easy, code) = multi.nextEnded() { end(easy) { $0.result(code) } }
             multi.wait(keepTime())
@@ -53,14 +53,14 @@ struct TransportLoop: ~Copyable {
         handles[ObjectIdentifier(exchange)].flatMap { transfers[$0] }
     }
 
-    /// Does what is due.
+    /// Does everything that is due.
     /// - Returns: the milliseconds until something is due again.
     private mutating func keepTime() -> Int32 {
         let now = SystemClock.monotonicNanoseconds()
         var next = now + 60_000_000_000
         for (easy, transfer) in transfers {
             switch transfer.keepTime(now) {
-            case .goOn(let until): next = min(next, until ?? .max)
+            case .proceed(let until): next = min(next, until ?? .max)
             case let step: follow(step, of: easy)
             }
         }
@@ -69,7 +69,7 @@ struct TransportLoop: ~Copyable {
 
     private mutating func follow(_ step: ActiveTransfer.Step, of easy: EasyHandle.ID) {
         switch step {
-        case .goOn: break
+        case .proceed: break
         case .end(let failure): end(easy) { $0.result(failure) }
         case .endWithCode(let code): end(easy) { $0.result(code) }
         }
@@ -86,7 +86,7 @@ struct TransportLoop: ~Copyable {
     private mutating func stop() {
         for easy in Array(transfers.keys) { end(easy) { $0.result(.cancelled) } }
         for case .start(_, let exchange) in commands.close() { exchange.end(.cancelled) }
-        // Nobody wakes it any more; whoever waits for the thread finds the connections closed.
+        // After this no command wakes the thread, and the connections are closed before it ends.
         multi.close()
     }
 }

@@ -1,4 +1,5 @@
 import HTTPSemantics
+import SystemCalls
 
 /// One request for ``TransportEngine``.
 struct TransportRequest: Sendable {
@@ -19,7 +20,7 @@ struct TransportRequest: Sendable {
     /// Bytes of content a second, in each direction.
     var rateLimit: Int64?
     var settings: TransportSettings
-    /// Called once, on the engine's thread, with the whole final head.
+    /// Called once, on the engine's thread, with the complete final head.
     var receive: @Sendable (TransportHead) -> BodyDisposition
 }
 
@@ -29,4 +30,51 @@ extension TransportRequest {
 
     /// The content that goes out: none with HEAD.
     var sentContent: TransportContent? { method == "HEAD" ? nil : content }
+}
+
+/// The content of a request: a range of a source.
+struct TransportContent: Sendable {
+    let source: any UploadSource
+    /// Offset in the source of the first byte.
+    let start: Int64
+    /// Size in bytes, sent as Content-Length; nil: chunked until the source ends.
+    let count: Int64?
+    /// Without `count`: the content ends after so many bytes, if the source does not end before.
+    let atMost: Int64?
+}
+
+/// What is done with the content of a response.
+enum BodyDisposition: Sendable {
+    /// Up to `limit` bytes are kept for ``TransportResult/content``. The exchange ends, without a failure, where more follow
+    /// or when this time has passed since the head.
+    case collect(limit: Int, within: Duration)
+    case write(any BodySink)
+    /// It is not received: the exchange ends as ``TransportFailure/cancelled``, with the head in its result.
+    case abort
+}
+
+/// What takes in the content of a response.
+protocol BodySink: Sendable {
+    /// Takes in all of `bytes`, the next in order. Called on the engine's thread.
+    /// - Throws: what ends the exchange as ``TransportFailure/sinkFailed(_:)``.
+    func write(_ bytes: UnsafeRawBufferPointer) throws(Errno)
+}
+
+/// How connections are made.
+struct TransportSettings: Sendable {
+    /// Path of a PEM file with certificate authorities to trust besides the system's.
+    var caFile: FilePath?
+    /// URI of a proxy; nil: what the environment says (`http_proxy`, `https_proxy`, `no_proxy`); empty: none.
+    var proxy: String?
+    var httpVersion: HTTPVersion
+    /// From the search for the address to the end of the TLS handshake.
+    var connectTimeout: Duration
+}
+
+extension TransportSettings {
+    init(_ configuration: TransferClient.Configuration) {
+        self.init(
+            caFile: configuration.caPath, proxy: configuration.proxy, httpVersion: configuration.httpVersion,
+            connectTimeout: .seconds(30))
+    }
 }

@@ -3,7 +3,7 @@ import SystemCalls
 
 /// What resume data contains of a download.
 struct DownloadRecord: Sendable, Hashable, Codable {
-    /// The file that the download shall become, absolute; `nil` for one that the caller moves.
+    /// The absolute path of the destination; `nil` for a file that the caller moves.
     var destination: FilePath?
     /// The name of the partial file, beside the destination or in the storage directory: `.<name>.<UUID>.part` or
     /// `<UUID>.part`.
@@ -18,13 +18,13 @@ struct DownloadRecord: Sendable, Hashable, Codable {
     var bootID: String
     /// SHA-256 of the last 64 KiB of what was on stable storage, in hexadecimal.
     var tailDigest: String?
-    /// SHA-256 of all bytes that were received and not on stable storage, in hexadecimal; `nil` where there were none.
+    /// SHA-256 of all bytes that were received and not on stable storage, in hexadecimal; `nil` if there were none.
     var spanDigest: String?
 
-    /// The validators and the length of the representation, as the server told them.
+    /// The validators and the length of the representation, as the server sent them.
     var entityTag: String?
     var lastModified: String?
-    /// `Date` of the response that told `lastModified`.
+    /// `Date` of the response with `lastModified`.
     var date: String?
     var total: Int64?
     var mediaType: String?
@@ -36,8 +36,8 @@ struct DownloadRecord: Sendable, Hashable, Codable {
     var earlier: [DownloadRecord]?
 
     var isValid: Bool {
-        let most: ClosedRange<Int64> = 0...Int64.max
-        guard most.contains(received), most.contains(synchronized), synchronized <= received else { return false }
+        let range: ClosedRange<Int64> = 0...Int64.max
+        guard range.contains(received), range.contains(synchronized), synchronized <= received else { return false }
         if let total, total < received { return false }
         if let destination, !destination.isAbsolute || destination.containsNUL { return false }
         if let earlier {

@@ -26,10 +26,10 @@ extension ResumeData {
     /// - Parameter data: with indices from zero.
     static func decode(_ data: Data) throws(TransferError) -> ResumeRecord {
         func refusal(_ reason: String) -> TransferError {
-            TransferError(.resumeDataInvalid, "This is no usable resume data: \(reason).")
+            TransferError(.resumeDataInvalid, "This is not usable resume data: \(reason).")
         }
         guard data.count <= maximumSize else { throw refusal("it is larger than 64 KiB") }
-        guard data.count > headerSize, data.starts(with: magic) else { throw refusal("it does not begin as such") }
+        guard data.count > headerSize, data.starts(with: magic) else { throw refusal("it does not begin with RSMD") }
         let number = UInt16(data[4]) << 8 | UInt16(data[5])
         guard number == version else { throw refusal("its version is \(number), known is \(version)") }
         let record: ResumeRecord

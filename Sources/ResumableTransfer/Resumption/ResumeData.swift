@@ -4,10 +4,11 @@ import SystemCalls
 
 /// What an interrupted transfer can be resumed with, in another process and after a restart of the machine too.
 ///
-/// The bytes are `RSMD`, a version in two bytes and a JSON text, 64 KiB at most. They hold no credentials, but whoever
-/// has them can change an upload: keep them as a secret. Data of ``Transfer/pause()`` and of errors is good until later data
+/// The bytes are `RSMD`, a version in two bytes and a JSON text, 64 KiB at most. They have no credentials, but they have the
+/// URI of an upload, with which it can be changed: keep them as a secret. Data of ``Transfer/pause()`` and of errors is good until later data
 /// of the same transfer has been used or the transfer has ended, and never for two transfers at the same time.
 public struct ResumeData: Sendable, Hashable {
+    /// The kind of transfer that the data resumes.
     public enum Kind: String, Sendable, Hashable {
         case upload
         case download
@@ -30,6 +31,7 @@ public struct ResumeData: Sendable, Hashable {
         self.record = record
     }
 
+    /// The kind of transfer that the data resumes.
     public var kind: Kind {
         switch record.content {
         case .upload: .upload
@@ -40,7 +42,7 @@ public struct ResumeData: Sendable, Hashable {
     /// The request that began the transfer, without credentials.
     public var request: TransferRequest { record.request.transferRequest }
 
-    /// The file that is uploaded or that the download shall become, absolute; `nil` where there is none.
+    /// The absolute path of the file that is uploaded, or of the destination of the download; `nil` if there is none.
     public var path: String? { file?.repairedText }
 
     /// The same; its name need not be UTF-8.
@@ -73,11 +75,13 @@ public struct ResumeData: Sendable, Hashable {
         }
     }
 
-    /// Seconds since 1970.
+    /// The time at which the transfer was created, in seconds since 1970.
     public var createdAt: Int64 { record.createdAt }
 
+    /// Whether both have the same bytes.
     public static func == (left: ResumeData, right: ResumeData) -> Bool { left.data == right.data }
 
+    /// Hashes the bytes.
     public func hash(into hasher: inout Hasher) { hasher.combine(data) }
 }
 
@@ -88,6 +92,7 @@ extension ResumeData: CustomStringConvertible, CustomDebugStringConvertible, Cus
         return "\(kind.rawValue) of \(shown) at \(position) of \(total.map(String.init) ?? "unknown")"
     }
 
+    /// The same as ``description``.
     public var debugDescription: String { description }
 
     /// Nothing that a dump could give away.

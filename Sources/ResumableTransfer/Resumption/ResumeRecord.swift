@@ -1,14 +1,14 @@
 import Foundation
 import HTTPSemantics
 
-/// What resume data says.
+/// The content of resume data.
 struct ResumeRecord: Sendable, Hashable, Codable {
     enum Content: Sendable, Hashable {
         case upload(UploadRecord)
         case download(DownloadRecord)
     }
 
-    /// The caller's request, with the fields alone that are known to authorize nobody.
+    /// The caller's request, with only the fields that are known to authorize no one.
     struct Request: Sendable, Hashable, Codable {
         var uri: String
         var method: String
@@ -33,7 +33,7 @@ struct ResumeRecord: Sendable, Hashable, Codable {
         }
     }
 
-    /// Of the transfer, through all its resumptions.
+    /// Identifies the transfer through all its resumptions.
     var id: UUID
     /// Counts the tickets issued for the transfer so far.
     var generation: Int

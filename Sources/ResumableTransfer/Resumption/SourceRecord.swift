@@ -1,8 +1,8 @@
 import SystemCalls
 
-/// By what the source of an upload is known again.
+/// Identifies the source of an upload.
 struct SourceRecord: Sendable, Hashable, Codable {
-    /// What tells one state of one file from all others.
+    /// What identifies one state of one file.
     struct File: Sendable, Hashable, Codable {
         /// Absolute, without symbolic links.
         var path: FilePath
@@ -15,7 +15,7 @@ struct SourceRecord: Sendable, Hashable, Codable {
     }
 
     var file: File?
-    /// Bytes; `nil` where the source did not know.
+    /// Bytes; `nil` if the source did not know.
     var size: Int64?
     /// SHA-256 over parts of the content that the kind of source fixes, in hexadecimal.
     var sample: String?
@@ -27,8 +27,8 @@ struct SourceRecord: Sendable, Hashable, Codable {
         return file.path.isAbsolute && !file.path.containsNUL && size != nil && sample != nil
     }
 
-    /// What shows that a source known by this record cannot have the bytes of one known by `other`, for people; empty
-    /// where nothing does.
+    /// The differences, for messages, that prove that the sources of both records have different bytes; empty if there
+    /// are none.
     func differences(from other: SourceRecord) -> [String] {
         var found: [String] = []
         if let size, let theirs = other.size, size != theirs { found.append("size") }
@@ -42,5 +42,13 @@ struct SourceRecord: Sendable, Hashable, Codable {
             found.append("content")
         }
         return found
+    }
+}
+
+extension [UInt8] {
+    /// Two lower-case digits for each byte.
+    var hexadecimal: String {
+        let digits = [UInt8]("0123456789abcdef".utf8)
+        return String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 0x0F)]] }, as: UTF8.self)
     }
 }

@@ -7,7 +7,7 @@ struct TransferStorage: Sendable {
 
     /// Opens the directory, and makes it before if need be.
     ///
-    /// - Throws: `storageUnusable` where it cannot be made, is no directory, belongs to somebody else, or others may
+    /// - Throws: `storageUnusable` if it cannot be created, is no directory, belongs to another user, or others may
     ///   write in it.
     func open() throws(TransferError) -> FileDescriptor {
         do throws(Errno) {
@@ -52,7 +52,7 @@ struct TransferStorage: Sendable {
     ///
     /// Resume data without a ticket is worth more than none, so that a full disk does not lose a transfer.
     /// - Parameter generation: of the data that is to be issued.
-    /// - Returns: the ticket of that data, of a later generation where that one was superseded; `nil` where no file can be
+    /// - Returns: the ticket of that data, of a later generation where that one was superseded; `nil` if no file can be
     ///   made.
     func issueTicket(for id: UUID, generation: Int) -> ResumeTicket? {
         guard let directory = try? open() else { return nil }

@@ -8,7 +8,7 @@ public protocol Transfer: AnyObject, Sendable {
     func start()
 
     /// Stops the transfer in a way that it can be resumed, and waits until nothing of it is running any more.
-    /// - Returns: what it can be resumed with, once; `nil` where nothing can be resumed. Of a transfer that had failed
+    /// - Returns: what it can be resumed with, once; `nil` if nothing can be resumed. Of a transfer that had failed
     ///   before it is the data of the error.
     func pause() async -> ResumeData?
 
@@ -17,11 +17,12 @@ public protocol Transfer: AnyObject, Sendable {
     ///   download from the disk.
     func cancel(deletingUpload: Bool) async
 
-    /// What could be resumed right now. It carries no ticket: whoever keeps it sees to it that at most one transfer at
-    /// a time is made of it.
+    /// What can be resumed right now; `nil` if nothing can be. It carries no ticket: the caller ensures that at most one
+    /// transfer at a time resumes it.
     var checkpoint: ResumeData? { get }
 
-    /// A new stream of events. It begins with where the transfer stands and ends with `completed` or `failed`.
+    /// A new stream of events, which starts the transfer. It begins with the current state of the transfer and ends with
+    /// `completed` or `failed`.
     var events: AsyncStream<TransferEvent> { get }
 
     /// Bytes done out of the total. Cancelling or pausing it pauses the transfer.

@@ -6,7 +6,7 @@ import SystemCalls
 ///
 /// One task owns it from beginning to end.
 final class TransferDriver<Operation: TransferOperation> {
-    let core: ClientCore
+    let client: TransferClient
     let plan: TransferPlan<Operation>
     let control: TransferControl<Operation.Success>
     let progress: TransferProgress
@@ -35,10 +35,10 @@ final class TransferDriver<Operation: TransferOperation> {
     private(set) var requests = 0
 
     init(
-        core: ClientCore, plan: TransferPlan<Operation>, control: TransferControl<Operation.Success>,
+        client: TransferClient, plan: TransferPlan<Operation>, control: TransferControl<Operation.Success>,
         progress: TransferProgress
     ) {
-        self.core = core
+        self.client = client
         self.plan = plan
         self.control = control
         self.progress = progress
@@ -55,7 +55,7 @@ final class TransferDriver<Operation: TransferOperation> {
         }
         do throws(TransferError) {
             if plan.resumed != nil {
-                claim = try await core.claim(
+                claim = try await client.claim(
                     plan.id, generation: plan.generation, hasTicket: plan.hasTicket,
                     createsFile: operation.createsTicketFile)
             }
@@ -115,13 +115,13 @@ final class TransferDriver<Operation: TransferOperation> {
         }
         requests += 1
         operation.willSend(request, to: uri)
-        core.configuration.observer?(
+        client.configuration.observer?(
             TransferRecord(
                 .request(outgoing.method, uri: uri.description(hidingPath: message.hidesPath)),
                 fields: outgoing.fields.hidingSecrets()))
-        var transport = TransportRequest(outgoing, to: uri, core.configuration)
+        var transport = TransportRequest(outgoing, to: uri, client.configuration)
         operation.complete(&transport, for: request, to: uri)
-        let exchange = core.engine.start(transport)
+        let exchange = client.engine.start(transport)
         var isAborted = false
         let result: TransportResult
         if operation.isDeleting {
@@ -139,7 +139,7 @@ final class TransferDriver<Operation: TransferOperation> {
         _ message: TransferMessage, for request: Operation.Request
     ) async throws(TransferError) -> TransferRequest {
         do {
-            return try await core.outgoing(
+            return try await client.outgoing(
                 message.request, carriesCredentials: message.carriesCredentials, target: plan.request.uri,
                 control: control
             ) { operation.restore(&$0, for: request) }
@@ -178,7 +178,7 @@ final class TransferDriver<Operation: TransferOperation> {
     }
 
     private func observe(_ head: TransportHead, from uri: RequestURI) {
-        core.configuration.observer?(
+        client.configuration.observer?(
             TransferRecord(
                 .response(head.status, version: head.httpVersion), fields: operation.shownFields(of: head, from: uri)))
     }
@@ -219,7 +219,7 @@ final class TransferDriver<Operation: TransferOperation> {
         if let store = plan.store {
             await store.save(data, sent: position)
         } else {
-            await core.configuration.checkpointed?(data)
+            await client.configuration.checkpointed?(data)
         }
     }
 
@@ -228,9 +228,9 @@ final class TransferDriver<Operation: TransferOperation> {
 
     /// Keeps other transfers from resuming a checkpoint of this one while it runs, if checkpoints are saved.
     private func claimCheckpoint() async {
-        guard claim == nil, operation.createsTicketFile, plan.store != nil || core.configuration.checkpointed != nil
+        guard claim == nil, operation.createsTicketFile, plan.store != nil || client.configuration.checkpointed != nil
         else { return }
-        claim = try? await core.claim(plan.id, generation: plan.generation, hasTicket: false, createsFile: true)
+        claim = try? await client.claim(plan.id, generation: plan.generation, hasTicket: false, createsFile: true)
     }
 
     // MARK: Errors
@@ -249,7 +249,7 @@ final class TransferDriver<Operation: TransferOperation> {
         var error = error
         switch await operation.conclude(error) {
         case .resumable(let record):
-            let ticket = core.issueTicket(for: plan.id, generation: plan.generation + 1)
+            let ticket = client.issueTicket(for: plan.id, generation: plan.generation + 1)
             error.resumeData = try? plan.data(
                 of: record, generation: ticket?.generation ?? plan.generation, hasTicket: ticket != nil)
             if plan.store != nil, let data = error.resumeData { await save(data) }

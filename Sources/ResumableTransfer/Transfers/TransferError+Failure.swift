@@ -26,7 +26,7 @@ extension TransferError {
         case .unsupportedURI: self.init(.invalidRequest, "The URI is none of http or https.")
         case .tooManyRedirects: self.init(.tooManyRedirects, "There were too many redirections.")
         case .protocolViolation(let text):
-            self.init(.protocolViolation, "The server's answer could not be understood.", underlying: text)
+            self.init(.protocolViolation, "The server's response could not be understood.", underlying: text)
         }
     }
 

@@ -24,7 +24,7 @@ public struct TransferError: Error, Sendable {
         /// The answers to a download were no representation of what was asked for: the page of a captive portal, for
         /// example. What had been received is kept.
         case unexpectedResponse = "unexpected-response"
-        /// The server kept refusing the offset that it had told.
+        /// The server kept refusing the offset that it had reported.
         case offsetConflict = "offset-conflict"
 
         /// A final status that promises nothing for another try.
@@ -35,9 +35,9 @@ public struct TransferError: Error, Sendable {
         case gone
         /// More bytes than the server takes.
         case tooLarge = "too-large"
-        /// The server told a smaller offset than before: bytes that it had acknowledged are lost.
+        /// The server reported a smaller offset than before: bytes that it had acknowledged are lost.
         case offsetLost = "offset-lost"
-        /// The server told an offset beyond the end of the representation.
+        /// The server reported an offset beyond the end of the representation.
         case offsetImpossible = "offset-impossible"
         /// The server named two upload resources for one upload.
         case locationChanged = "location-changed"
@@ -76,9 +76,11 @@ public struct TransferError: Error, Sendable {
         case authorizationFailed = "authorization-failed"
         /// The client was shut down.
         case shutDown = "shut-down"
+        /// An internal error of this library.
         case internalFailure = "internal-failure"
     }
 
+    /// The stable word for the reason.
     public var code: Code
     /// A sentence for people. It names no upload resource, no query and no credentials.
     public var message: String
@@ -86,11 +88,15 @@ public struct TransferError: Error, Sendable {
     public var status: Status?
     /// The response that decided, with its content up to 64 KiB.
     public var response: TransferResponse?
-    /// With what the transfer can be resumed, in another process too; `nil` where nothing is left to resume.
+    /// The data to resume the transfer with, in another process too; `nil` if nothing can be resumed.
     public var resumeData: ResumeData?
-    /// What a lower layer said: libcurl, the system, the `authorize` closure.
+    /// The message of a lower layer: libcurl, the system or the `authorize` closure.
     public var underlying: String?
 
+    /// - Parameters:
+    ///   - code: the reason.
+    ///   - message: a sentence for people, without secrets.
+    ///   - status: `nil` for that of `response`.
     public init(
         _ code: Code, _ message: String, status: Status? = nil, response: TransferResponse? = nil,
         resumeData: ResumeData? = nil, underlying: String? = nil
@@ -115,6 +121,7 @@ public struct TransferError: Error, Sendable {
 }
 
 extension TransferError: CustomStringConvertible {
+    /// Code, message and the words of the lower layer.
     public var description: String {
         underlying.map { "\(code.rawValue): \(message) (\($0))" } ?? "\(code.rawValue): \(message)"
     }

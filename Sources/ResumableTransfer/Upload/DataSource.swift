@@ -5,19 +5,23 @@ import Foundation
 public struct DataSource: UploadSource {
     private let data: Data
 
+    /// - Parameter data: the representation. It is not copied, unless it is a slice.
     public init(_ data: Data) {
         // A slice has indices of its own.
         self.data = data.startIndex == 0 ? data : Data(data)
     }
 
+    /// The number of bytes.
     public var length: Int64? { Int64(data.count) }
 
+    /// Copies bytes; it never fails.
     public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SourceError) -> Int {
         guard offset >= 0, offset < Int64(data.count) else { return 0 }
         let end = min(data.count, Int(offset) + buffer.count)
         return data.copyBytes(to: buffer, from: Int(offset)..<end)
     }
 
+    /// Has no effect: the bytes stay in memory.
     public func acknowledged(upTo offset: Int64) {}
 }
 

@@ -40,7 +40,7 @@ public struct FileSource: UploadSource {
     init(recorded file: SourceRecord.File) throws(TransferError) {
         try self.init(opening: file.path)
         guard status.owner == file.owner, status.owner == ProcessControl.effectiveUser || status.owner == 0 else {
-            throw TransferError(.sourceChanged, "The file \(file.path) belongs to somebody else.")
+            throw TransferError(.sourceChanged, "The file \(file.path) belongs to another user.")
         }
     }
 
@@ -85,8 +85,12 @@ public struct FileSource: UploadSource {
         } > 0
     }
 
+    /// The size of the file in bytes when it was opened.
     public var length: Int64? { status.size }
 
+    /// Reads bytes of the file.
+    /// - Throws: `changed` if the size or the modification time of the file is not that of when it was opened, `unavailable`
+    ///   or `system` if it cannot be read.
     public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SourceError) -> Int {
         let count: Int
         do throws(Errno) {
@@ -99,6 +103,7 @@ public struct FileSource: UploadSource {
         return count
     }
 
+    /// Has no effect: a file can be read again.
     public func acknowledged(upTo offset: Int64) {}
 }
 

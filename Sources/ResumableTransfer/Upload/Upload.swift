@@ -1,12 +1,12 @@
 /// An upload that resumes where it was interrupted.
 public final class Upload: DrivenTransfer {
-    let core: ClientCore
+    let client: TransferClient
     let plan: TransferPlan<UploadOperation>
     let control: TransferControl<UploadResult>
     let transferProgress: TransferProgress
 
-    init(core: ClientCore, plan: TransferPlan<UploadOperation>) {
-        self.core = core
+    init(client: TransferClient, plan: TransferPlan<UploadOperation>) {
+        self.client = client
         self.plan = plan
         let control = TransferControl<UploadResult>(checkpoint: plan.checkpoint)
         self.control = control

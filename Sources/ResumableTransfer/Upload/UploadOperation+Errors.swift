@@ -14,9 +14,10 @@ extension UploadOperation {
         case .stall: lastFailure ?? TransferError(.timedOut, "Nothing moved for the stall timeout.")
         case .status(let status):
             TransferError(
-                .serverUnavailable, "The server cannot go on now (\(status)).", status: status, response: response)
+                .serverUnavailable, "The server cannot serve the request now (\(status)).", status: status,
+                response: response)
         case .offsetConflict:
-            TransferError(.offsetConflict, "The server refused the offset that it had told.", response: response)
+            TransferError(.offsetConflict, "The server refused the offset that it had reported.", response: response)
         case .expiry: TransferError(.gone, "The lifetime of the upload passed before it was complete.")
         }
     }
@@ -37,19 +38,19 @@ extension UploadOperation {
         case .expired: TransferError(.gone, "The lifetime of the upload has passed.")
         case .tooLarge(let limit):
             TransferError(
-                .tooLarge, "The server takes \(limit.map { "\($0) bytes" } ?? "less") at most.", response: response)
-        case .offsetLost(let acknowledged, let told):
+                .tooLarge, "The server accepts \(limit.map { "\($0) bytes" } ?? "less") at most.", response: response)
+        case .offsetLost(let acknowledged, let reported):
             TransferError(
-                .offsetLost, "The server lost bytes: it had acknowledged \(acknowledged), and now \(told).")
+                .offsetLost, "The server lost bytes: it had acknowledged \(acknowledged), and now \(reported).")
         case .offsetImpossible(let offset):
-            TransferError(.offsetImpossible, "The server told the offset \(offset), beyond the end.")
+            TransferError(.offsetImpossible, "The server reported the offset \(offset), beyond the end.")
         case .offsetUnknown(let status):
             TransferError(
-                .protocolViolation, "The server did not tell how much of the upload it has (\(status)).",
+                .protocolViolation, "The server did not report how much of the upload it has (\(status)).",
                 status: status, response: response)
         case .answerLost:
             TransferError(
-                .protocolViolation, "The server ended the upload before it had everything, and its answer was lost.")
+                .protocolViolation, "The server ended the upload before it had everything, and its response was lost.")
         case .resumptionUnsupported(let status):
             TransferError(
                 .resumptionUnsupported,

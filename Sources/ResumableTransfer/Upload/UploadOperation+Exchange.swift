@@ -19,7 +19,7 @@ extension UploadOperation {
             case .upload(let uri), .other(let uri): uri
             }
         let own = plan.request.fields.fieldsOfEveryRequest
-        let fields = driver.core.configuration.fields.merging(own).merging(request.fields)
+        let fields = driver.client.configuration.fields.merging(own).merging(request.fields)
         return TransferMessage(
             request: TransferRequest(uri, method: request.method, fields: fields),
             carriesCredentials: request.carriesCredentials, hidesPath: request.resource != .target)
@@ -42,7 +42,7 @@ extension UploadOperation {
     }
 
     func complete(_ transport: inout TransportRequest, for request: ClientRequest, to uri: RequestURI) {
-        let configuration = driver.core.configuration
+        let configuration = driver.client.configuration
         transport.content =
             switch request.content {
             case .none: nil
@@ -64,7 +64,7 @@ extension UploadOperation {
         guard request.awaitsInterim, let target = RequestURI(driver.plan.request.uri) else {
             return request.awaitsInterim
         }
-        return driver.core.servers.awaitsInterim(target, length: length)
+        return driver.client.servers.awaitsInterim(target, length: length)
     }
 
     // MARK: What comes back
@@ -132,7 +132,7 @@ extension UploadOperation {
     /// Remembers what the next upload to the same server need not find out again.
     private func learn(from result: TransportResult, to request: ClientRequest) {
         guard let target = RequestURI(driver.plan.request.uri) else { return }
-        let servers = driver.core.servers
+        let servers = driver.client.servers
         if request.kind == .create, isAnnounced { servers.noteCreation(target, isAnnounced: true) }
         if request.kind == .create, request.awaitsInterim, !isAnnounced, result.head?.status.isSuccessful == true {
             servers.noteCreation(target, isAnnounced: false)
@@ -153,7 +153,7 @@ extension UploadOperation {
         let locations = head.fields.values("Location").map { uri.resolving($0)?.text }
         // An upload resource that the machine has not accepted, or not yet, is one all the same.
         let isOfApplication =
-            !head.status.isInformational && driver.core.configuration.dialect.completeness(of: head.fields) == true
+            !head.status.isInformational && driver.client.configuration.dialect.completeness(of: head.fields) == true
             && !locations.contains(upload)
         return head.fields.hidingSecrets(isOfApplication ? [] : ["location"])
     }

@@ -51,7 +51,7 @@ final class UploadOperation: TransferOperation {
         self.driver = driver
         sourceRecord = driver.plan.resumed?.source ?? SourceRecord()
         uploadURI = driver.plan.resumed?.resumption.uri
-        machine = UploadOperation.machine(for: driver.plan, driver.core, fields: Fields())
+        machine = UploadOperation.machine(for: driver.plan, driver.client, fields: Fields())
     }
 
     // MARK: Before the first request
@@ -72,23 +72,23 @@ final class UploadOperation: TransferOperation {
             sourceRecord = SourceRecord(size: source.length)
         }
         var fields = driver.plan.request.fields.creationFields
-        if driver.core.configuration.sendsDigest, driver.control.stop == nil, !fields.contains("Repr-Digest"),
+        if driver.client.configuration.sendsDigest, driver.control.stop == nil, !fields.contains("Repr-Digest"),
             let digest = try await sourceDigest()
         {
             fields.append("Repr-Digest", digest)
         }
-        machine = UploadOperation.machine(for: driver.plan, driver.core, fields: fields)
+        machine = UploadOperation.machine(for: driver.plan, driver.client, fields: fields)
     }
 
     private static func machine(
-        for plan: TransferPlan<UploadOperation>, _ core: ClientCore, fields: Fields
+        for plan: TransferPlan<UploadOperation>, _ client: TransferClient, fields: Fields
     ) -> ClientUpload {
-        let configuration = core.configuration
+        let configuration = client.configuration
         let target = RequestURI(plan.request.uri)
         let method = plan.request.method == .get ? Method.post : plan.request.method
         let intent = UploadIntent(
-            dialect: configuration.dialect, style: style(for: plan, core), method: method, length: total(of: plan),
-            maximumContent: [configuration.maximumContent, target.flatMap { core.servers.maximumAppend($0) }]
+            dialect: configuration.dialect, style: style(for: plan, client), method: method, length: total(of: plan),
+            maximumContent: [configuration.maximumContent, target.flatMap { client.servers.maximumAppend($0) }]
                 .compactMap { $0 }.min(), fields: fields,
             allowsOtherOrigin: configuration.allowsOtherOrigin)
         let random: @Sendable () -> Double = { Double.random(in: 0..<1) }
@@ -99,10 +99,10 @@ final class UploadOperation: TransferOperation {
     }
 
     /// How the upload is created. A target that has answered is not asked again for its limits.
-    private static func style(for plan: TransferPlan<UploadOperation>, _ core: ClientCore) -> CreationStyle {
-        let style = core.configuration.creation
+    private static func style(for plan: TransferPlan<UploadOperation>, _ client: TransferClient) -> CreationStyle {
+        let style = client.configuration.creation
         guard style == .automatic, let length = total(of: plan), length > CreationStyle.maxSizeWithoutDiscovery,
-            let target = RequestURI(plan.request.uri), let isSupported = core.servers.supportsResumption(target)
+            let target = RequestURI(plan.request.uri), let isSupported = client.servers.supportsResumption(target)
         else { return style }
         return isSupported ? .careful : .optimistic
     }

@@ -1,8 +1,10 @@
+import SystemCalls
+
 /// The bytes of a representation that is uploaded, readable at any offset that the server has not acknowledged.
 ///
 /// It is read on the thread that carries all transfers of a client: a read that blocks for long holds all of them up.
 public protocol UploadSource: Sendable {
-    /// The length of the representation in bytes; nil where it is not known before the end is reached.
+    /// The length of the representation in bytes; nil if it is not known before the end is reached.
     var length: Int64? { get }
 
     /// Fills the beginning of `buffer` with the bytes from `offset` on.
@@ -13,6 +15,25 @@ public protocol UploadSource: Sendable {
     /// - Returns: how many bytes were read, at least one; 0 at the end of the representation alone.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SourceError) -> Int
 
-    /// The server has told that it holds everything below `offset`: nothing there is asked for again.
+    /// The server has everything below `offset`: nothing there is read again.
     func acknowledged(upTo offset: Int64)
+}
+
+/// A source that can be known again by a later process.
+protocol RecognizableSource: UploadSource {
+    /// By what it is known. It reads some of the content.
+    func record() throws(TransferError) -> SourceRecord
+
+    /// Whether it still is what it was when it was opened.
+    var isUnchanged: Bool { get }
+}
+
+/// Why a source gave no bytes.
+public enum SourceError: Error, Sendable, Hashable {
+    /// There is nothing at this offset although there should be: a file that has shrunk, a stream that cannot go back.
+    case unavailable(at: Int64)
+    /// The system could not read it.
+    case system(Errno)
+    /// It is no longer what it was when the upload was begun.
+    case changed
 }

@@ -3,5 +3,5 @@ import Foundation
 /// Foundation's own session does all of this on Apple's platforms.
 public typealias ResumableURLSession = URLSession
 
-/// Interim responses are told by the ordinary delegate of tasks there.
+/// There the ordinary delegate of tasks receives interim responses.
 public typealias URLSessionInformationalResponseDelegate = URLSessionTaskDelegate

@@ -16,7 +16,7 @@ extension ResumableURLSession {
         return !own.contains { ($0 as? URLProtocol.Type)?.canInit(with: request) == true }
     }
 
-    /// Whether a download of this request can be a transfer: a GET without content of the whole representation.
+    /// Whether a download of this request can be a transfer: a GET without content for the complete representation.
     func carriesDownload(_ request: URLRequest) -> Bool {
         carries(request) && (request.httpMethod ?? "GET") == "GET" && request.httpBody == nil
             && request.httpBodyStream == nil && request.value(forHTTPHeaderField: "Range") == nil

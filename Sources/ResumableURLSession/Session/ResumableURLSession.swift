@@ -47,7 +47,7 @@ public final class ResumableURLSession: URLSession, @unchecked Sendable {
 
     private static let sharedSession = ResumableURLSession(configuration: .default)
 
-    /// A session without a delegate that everybody uses. It cannot be invalidated.
+    /// The shared session without a delegate. It cannot be invalidated.
     public override class var shared: URLSession { sharedSession }
 
     // MARK: Uploads
@@ -84,7 +84,7 @@ public final class ResumableURLSession: URLSession, @unchecked Sendable {
         return makeUploadTask(request, .data(bodyData), .handler(completionHandler))
     }
 
-    /// Creates a task that goes on with an upload, with another request in place of the one that began it.
+    /// Creates a task that resumes an upload, with another request in place of the original one.
     /// - Parameters:
     ///   - resumeData: of an upload.
     ///   - request: its fields go with every request to come, so that credentials can be renewed.
@@ -129,7 +129,7 @@ public final class ResumableURLSession: URLSession, @unchecked Sendable {
         makeDownloadTask(resuming: resumeData, .handler(completionHandler))
     }
 
-    /// Creates a task that goes on with a download, with another request in place of the one that began it: for
+    /// Creates a task that resumes a download, with another request in place of the original one: for
     /// credentials that were renewed, or the same file under another URL.
     public func downloadTask(withResumeData resumeData: Data, request: URLRequest) -> URLSessionDownloadTask {
         makeDownloadTask(resuming: resumeData, .delegate, request: request)

@@ -5,7 +5,7 @@ import ResumableTransfer
 
 /// What a session's configuration means for its transfers.
 struct TransferSettings: Sendable {
-    /// The time without a byte after which Foundation gives a request up, in seconds, where nobody has said another.
+    /// The time without a byte after which Foundation gives a request up, in seconds, unless the request has another.
     static let defaultTimeout: TimeInterval = 60
 
     /// With the additional header fields of the session.

@@ -52,7 +52,7 @@ final class AsyncTask<Value: Sendable>: Sendable {
 }
 
 extension AsyncTask {
-    /// What a completion handler was told.
+    /// The arguments of a completion handler.
     func finish<Content>(
         _ content: Content?, _ response: URLResponse?, _ error: (any Error)?
     ) where Value == (Content, URLResponse) {

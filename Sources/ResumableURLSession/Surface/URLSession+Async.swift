@@ -12,7 +12,7 @@ extension URLSession {
         try await upload(request, .file(fileURL), nil)
     }
 
-    /// Uploads a file, and tells `delegate` of what happens on the way.
+    /// Uploads a file, and reports its events to `delegate`.
     public func upload(
         for request: URLRequest, fromFile fileURL: URL, delegate: any URLSessionTaskDelegate
     ) async throws -> (Data, URLResponse) {
@@ -24,14 +24,14 @@ extension URLSession {
         try await upload(request, .data(bodyData), nil)
     }
 
-    /// Uploads bytes in memory, and tells `delegate` of what happens on the way.
+    /// Uploads bytes in memory, and reports its events to `delegate`.
     public func upload(
         for request: URLRequest, from bodyData: Data, delegate: any URLSessionTaskDelegate
     ) async throws -> (Data, URLResponse) {
         try await upload(request, .data(bodyData), delegate)
     }
 
-    /// Goes on with an upload.
+    /// Resumes an upload.
     public func upload(
         resumeFrom resumeData: Data, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
@@ -45,7 +45,7 @@ extension URLSession {
         try await download(request, nil)
     }
 
-    /// Downloads to a file, which the caller owns, and tells `delegate` of what happens on the way.
+    /// Downloads to a file, which the caller owns, and reports its events to `delegate`.
     public func download(
         for request: URLRequest, delegate: any URLSessionTaskDelegate
     ) async throws -> (URL, URLResponse) {
@@ -57,12 +57,12 @@ extension URLSession {
         try await download(URLRequest(url: url), nil)
     }
 
-    /// Downloads to a file, which the caller owns, and tells `delegate` of what happens on the way.
+    /// Downloads to a file, which the caller owns, and reports its events to `delegate`.
     public func download(from url: URL, delegate: any URLSessionTaskDelegate) async throws -> (URL, URLResponse) {
         try await download(URLRequest(url: url), delegate)
     }
 
-    /// Goes on with a download.
+    /// Resumes a download.
     public func download(
         resumeFrom resumeData: Data, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, URLResponse) {

@@ -2,17 +2,17 @@ import Foundation
 import FoundationNetworking
 
 extension URLSession {
-    /// Creates a task that goes on with an upload.
+    /// Creates a task that resumes an upload.
     ///
-    /// The data is used up when the task begins, not before. Where it is no usable resume data, the task fails with
-    /// `URLError.unsupportedURL`; so it does in a plain `URLSession`.
+    /// The data is used up when the task begins, not before. If it is not usable, the task fails with
+    /// `URLError.unsupportedURL`, as in a plain `URLSession`.
     /// - Parameter resumeData: of ``FoundationNetworking/URLSessionUploadTask/cancel(byProducingResumeData:)`` or of an
     ///   error. The file that was uploaded must still exist and be unmodified.
     public func uploadTask(withResumeData resumeData: Data) -> URLSessionUploadTask {
         resumedUploadTask(resumeData, .delegate)
     }
 
-    /// Creates a task that goes on with an upload and calls a handler when it has ended.
+    /// Creates a task that resumes an upload and calls a handler when it has ended.
     public func uploadTask(
         withResumeData resumeData: Data,
         completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
@@ -27,4 +27,20 @@ extension URLSession {
         return session?.makeUploadTask(resuming: resumeData, recipient, request: request)
             ?? UploadTask(refusing: resumeData, in: self, recipient)
     }
+}
+
+// swift-format-ignore: AlwaysUseLowerCamelCase
+/// The key of the resume data in the `userInfo` of a failed download's error. The name is Apple's.
+public let NSURLSessionDownloadTaskResumeData = "NSURLSessionDownloadTaskResumeData"
+
+// swift-format-ignore: AlwaysUseLowerCamelCase
+/// The key of the resume data in the `userInfo` of a failed upload's error. The name is Apple's.
+public let NSURLSessionUploadTaskResumeData = "NSURLSessionUploadTaskResumeData"
+
+extension URLError {
+    /// The data to resume the failed download with; `nil` if it cannot be resumed, and in errors of other tasks.
+    public var downloadTaskResumeData: Data? { userInfo[NSURLSessionDownloadTaskResumeData] as? Data }
+
+    /// The data to resume the failed upload with; `nil` if it cannot be resumed, and in errors of other tasks.
+    public var uploadTaskResumeData: Data? { userInfo[NSURLSessionUploadTaskResumeData] as? Data }
 }

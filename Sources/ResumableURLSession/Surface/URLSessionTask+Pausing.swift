@@ -6,7 +6,7 @@ extension URLSessionUploadTask {
     ///
     /// The task ends with `URLError.cancelled`, whose `userInfo` holds the same data.
     /// - Parameter completionHandler: called once, on the delegate queue, when nothing of the upload is running any
-    ///   more; with `nil` where the upload cannot be resumed: the server has named no upload resource, the task had
+    ///   more; with `nil` if the upload cannot be resumed: the server has named no upload resource, the task had
     ///   ended before, or it is a task of a plain `URLSession`.
     public func cancel(byProducingResumeData completionHandler: @escaping @Sendable (Data?) -> Void) {
         if let task = self as? UploadTask { return task.cancelTransfer(byProducingResumeData: completionHandler) }
@@ -15,7 +15,7 @@ extension URLSessionUploadTask {
     }
 
     /// Cancels an upload in a way that it can be resumed.
-    /// - Returns: what it can be resumed with; `nil` where it cannot.
+    /// - Returns: what it can be resumed with; `nil` if it cannot.
     public func cancelByProducingResumeData() async -> Data? {
         await withCheckedContinuation { continuation in
             cancel { continuation.resume(returning: $0) }
@@ -25,7 +25,7 @@ extension URLSessionUploadTask {
 
 extension URLSessionDownloadTask {
     /// Cancels a download in a way that it can be resumed.
-    /// - Returns: what it can be resumed with; `nil` where it cannot.
+    /// - Returns: what it can be resumed with; `nil` if it cannot.
     public func cancelByProducingResumeData() async -> Data? {
         await withCheckedContinuation { continuation in
             cancel { continuation.resume(returning: $0) }

@@ -31,19 +31,19 @@ extension DownloadTask {
 
     // MARK: On the way
 
-    func take(_ event: TransferEvent) {
+    func handle(_ event: TransferEvent) {
         switch event {
-        case .informational(let status, let fields): tell(status, fields, hasHandler: recipient.isHandler)
-        case .resumed(let offset): takeResumption(offset)
-        case .received(let position, let total): takeProgress(position, total)
+        case .informational(let status, let fields): notify(status, fields, hasHandler: recipient.isHandler)
+        case .resumed(let offset): handleResumption(offset)
+        case .received(let position, let total): handleProgress(position, total)
         case .started, .progress, .interrupted, .checkpoint, .completed, .failed: return
         }
     }
 
-    /// The download goes on: where the task was made to, or after an interruption that nobody hears of, unless bytes
-    /// that were told have to come again.
-    private func takeResumption(_ offset: Int64) {
-        let (expected, isNews) = core.withLock { state in
+    /// The download continues: at the position of the resume data, or after an interruption, which is reported only if bytes
+    /// that were reported have to be received again.
+    private func handleResumption(_ offset: Int64) {
+        let (expected, isReported) = core.withLock { state in
             defer {
                 state.awaitsResumption = false
                 state.position = offset
@@ -51,16 +51,16 @@ extension DownloadTask {
             return (state.total, isResumed && state.awaitsResumption || offset < state.position)
         }
         core.progress.update(completed: offset, total: expected < 0 ? nil : expected)
-        guard isNews, let delegate = downloadDelegate else { return }
+        guard isReported, let delegate = downloadDelegate else { return }
         let session = core.session
         core.deliverEvent {
             delegate.urlSession(session, downloadTask: self, didResumeAtOffset: offset, expectedTotalBytes: expected)
         }
     }
 
-    private func takeProgress(_ position: Int64, _ total: Int64?) {
-        // A run that had nothing to go on from began anew.
-        if core.withLock({ !$0.awaitsResumption && position < $0.position }) { takeResumption(0) }
+    private func handleProgress(_ position: Int64, _ total: Int64?) {
+        // A run that had nothing to resume has started again from the beginning.
+        if core.withLock({ !$0.awaitsResumption && position < $0.position }) { handleResumption(0) }
         let (count, expected) = core.withLock { state -> (Int64, Int64) in
             if let total { state.total = total }
             let count = state.awaitsResumption ? 0 : position - state.position
@@ -77,7 +77,7 @@ extension DownloadTask {
         }
     }
 
-    /// Who hears of bytes and of the file: nobody where there is a completion handler.
+    /// The delegate for bytes and the file: none if there is a completion handler.
     private var downloadDelegate: (any URLSessionDownloadDelegate)? {
         guard !recipient.isHandler else { return nil }
         return core.withLock { $0.delegate } as? any URLSessionDownloadDelegate
@@ -101,12 +101,12 @@ extension DownloadTask {
         switch ending {
         case .success(let completion):
             core.progress.finish()
-            tellSuccess(completion)
-        case .failure(let error): tellEnd(nil, response, error)
+            notifySuccess(completion)
+        case .failure(let error): notifyEnd(nil, response, error)
         }
     }
 
-    private func tellSuccess(_ completion: TaskCompletion) {
+    private func notifySuccess(_ completion: TaskCompletion) {
         let file = completion.file
         let url = file?.fileURL
         let session = core.session
@@ -116,15 +116,15 @@ extension DownloadTask {
             core.deliver {
                 if let url { delegate?.urlSession(session, downloadTask: self, didFinishDownloadingTo: url) }
                 file?.removeFile()
-                self.tellCompletion(nil)
+                self.notifyCompletion(nil)
             }
-        case .handler, .inline: tellEnd(file, completion.response, nil)
+        case .handler, .inline: notifyEnd(file, completion.response, nil)
         }
     }
 
-    private func tellEnd(_ file: FilePath?, _ response: HTTPURLResponse?, _ error: URLError?) {
+    private func notifyEnd(_ file: FilePath?, _ response: HTTPURLResponse?, _ error: URLError?) {
         switch recipient {
-        case .delegate: core.deliver { self.tellCompletion(error) }
+        case .delegate: core.deliver { self.notifyCompletion(error) }
         case .handler(let handler):
             core.deliver {
                 self.completed()

@@ -6,7 +6,7 @@ import ResumableTransfer
 final class DownloadTask: URLSessionDownloadTask, TransferTask, @unchecked Sendable {
     typealias Handler = @Sendable (URL?, URLResponse?, (any Error)?) -> Void
 
-    /// Who is told of the end.
+    /// The recipient of the result.
     enum Recipient: Sendable {
         case delegate
         /// Called on the delegate queue; the file goes when it returns.
@@ -26,10 +26,10 @@ final class DownloadTask: URLSessionDownloadTask, TransferTask, @unchecked Senda
     let client: TransferClient?
     let context: TaskContext?
     let recipient: Recipient
-    /// Whether the task goes on with an earlier download.
+    /// Whether the task resumes an earlier download.
     let isResumed: Bool
 
-    /// - Parameter context: `nil` where nothing is known but the resume data.
+    /// - Parameter context: `nil` if nothing is known but the resume data.
     init(_ core: TaskCore, client: TransferClient?, context: TaskContext?, isResumed: Bool, recipient: Recipient) {
         self.core = core
         self.client = client

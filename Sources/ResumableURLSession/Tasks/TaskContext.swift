@@ -3,7 +3,7 @@ import HTTPSemantics
 import ResumableTransfer
 import SystemCalls
 
-/// What a task needs to go on and resume data does not hold: the request with its credentials, and bytes in memory.
+/// What a task needs to be resumed beside its resume data: the request with its credentials, and bytes in memory.
 struct TaskContext: Sendable {
     var request: TransferRequest
     /// Of an upload of a `Data` value.

@@ -1,6 +1,7 @@
 import Foundation
 import FoundationNetworking
 import ResumableTransfer
+import Synchronization
 import SystemCalls
 
 /// The changing parts of a task.
@@ -27,7 +28,7 @@ final class TaskCore: Sendable {
         var total: Int64 = NSURLSessionTransferSizeUnknown
         /// Bytes of an upload's response.
         var answered: Int64 = 0
-        /// Whether the position to go on from is still to be told.
+        /// Whether the position of the resumption has not been reported yet.
         var awaitsResumption = false
         var expectedToSend: Int64 = NSURLSessionTransferSizeUnknown
         var expectedToReceive: Int64 = NSURLSessionTransferSizeUnknown
@@ -67,4 +68,21 @@ final class TaskCore: Sendable {
     func deliver(_ body: @escaping @Sendable () -> Void) {
         session.delegateQueue.addOperation(body)
     }
+}
+
+/// Which interruptions a task bridges by itself.
+///
+/// Apple promises that of "a momentary network interruption" of a transfer that can be resumed. All other errors are reported at
+/// once: a server that cannot be reached, or one that is silent for the request's timeout.
+enum InterruptionPolicy {
+    static func bridges(_ error: TransferError, canResume: Bool) -> Bool {
+        canResume && error.code != .timedOut
+    }
+}
+
+/// Of several calls the first one counts.
+final class SingleDecision: Sendable {
+    private let isTaken = Atomic(false)
+
+    func isFirst() -> Bool { !isTaken.exchange(true, ordering: .relaxed) }
 }

@@ -1,8 +1,8 @@
 import FoundationNetworking
 
-/// What a task shall do and in which state it is, decided without doing anything.
+/// The state machine of a task. It decides what to do and does no I/O.
 ///
-/// A task runs its transfer in runs: a suspension ends a run, and the next one goes on from the resume data of the last.
+/// A task runs its transfer in runs: a suspension ends a run, and the next one resumes from the resume data of the last.
 /// Each method says what has to be done now.
 struct TaskMachine: Sendable {
     enum Command: Sendable, Hashable {
@@ -11,18 +11,18 @@ struct TaskMachine: Sendable {
         case start
         /// Stop the run so that it can be resumed; ``runEnded(isPaused:)`` follows.
         case pause
-        /// Tell the end now; what runs is stopped and cleared away beside it.
-        case abandon
-        /// Tell the end now; nothing runs.
+        /// Report the end now; the running transfer is stopped and cleaned up afterwards.
+        case endNow
+        /// Report the end now; nothing runs.
         case end
     }
 
     /// Why the task comes to its end before its transfer does.
-    enum Wish: Sendable, Hashable {
+    enum StopRequest: Sendable, Hashable {
         case cancel
         case cancelKeepingData
         /// An interruption that is not waited out.
-        case giveUp
+        case abort
     }
 
     private enum Run: Sendable, Hashable { case none, active, stopping }
@@ -30,19 +30,19 @@ struct TaskMachine: Sendable {
     /// Calls of suspend that no resume has matched; a task begins suspended.
     private var suspensions = 1
     private var run = Run.none
-    private(set) var wish: Wish?
+    private(set) var stopRequest: StopRequest?
     /// Whether the end is decided.
     private(set) var isOver = false
-    private var isTold = false
+    private var isNotified = false
 
     var state: URLSessionTask.State {
-        if isTold { return .completed }
-        if wish == .cancel || wish == .cancelKeepingData { return .canceling }
+        if isNotified { return .completed }
+        if stopRequest == .cancel || stopRequest == .cancelKeepingData { return .canceling }
         return suspensions > 0 ? .suspended : .running
     }
 
     mutating func resume() -> Command {
-        guard !isOver, wish == nil else { return .nothing }
+        guard !isOver, stopRequest == nil else { return .nothing }
         suspensions = max(0, suspensions - 1)
         guard suspensions == 0, run == .none else { return .nothing }
         run = .active
@@ -50,7 +50,7 @@ struct TaskMachine: Sendable {
     }
 
     mutating func suspend() -> Command {
-        guard !isOver, wish == nil else { return .nothing }
+        guard !isOver, stopRequest == nil else { return .nothing }
         suspensions += 1
         guard run == .active else { return .nothing }
         run = .stopping
@@ -58,23 +58,23 @@ struct TaskMachine: Sendable {
     }
 
     mutating func cancel() -> Command {
-        // While resume data is being made, somebody waits for it.
-        guard !isOver, wish == nil || wish == .giveUp else { return .nothing }
-        wish = .cancel
+        // While resume data is being created, a caller waits for it.
+        guard !isOver, stopRequest == nil || stopRequest == .abort else { return .nothing }
+        stopRequest = .cancel
         isOver = true
-        return run == .none ? .end : .abandon
+        return run == .none ? .end : .endNow
     }
 
     mutating func cancelKeepingData() -> Command {
-        guard !isOver, wish == nil || wish == .giveUp else { return .nothing }
-        wish = .cancelKeepingData
+        guard !isOver, stopRequest == nil || stopRequest == .abort else { return .nothing }
+        stopRequest = .cancelKeepingData
         return stop()
     }
 
     /// The transfer is not waited for any longer.
-    mutating func giveUp() -> Command {
-        guard !isOver, wish == nil else { return .nothing }
-        wish = .giveUp
+    mutating func abort() -> Command {
+        guard !isOver, stopRequest == nil else { return .nothing }
+        stopRequest = .abort
         return stop()
     }
 
@@ -92,7 +92,7 @@ struct TaskMachine: Sendable {
 
     /// A run begins to have something that can be stopped.
     var commandForNewTransfer: Command {
-        if isOver { return .abandon }
+        if isOver { return .endNow }
         return run == .stopping ? .pause : .nothing
     }
 
@@ -103,7 +103,7 @@ struct TaskMachine: Sendable {
         guard !isOver else { return .nothing }
         let wasAsked = run == .stopping
         run = .none
-        guard isPaused, wasAsked, wish == nil else {
+        guard isPaused, wasAsked, stopRequest == nil else {
             isOver = true
             return .end
         }
@@ -112,6 +112,6 @@ struct TaskMachine: Sendable {
         return .start
     }
 
-    /// Nothing more is told of the task.
-    mutating func told() { isTold = true }
+    /// The end was reported; nothing more is.
+    mutating func didNotify() { isNotified = true }
 }

@@ -15,7 +15,7 @@ extension TransferTask {
 
     func cancelTransfer(byProducingResumeData handler: @escaping @Sendable (Data?) -> Void) {
         let command: TaskMachine.Command? = core.withLock { state in
-            guard !state.machine.isOver, state.machine.wish != .cancel else { return nil }
+            guard !state.machine.isOver, state.machine.stopRequest != .cancel else { return nil }
             state.handlers.append(handler)
             return state.machine.cancelKeepingData()
         }
@@ -24,9 +24,9 @@ extension TransferTask {
     }
 
     /// Ends the task because of `interruption`.
-    private func giveUp(_ interruption: TransferError) {
+    private func abort(_ interruption: TransferError) {
         let command = core.withLock { state in
-            let command = state.machine.giveUp()
+            let command = state.machine.abort()
             if command != .nothing { state.interruption = interruption }
             return command
         }
@@ -41,19 +41,19 @@ extension TransferTask {
             // A run that has no transfer yet asks when it has one.
             guard let transfer = core.withLock({ $0.transfer }) else { return }
             Task { _ = await transfer.pause() }
-        case .abandon, .end:
+        case .endNow, .end:
             clearAway()
             end(.failure(TransferError(.paused, "The task was cancelled.")))
         }
     }
 
-    /// Lets go of what a canceled task holds. It goes on beside the task's end: a server may be slow to answer.
+    /// Releases what a canceled task holds. This continues after the task's end: a server may be slow to respond.
     private func clearAway() {
         let (transfer, data) = core.withLock { state -> ((any Transfer)?, ResumeData?) in
-            guard state.machine.wish == .cancel else { return (nil, nil) }
+            guard state.machine.stopRequest == .cancel else { return (nil, nil) }
             defer {
                 state.transfer = nil
-                // Data that nobody has used yet still belongs to the caller.
+                // Data that was not used yet still belongs to the caller.
                 if state.hasBegun { state.data = nil }
             }
             return (state.transfer, state.hasBegun ? state.data : nil)
@@ -90,14 +90,14 @@ extension TransferTask {
         switch command {
         case .nothing, .start, .end: break
         case .pause: Task { _ = await transfer.pause() }
-        case .abandon: return await transfer.cancel(deletingUpload: true)
+        case .endNow: return await transfer.cancel(deletingUpload: true)
         }
         for await event in transfer.events where !core.withLock({ $0.machine.isOver }) {
             if case .interrupted(let error, _) = event {
                 let canResume = transfer.checkpoint != nil
-                if !InterruptionPolicy.bridges(error, canResume: canResume) { giveUp(error) }
+                if !InterruptionPolicy.bridges(error, canResume: canResume) { abort(error) }
             }
-            take(event)
+            handle(event)
         }
         runEnded(await run.end())
     }
@@ -131,7 +131,7 @@ extension TransferTask {
         case .start: perform(.start)
         case .end: end(result)
         case .nothing: if core.withLock({ $0.machine.isOver }) { discard(result) }
-        case .pause, .abandon: return
+        case .pause, .endNow: return
         }
     }
 
@@ -150,7 +150,7 @@ extension TransferTask {
         guard limit > 0, limit < 1e9 else { return }
         let timer = Task { [weak self] in
             guard (try? await Task.sleep(for: .seconds(limit))) != nil else { return }
-            self?.giveUp(TransferError(.timedOut, "The transfer took longer than the session allows."))
+            self?.abort(TransferError(.timedOut, "The transfer took longer than the session allows."))
         }
         let isLate = core.withLock { state in
             state.timer = timer
@@ -163,12 +163,12 @@ extension TransferTask {
 
     /// - Parameter result: of the last run; a pause where something else has ended the task.
     private func end(_ result: Result<TaskCompletion, TransferError>) {
-        let (wish, held, interruption, handlers, timer) = core.withLock { state in
+        let (stopRequest, held, interruption, handlers, timer) = core.withLock { state in
             defer {
                 state.handlers = []
                 state.timer = nil
             }
-            return (state.machine.wish, state.data, state.interruption, state.handlers, state.timer)
+            return (state.machine.stopRequest, state.data, state.interruption, state.handlers, state.timer)
         }
         timer?.cancel()
         var ending: Result<TaskCompletion, URLError>
@@ -181,7 +181,7 @@ extension TransferTask {
         case .failure(var error):
             if error.code == .paused {
                 error.resumeData = error.resumeData ?? held
-                if wish == .giveUp, let interruption {
+                if stopRequest == .abort, let interruption {
                     let data = error.resumeData
                     error = interruption
                     error.resumeData = data
@@ -189,7 +189,7 @@ extension TransferTask {
                     error.code = .cancelled
                 }
             }
-            if wish == .cancel { error.resumeData = nil }
+            if stopRequest == .cancel { error.resumeData = nil }
             (ending, response) = self.ending(of: error)
             if case .failure = ending { resumeData = error.resumeData }
         }
@@ -205,9 +205,9 @@ extension TransferTask {
         conclude(ending, response: response)
     }
 
-    /// The end is about to be told.
-    func completed() { core.withLock { $0.machine.told() } }
+    /// The end is reported next.
+    func completed() { core.withLock { $0.machine.didNotify() } }
 
-    /// The end has been told, and nothing more is.
+    /// The end has been reported, and nothing more is.
     func finished() { (core.session as? ResumableURLSession)?.registry.remove(core.identifier) }
 }

@@ -21,8 +21,8 @@ extension TransferTask {
         hasHandler ? core.withLock { $0.delegate } : effectiveDelegate
     }
 
-    /// Tells an interim response.
-    func tell(_ status: Status, _ fields: Fields, hasHandler: Bool) {
+    /// Reports an interim response.
+    func notify(_ status: Status, _ fields: Fields, hasHandler: Bool) {
         guard let listener = listener(hasHandler: hasHandler),
             let response = HTTPURLResponse(status: status, fields: fields, url: originalRequest?.url)
         else { return }
@@ -33,8 +33,8 @@ extension TransferTask {
         core.deliverEvent { delegate.urlSession(session, task: self, didReceiveInformationalResponse: response) }
     }
 
-    /// Tells the end to the delegate, on the delegate queue.
-    func tellCompletion(_ error: URLError?) {
+    /// Reports the end to the delegate, on the delegate queue.
+    func notifyCompletion(_ error: URLError?) {
         completed()
         effectiveDelegate?.urlSession(core.session, task: self, didCompleteWithError: error)
         finished()

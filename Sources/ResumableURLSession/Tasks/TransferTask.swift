@@ -6,16 +6,16 @@ import SystemCalls
 /// A task that is carried by transfers of ResumableTransfer.
 protocol TransferTask: URLSessionTask {
     var core: TaskCore { get }
-    /// The session's client; `nil` where the session has none.
+    /// The session's client; `nil` if the session has none.
     var client: TransferClient? { get }
-    /// With what the transfer can be told on beside its resume data.
+    /// What is needed beside the resume data to resume the transfer.
     var context: TaskContext? { get }
 
     /// Makes the transfer of a run.
     func open(_ data: ResumeData?) throws(TransferError) -> TaskRun
-    /// Tells the delegate what has happened.
-    func take(_ event: TransferEvent)
-    /// Tells the end, ``completed()`` before it and ``finished()`` after it.
+    /// Reports an event to the delegate.
+    func handle(_ event: TransferEvent)
+    /// Reports the end, with ``completed()`` before it and ``finished()`` after it.
     func conclude(_ ending: Result<TaskCompletion, URLError>, response: HTTPURLResponse?)
     /// How a transfer that failed ends the task.
     func ending(of error: TransferError) -> (Result<TaskCompletion, URLError>, HTTPURLResponse?)
@@ -34,4 +34,18 @@ struct TaskCompletion: Sendable {
     var content = Data()
     /// The file of a download.
     var file: FilePath?
+}
+
+extension TransferProgress {
+    /// Cancelling, pausing and resuming the progress is cancelling, suspending and resuming the task.
+    func control(_ task: URLSessionTask) {
+        cancellationHandler = { [weak task] in task?.cancel() }
+        pausingHandler = { [weak task] in task?.suspend() }
+        resumingHandler = { [weak task] in task?.resume() }
+    }
+
+    /// Never goes back.
+    func advance(to completed: Int64, total: Int64?) {
+        update(completed: max(completed, completedUnitCount), total: total ?? (isIndeterminate ? nil : totalUnitCount))
+    }
 }

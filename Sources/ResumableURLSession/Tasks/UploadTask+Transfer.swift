@@ -39,27 +39,27 @@ extension UploadTask {
 
     // MARK: On the way
 
-    func take(_ event: TransferEvent) {
+    func handle(_ event: TransferEvent) {
         switch event {
         case .started(let total):
             core.withLock { $0.total = total ?? NSURLSessionTransferSizeUnknown }
             core.progress.update(completed: core.progress.completedUnitCount, total: total)
-        case .informational(let status, let fields): tell(status, fields, hasHandler: recipient.isHandler)
+        case .informational(let status, let fields): notify(status, fields, hasHandler: recipient.isHandler)
         case .resumed(let offset):
             core.withLock { state in
-                // Bytes that have to be sent again are not told again.
+                // Bytes that have to be sent again are not reported again.
                 if state.awaitsResumption { state.position = max(state.position, offset) }
                 state.awaitsResumption = false
             }
-        case .progress(let sent, let acknowledged, let total): takeProgress(sent, acknowledged, total)
+        case .progress(let sent, let acknowledged, let total): handleProgress(sent, acknowledged, total)
         case .received, .interrupted, .checkpoint, .completed, .failed: return
         }
     }
 
-    private func takeProgress(_ sent: Int64, _ acknowledged: Int64, _ total: Int64?) {
+    private func handleProgress(_ sent: Int64, _ acknowledged: Int64, _ total: Int64?) {
         let (count, expected) = core.withLock { state -> (Int64, Int64) in
             if let total { state.total = total }
-            // Before the first request of a resumed upload the server has not told where it goes on.
+            // Before the first request of a resumed upload the server has not reported its offset.
             guard !state.awaitsResumption || sent > state.position else { return (0, state.total) }
             let count = state.awaitsResumption ? 0 : sent - state.position
             state.position = max(state.position, sent)
@@ -97,16 +97,16 @@ extension UploadTask {
         case .success(let completion):
             core.withLock { $0.answered = Int64(completion.content.count) }
             core.progress.finish()
-            tellSuccess(completion)
+            notifySuccess(completion)
         case .failure(let error):
-            tellEnd(nil, response, error)
+            notifyEnd(nil, response, error)
         }
     }
 
-    private func tellSuccess(_ completion: TaskCompletion) {
+    private func notifySuccess(_ completion: TaskCompletion) {
         guard case .delegate = recipient, let response = completion.response,
             let delegate = effectiveDelegate as? any URLSessionDataDelegate
-        else { return tellEnd(completion.content, completion.response, nil) }
+        else { return notifyEnd(completion.content, completion.response, nil) }
         let session = core.session
         let decision = SingleDecision()
         core.deliver {
@@ -117,21 +117,21 @@ extension UploadTask {
                     let url = self.originalRequest?.url
                     let error = URLError(cancelled, url: url, resumeDataKey: NSURLSessionUploadTaskResumeData)
                     self.core.withLock { $0.error = error }
-                    return self.tellEnd(nil, response, error)
+                    return self.notifyEnd(nil, response, error)
                 }
                 self.core.deliver {
                     if !completion.content.isEmpty {
                         delegate.urlSession(session, dataTask: self, didReceive: completion.content)
                     }
-                    self.tellCompletion(nil)
+                    self.notifyCompletion(nil)
                 }
             }
         }
     }
 
-    private func tellEnd(_ content: Data?, _ response: HTTPURLResponse?, _ error: URLError?) {
+    private func notifyEnd(_ content: Data?, _ response: HTTPURLResponse?, _ error: URLError?) {
         switch recipient {
-        case .delegate: core.deliver { self.tellCompletion(error) }
+        case .delegate: core.deliver { self.notifyCompletion(error) }
         case .handler(let handler):
             core.deliver {
                 self.completed()

@@ -11,7 +11,7 @@ final class UploadTask: URLSessionUploadTask, TransferTask, @unchecked Sendable 
 
     typealias Handler = @Sendable (Data?, URLResponse?, (any Error)?) -> Void
 
-    /// Who is told of the end.
+    /// The recipient of the result.
     enum Recipient: Sendable {
         case delegate
         /// Called on the delegate queue.
@@ -34,8 +34,8 @@ final class UploadTask: URLSessionUploadTask, TransferTask, @unchecked Sendable 
     let body: Body?
 
     /// - Parameters:
-    ///   - body: `nil` where the rest of an upload is sent.
-    ///   - context: `nil` where nothing is known but the resume data.
+    ///   - body: `nil` if an upload is resumed.
+    ///   - context: `nil` if nothing is known but the resume data.
     init(_ core: TaskCore, client: TransferClient?, context: TaskContext?, body: Body?, recipient: Recipient) {
         self.core = core
         self.client = client

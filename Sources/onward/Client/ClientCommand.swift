@@ -9,7 +9,7 @@ struct ClientCommand: Sendable {
     private var name: String { page.name }
 
     /// - Parameters:
-    ///   - usage: what stands behind the command's name.
+    ///   - usage: the usage after the command's name.
     ///   - sections: of the manual alone.
     ///   - common: those behind them that all commands which transfer something have.
     init(
@@ -43,7 +43,7 @@ struct ClientCommand: Sendable {
             settings = try settings.checked()
             plan = try check(settings, operands)
         } catch {
-            // Also where --json stands behind what is wrong.
+            // Also if --json follows the wrong argument.
             settings.isJSON = arguments.contains("--json")
             let report = TransferReport(command: name, settings: settings)
             let status = report.ended(CommandFailure(error), advice: "See 'onward \(name) --help'.")

@@ -4,7 +4,7 @@ import ResumableTransfer
 import ResumableUpload
 import SystemCalls
 
-/// What a client command was told.
+/// The options of a client command.
 struct ClientSettings: Sendable {
     var fields = Fields()
     var tokenFile: FilePath?

@@ -1,7 +1,7 @@
 import Glibc
 import SystemCalls
 
-/// Takes the signals that ask a client command to end, and those that tell of another window size.
+/// Handles the signals that ask a client command to end, and those of a changed window size.
 final class SignalWatch: Sendable {
     private struct State {
         var isStopRequested = false
@@ -23,20 +23,20 @@ final class SignalWatch: Sendable {
                 if signal == SIGWINCH {
                     state.withLock { $0.resized }?()
                 } else {
-                    SignalWatch.take(signal, state)
+                    SignalWatch.handle(signal, state)
                 }
             }
         }
     }
 
-    private static func take(_ signal: Int32, _ state: Monitor<State>) {
+    private static func handle(_ signal: Int32, _ state: Monitor<State>) {
         let (stop, isRepeated, endStatus) = state.withLock { state in
             defer { state.isStopRequested = true }
             return (state.stop, state.isStopRequested, state.endStatus.rawValue)
         }
         guard let stop else { ProcessControl.endNow(endStatus) }
         if !isRepeated { return stop() }
-        // Others than SIGINT come twice without anybody's impatience: timeout(1) tells the process and its group.
+        // Other signals than SIGINT come twice from timeout(1), which signals the process and its group.
         if signal == SIGINT { ProcessControl.endNow(endStatus) }
     }
 

@@ -141,7 +141,7 @@ struct TransferJob: Sendable {
                 ResponseReason.of(content: result.content, fields: result.fields).map { " It says: \($0)" } ?? ""
             let failure = CommandFailure(
                 status: isForbidden ? .notAllowed : .unavailable, code: isForbidden ? "unauthorized" : "refused",
-                message: "The server refused what was uploaded (\(status)).\(reason)", response: result.status)
+                message: "The server rejected the content (\(status)).\(reason)", response: result.status)
             return run.report.ended(failure)
         }
         // A PUT that succeeds has created the resource that it was sent to.

@@ -12,7 +12,7 @@ struct TransferRun: Sendable {
     let signals: SignalWatch
     /// Whether the user chose the number of attempts.
     let areTriesChosen: Bool
-    /// The state of an earlier run with other credentials. A server does not admit to have an upload of somebody else.
+    /// The state of an earlier run with other credentials. A server answers 404 for the upload of another user.
     var othersState: (options: SavedTransfer.Options, resumeData: ResumeData)?
 
     /// Runs `transfer` to its end.
@@ -71,7 +71,7 @@ struct TransferRun: Sendable {
                     .notAllowed, "unauthorized",
                     "The server does not know the upload for these credentials; it was started with other ones:"
                         + " \(othersState.options.credentials)."),
-                advice: "Nothing was forgotten; --restart begins anew.")
+                advice: "Nothing was forgotten; --restart starts again from the beginning.")
         }
         var failure = CommandFailure(error)
         let isKept = error.resumeData != nil
@@ -96,19 +96,19 @@ struct TransferRun: Sendable {
 
     /// What can be done about a source that is another one than before.
     var unsentAdvice: String {
-        let reference = Narration.shellWord(state.reference)
-        return "Nothing was sent. --restart begins anew, 'onward cancel \(reference)' forgets it."
+        let reference = ProgressMessages.shellWord(state.reference)
+        return "Nothing was sent. --restart starts again from the beginning, 'onward cancel \(reference)' removes it."
     }
 
     private func advice(_ failure: CommandFailure, kept: ResumeData?) -> String? {
         let isKept = kept != nil
         switch failure.status {
         case .tryAgain where isKept && failure.code == TransferError.Code.unexpectedResponse.rawValue:
-            return Narration.advice(report.position, reference: state.reference)
+            return ProgressMessages.advice(report.position, reference: state.reference)
                 + "\nIf that is the file now, --restart fetches it from the beginning."
-        case .tryAgain: return Narration.advice(report.position, reference: isKept ? state.reference : nil)
+        case .tryAgain: return ProgressMessages.advice(report.position, reference: isKept ? state.reference : nil)
         case .sourceChanged:
-            return isKept ? unsentAdvice : "The same command sends it anew."
+            return isKept ? unsentAdvice : "The same command sends it again from the beginning."
         case .notAllowed where failure.response == 407:
             return """
                 Give user and password of the proxy in its URL, percent-encoded if need be:
@@ -118,12 +118,13 @@ struct TransferRun: Sendable {
             return "no_proxy=HOST in the environment goes there without the proxy."
         case .notAllowed:
             return "Give credentials with --token-file or --header"
-                + (isKept ? "; the same command goes on then." : ".")
-        case .unavailable where failure.code == TransferError.Code.gone.rawValue: return "The same command begins anew."
+                + (isKept ? "; then run the same command again to resume." : ".")
+        case .unavailable where failure.code == TransferError.Code.gone.rawValue:
+            return "The same command starts again from the beginning."
         case .unavailable where failure.code == TransferError.Code.resumptionUnsupported.rawValue:
             return "Try again without --careful and --append-size: they need a server that can resume."
         case .unavailable, .inputOutput:
-            return kept.map { Narration.kept($0, reference: state.reference) }
+            return kept.map { ProgressMessages.kept($0, reference: state.reference) }
         default: return nil
         }
     }

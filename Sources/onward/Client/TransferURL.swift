@@ -47,8 +47,8 @@ struct TransferURL: Sendable, Hashable {
         let bytes = argument.bytes
         guard let start = bytes.firstRange(of: Array("://".utf8))?.upperBound else { return try argument.requireText() }
         let host = bytes[start...].prefix { !"/?#".utf8.contains($0) }
-        let rest = FilePath(bytes[host.endIndex...].flatMap { $0 < 0x80 ? [$0] : Array(percentEscaped($0).utf8) })
-        return try CommandArgument(Array(bytes[..<host.endIndex])).requireText() + rest.repairedText
+        let remainder = FilePath(bytes[host.endIndex...].flatMap { $0 < 0x80 ? [$0] : Array(percentEscaped($0).utf8) })
+        return try CommandArgument(Array(bytes[..<host.endIndex])).requireText() + remainder.repairedText
     }
 
     /// What may be seen of a URL: a query may be a password.

@@ -42,7 +42,7 @@ enum CancelCommand {
                 // To those whose it is not, a server says that there is no such upload.
                 throw CommandFailure(
                     .notAllowed, "unauthorized",
-                    "The server does not know the upload for these credentials; it was begun with other ones:"
+                    "The server does not know the upload for these credentials; it was started with other ones:"
                         + " \(saved.options.credentials). To forget it here alone, remove \(state.path).")
             }
             state.remove()
@@ -58,7 +58,7 @@ enum CancelCommand {
         } catch {
             let hint =
                 error.status == .notAllowed
-                ? " Give the credentials that the upload was begun with, by --token-file or --header." : ""
+                ? " Give the credentials with which the upload was started, with --token-file or --header." : ""
             return report.ended(error, advice: isKept ? "Nothing was forgotten." + hint : nil)
         }
     }

@@ -28,7 +28,7 @@ enum GetCommand {
                     CommandFailure(.inputOutput, "destination-unusable", "'\(plan.output)' \(reason)"))
             }
             guard let path = plan.output.absolute else {
-                return unusable("lies in a directory that is not there")
+                return unusable("is in a directory that does not exist")
             }
             guard !path.isDirectory else { return unusable("is a directory") }
             let clients = CommandClients()

@@ -7,7 +7,7 @@ enum HealthCommand {
     /// Whom to ask for what.
     private enum Question: Sendable {
         case url(TransferURL)
-        case path(String, OwnServer)
+        case path(String, LocalHealthClient)
     }
 
     static let command = ClientCommand(
@@ -49,7 +49,7 @@ enum HealthCommand {
         guard operand.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw OptionError("'\(operand)' is not a path such as /readyz")
         }
-        return .path(operand, try OwnServer(ServeCommand.environment()))
+        return .path(operand, try LocalHealthClient(ServeCommand.environment()))
     }
 
     private static func ask(

@@ -2,7 +2,7 @@ import CommandLineInterface
 import ResumableTransfer
 import SystemCalls
 
-/// `onward resume`: goes on with what was interrupted.
+/// `onward resume`: resumes interrupted transfers.
 enum ResumeCommand {
     static let command = ClientCommand(
         "resume", "resume interrupted transfers", usage: "[OPTIONS] [STATE]",
@@ -31,7 +31,7 @@ enum ResumeCommand {
         -> FilePath?
     {
         guard operands.count <= 1 else {
-            throw OptionError("unexpected '\(operands[1])'; one STATE is gone on with, or all of them")
+            throw OptionError("unexpected '\(operands[1])'; one STATE is resumed, or all of them")
         }
         return operands.first.map { FilePath($0.bytes) }
     }
@@ -60,7 +60,7 @@ enum ResumeCommand {
                 break
             }
             if StateFile.holder(of: reference.shown.repairedText, in: reference.directory).isHeld {
-                report.note("\(reference.shown) is being worked on already.")
+                report.note("\(reference.shown) is already running.")
                 continue
             }
             let status: ExitStatus
@@ -81,7 +81,7 @@ enum ResumeCommand {
         guard let (saved, resumeData) = try reference.load() else {
             throw CommandFailure(.noSource, "no-such-state", "there is no state '\(reference.shown)' any more")
         }
-        report.note("Going on with \(StateFile.subject(of: saved.identity))")
+        report.note("Resuming \(StateFile.subject(of: saved.identity))")
         switch (saved.identity.kind, resumeData.kind) {
         case (.put, .upload), (.get, .download): break
         case (.put, .download), (.get, .upload):

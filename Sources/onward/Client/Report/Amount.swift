@@ -17,10 +17,10 @@ enum Amount {
     private static func digits(_ value: Double) -> String {
         let places = value < 9.995 ? 2 : value < 99.95 ? 1 : 0
         let scale = [1.0, 10, 100][places]
-        let rounded = Int((value * scale).rounded())
-        guard places > 0 else { return "\(rounded)" }
-        let fraction = String(rounded % Int(scale))
-        return "\(rounded / Int(scale))." + String(repeating: "0", count: places - fraction.count) + fraction
+        let scaled = Int((value * scale).rounded())
+        guard places > 0 else { return "\(scaled)" }
+        let fraction = String(scaled % Int(scale))
+        return "\(scaled / Int(scale))." + String(repeating: "0", count: places - fraction.count) + fraction
     }
 
     static func rate(_ bytesPerSecond: Double) -> String {
@@ -30,13 +30,13 @@ enum Amount {
     /// Seconds in the two largest units that count.
     static func duration(_ seconds: Double) -> String {
         guard seconds.isFinite, seconds < 100 * 86_400 else { return "long" }
-        let whole = Int(max(0, seconds).rounded(.up))
+        let rounded = Int(max(0, seconds).rounded(.up))
         func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
-        return switch whole {
-        case ..<60: "\(whole) s"
-        case ..<3600: "\(whole / 60) min \(two(whole % 60)) s"
-        case ..<86_400: "\(whole / 3600) h \(two(whole % 3600 / 60)) min"
-        default: "\(whole / 86_400) d \(two(whole % 86_400 / 3600)) h"
+        return switch rounded {
+        case ..<60: "\(rounded) s"
+        case ..<3600: "\(rounded / 60) min \(two(rounded % 60)) s"
+        case ..<86_400: "\(rounded / 3600) h \(two(rounded % 3600 / 60)) min"
+        default: "\(rounded / 86_400) d \(two(rounded % 86_400 / 3600)) h"
         }
     }
 
@@ -47,7 +47,7 @@ enum Amount {
         return "\(tenths / 10).\(tenths % 10) s"
     }
 
-    /// Whole per cent of the total, rounded down: 100 is all of it.
+    /// The percentage of the total, rounded down.
     static func share(_ count: Int64, of total: Int64) -> Int {
         guard total > 0 else { return 100 }
         return Int(Double(max(0, min(count, total))) / Double(total) * 100)

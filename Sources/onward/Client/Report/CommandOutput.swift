@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// What a command writes to one descriptor. A thread of its own writes it: a pipe that nobody reads, or a stopped terminal,
+/// The output of a command to one descriptor. Its own thread writes it: a pipe without a reader, or a stopped terminal,
 /// does not hold up a transfer.
 final class CommandOutput: Sendable {
     enum Entry: Sendable {
@@ -99,5 +99,29 @@ final class CommandOutput: Sendable {
                 line.replace(with: progress.text(columns: max(1, columns - 1)), columns: columns)
             }
         LogOutput(descriptor: descriptor).write(text, waiting: -1)
+    }
+}
+
+/// One line of a terminal that is written again and again.
+struct TerminalLine: Sendable, Hashable {
+    /// The width of the current text in columns; 0: there is none.
+    private(set) var shown = 0
+
+    /// What to write so that `text` takes the place of what stood there.
+    /// - Parameter columns: of the window now.
+    mutating func replace(with text: String, columns: Int) -> String {
+        let erasure = erase(columns: columns)
+        shown = DisplayText.width(text)
+        return erasure + text
+    }
+
+    /// The control sequence that erases the text.
+    ///
+    /// A window that has become narrower may have wrapped the old text: its first row is above the cursor's.
+    mutating func erase(columns: Int) -> String {
+        guard shown > 0 else { return "" }
+        let rows = columns > 0 ? (shown - 1) / columns : 0
+        shown = 0
+        return "\r" + (rows > 0 ? "\u{1B}[\(rows)A" : "") + "\u{1B}[J"
     }
 }

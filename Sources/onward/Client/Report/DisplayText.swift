@@ -35,12 +35,12 @@ enum DisplayText {
 
     /// Columns of one character: 2 for the wide ones of East Asia and for emoji, 0 for a mark without a base.
     static func width(_ character: Character) -> Int {
-        var most = 0
+        var widest = 0
         for scalar in character.unicodeScalars {
             if scalar == "\u{FE0F}" { return 2 }
-            most = max(most, width(scalar))
+            widest = max(widest, width(scalar))
         }
-        return most
+        return widest
     }
 
     private static func width(_ scalar: Unicode.Scalar) -> Int {
@@ -58,7 +58,7 @@ enum DisplayText {
         0xFE30...0xFE6F, 0xFF01...0xFF60, 0xFFE0...0xFFE6, 0x1F300...0x1F64F, 0x1F900...0x1F9FF, 0x20000...0x3FFFD,
     ]
 
-    /// `text` in at most so many columns: what is too much goes from its middle, for names differ at both ends.
+    /// `text` in at widest so many columns: what is too much goes from its middle, for names differ at both ends.
     static func truncated(_ text: String, to columns: Int) -> String {
         guard width(text) > columns else { return text }
         guard columns > 1 else { return columns == 1 ? "…" : "" }

@@ -10,16 +10,16 @@ struct ProgressLine: Sendable, Hashable {
     /// What it waits for, in place of rate and time left.
     var note: String?
 
-    /// The line, at most so many columns wide. What there is no room for goes in this order: the bar, the time left, the
+    /// The line, at most so many columns wide. Parts without room are left out in this order: the bar, the time left, the
     /// rate, the bytes, the name.
     func text(columns: Int) -> String {
         let leastName = min(DisplayText.width(name), 16)
         for parts in candidates {
-            let rest = parts.joined(separator: "  ")
-            let room = columns - DisplayText.width(rest) - 2
+            let remainder = parts.joined(separator: "  ")
+            let room = columns - DisplayText.width(remainder) - 2
             guard room >= leastName else { continue }
             let shown = DisplayText.truncated(name, to: min(room, 60))
-            return shown + bar(columns - DisplayText.width(shown)) + "  " + rest
+            return shown + bar(columns - DisplayText.width(shown)) + "  " + remainder
         }
         return DisplayText.truncated(share, to: columns)
     }
@@ -27,7 +27,7 @@ struct ProgressLine: Sendable, Hashable {
     /// The line for a file: all of it, without the bar.
     var plainText: String { name + "  " + candidates[0].joined(separator: "  ") }
 
-    /// From the one that says most.
+    /// Starting with the most complete one.
     private var candidates: [[String]] {
         let bytes = total.map { "\(Amount.bytes(done)) of \(Amount.bytes($0))" } ?? Amount.bytes(done)
         let speed = note ?? rate.map { Amount.rate($0) } ?? "-- B/s"
@@ -48,7 +48,7 @@ struct ProgressLine: Sendable, Hashable {
     }
 
     /// A bar for wide windows.
-    /// - Parameter room: columns beside the name. The numbers leave room for their longest, so that the bar stands still.
+    /// - Parameter room: columns beside the name. The numbers leave room for their longest, so that the bar does not move.
     private func bar(_ room: Int) -> String {
         let length = min(room - 64, 60)
         guard let total, length >= 16 else { return "" }

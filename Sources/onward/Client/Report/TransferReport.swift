@@ -3,9 +3,9 @@ import HTTPSemantics
 import ResumableTransfer
 import SystemCalls
 
-/// Tells what happens, to a person or to a program. Any thread may tell it, and none waits for the output.
+/// Reports events to a person or to a program. Any thread may call it, and none waits for the output.
 final class TransferReport: Sendable {
-    /// To whom it is told.
+    /// The form of the output.
     enum Style: Sendable, Hashable {
         /// One object a line on standard output.
         case json
@@ -64,7 +64,7 @@ final class TransferReport: Sendable {
     /// A transfer is about to start.
     /// - Parameters:
     ///   - kept: bytes that an earlier run has moved.
-    ///   - reference: what its state is called; `nil` where none will be kept.
+    ///   - reference: what its state is called; `nil` if none will be kept.
     func begin(_ identity: TransferIdentity, kept: Int64, total: Int64?, reference: FilePath?) {
         state.withLock { state in
             state = State()
@@ -112,8 +112,8 @@ final class TransferReport: Sendable {
             case .terminal, .lines:
                 let text =
                     isEarlier
-                    ? Narration.sentEarlier(identity, status: status, location: location)
-                    : Narration.completed(
+                    ? ProgressMessages.sentEarlier(identity, status: status, location: location)
+                    : ProgressMessages.completed(
                         identity, state.position, status: status, location: location, isResponseLost: isResponseLost,
                         moved: state.position.moved - state.startPosition, seconds: Self.now - state.start)
                 write(text)
@@ -128,7 +128,7 @@ final class TransferReport: Sendable {
         }
     }
 
-    /// The transfer, or the whole command, ends without success.
+    /// The transfer, or the entire command, ends without success.
     /// - Returns: the command's exit status.
     func ended(_ failure: CommandFailure, advice: String? = nil) -> ExitStatus {
         state.withLock { state in
@@ -226,7 +226,7 @@ final class TransferReport: Sendable {
         switch event {
         case .started:
             state.meter.note(state.position.moved, at: Self.now)
-            if style == .lines { write(Narration.begun(identity, total: state.position.total)) }
+            if style == .lines { write(ProgressMessages.begun(identity, total: state.position.total)) }
         case .progress, .received:
             state.isWaiting = false
             state.meter.note(state.position.moved, at: Self.now)
@@ -234,13 +234,13 @@ final class TransferReport: Sendable {
         case .interrupted(let error, let retryIn):
             state.isWaiting = true
             state.meter.reset()
-            write(Narration.interrupted(error, retryIn: retryIn))
+            write(ProgressMessages.interrupted(error, retryIn: retryIn))
         case .resumed:
             state.isWaiting = false
             state.meter.reset()
             state.meter.note(state.position.moved, at: Self.now)
-            // At the very beginning nothing was kept, so that nothing is gone on with.
-            if state.position.kept > 0 { write(Narration.resumed(at: state.position)) }
+            // If nothing was kept, nothing is resumed.
+            if state.position.kept > 0 { write(ProgressMessages.resumed(at: state.position)) }
         case .informational, .checkpoint, .completed, .failed: break
         }
     }

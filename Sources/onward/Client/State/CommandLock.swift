@@ -16,19 +16,19 @@ final class CommandLock: Sendable {
     }
 
     deinit {
-        // Removed while it is held: whoever has opened it meanwhile finds that it is not the one of this name any more.
+        // Removed while it is held: another process that has opened it meanwhile finds that it has lost its name.
         directory.unlinkLock(name)
     }
 
     /// How an attempt ended.
     enum Attempt {
-        case taken(CommandLock)
+        case acquired(CommandLock)
         /// By the process of this number, where it is known.
         case held(by: Int32?)
     }
 
-    /// - Parameter pause: between two of the attempts. Whoever just looks holds the lock, too, but for a moment only.
-    static func take(
+    /// - Parameter pause: called between two attempts. A process that only checks holds the lock for a moment, too.
+    static func acquire(
         _ name: FilePath, in directory: PrivateDirectory,
         pause: () -> Void = { SystemClock.pause(nanoseconds: 10_000_000) }
     ) throws(CommandFailure) -> Attempt {
@@ -45,7 +45,7 @@ final class CommandLock: Sendable {
                 guard directory.names(file, name) else { continue }
                 try file.truncate(to: 0)
                 try file.write(Array("\(getpid())\n".utf8), at: 0)
-                return .taken(CommandLock(directory, name, file))
+                return .acquired(CommandLock(directory, name, file))
             }
         } catch {
             throw CommandFailure(
@@ -53,7 +53,7 @@ final class CommandLock: Sendable {
         }
     }
 
-    /// Whether somebody holds the lock of this name, and who.
+    /// Whether a process holds the lock of this name, and which.
     static func holder(of name: FilePath, in directory: PrivateDirectory) -> (isHeld: Bool, process: Int32?) {
         guard let file = directory.openExistingLock(name), (try? file.isLockedElsewhere()) == true else {
             return (false, nil)

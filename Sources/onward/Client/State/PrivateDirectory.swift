@@ -26,7 +26,7 @@ struct PrivateDirectory: Sendable {
         } catch {
             throw unusable("cannot be used: \(DisplayText.reason("\(error)"))")
         }
-        guard isPrivate else { throw unusable("has to be yours, and writable by nobody else") }
+        guard isPrivate else { throw unusable("has to be yours, and writable by no other user") }
         return states
     }
 
@@ -77,7 +77,7 @@ struct PrivateDirectory: Sendable {
 
     // MARK: Files
 
-    /// The content of a file; `nil` where there is none.
+    /// The content of a file; `nil` if there is none.
     /// - Throws: also where others could have written it, or may read it.
     func read(_ name: FilePath, atMost limit: Int64 = Int64(largestFile)) throws(CommandFailure) -> Data? {
         let file: FileDescriptor
@@ -161,7 +161,7 @@ struct PrivateDirectory: Sendable {
         try descriptor.open(at: name, [.readWrite, .create, .noFollow])
     }
 
-    /// Whether `file` still is what `name` stands for.
+    /// Whether `name` is still the name of `file`.
     func names(_ file: FileDescriptor, _ name: FilePath) -> Bool {
         guard let own = try? file.status(), let there = try? descriptor.status(at: name) else { return false }
         return own.inode == there.inode && own.device == there.device

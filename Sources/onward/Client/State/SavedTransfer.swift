@@ -2,7 +2,7 @@ import Foundation
 import ResumableTransfer
 import SystemCalls
 
-/// What a state file says: a transfer that was interrupted, and how it is gone on with.
+/// The content of a state file: an interrupted transfer and the options for its resumption.
 struct SavedTransfer: Sendable, Hashable, Codable {
     /// Options that another command than the first one needs, too.
     struct Options: Sendable, Hashable, Codable {
@@ -12,7 +12,7 @@ struct SavedTransfer: Sendable, Hashable, Codable {
 
         /// Which credentials the transfer was begun with, for people.
         var credentials: String {
-            tokenFile.map { "--token-file \(Narration.shellWord($0))" } ?? "those of --header, or none"
+            tokenFile.map { "--token-file \(ProgressMessages.shellWord($0))" } ?? "those of --header, or none"
         }
     }
 
@@ -28,7 +28,7 @@ struct SavedTransfer: Sendable, Hashable, Codable {
     /// The library's bytes, without a ticket: the lock of the command sees to it that they are used once at a time.
     var resumeData: Data
 
-    /// - Throws: where the bytes are no state of a version that is known here.
+    /// - Throws: if the bytes are no state of a version that is known here.
     static func decode(_ data: Data) throws(CommandFailure) -> (SavedTransfer, ResumeData) {
         struct Version: Decodable { var version: Int }
         let decoder = JSONDecoder()

@@ -101,9 +101,9 @@ struct SentFilesList {
     /// Reads what was appended since the last time.
     /// - Returns: whether the file still exists.
     mutating func refresh() -> Bool {
-        guard let news = try? states.content(of: fileName, from: position) else { return false }
+        guard let appended = try? states.content(of: fileName, from: position) else { return false }
         // A line that is being written is read when it is complete.
-        let complete = news.prefix(through: news.lastIndex(of: 0x0A) ?? -1)
+        let complete = appended.prefix(through: appended.lastIndex(of: 0x0A) ?? -1)
         apply(complete)
         position += Int64(complete.count)
         return true

@@ -2,8 +2,8 @@ import ResumableTransfer
 
 extension StateFile {
     /// Forgets what an earlier run left, on the server too as far as that can be done quickly.
-    /// - Parameter request: of the transfer that begins anew; what authorizes it authorizes the deletion.
-    /// - Throws: where the user named a file that is none of a state of this command.
+    /// - Parameter request: the request of the new transfer; its credentials authorize the deletion.
+    /// - Throws: if the user named a file that is none of a state of this command.
     func forget(
         _ settings: ClientSettings, _ request: TransferRequest, _ report: TransferReport
     ) async throws(CommandFailure) {
@@ -11,7 +11,7 @@ extension StateFile {
         do throws(CommandFailure) {
             earlier = try load()
         } catch {
-            // A file of somebody's choice may be anything.
+            // A file that the user named may be anything.
             if isChosen { throw error }
             earlier = nil
         }
@@ -26,7 +26,7 @@ extension StateFile {
                 if !isDeleted && settings.hasOtherCredentials(than: earlier.saved.options) {
                     report.warn(
                         "the upload of an earlier run could not be deleted: the server does not know it for these"
-                            + " credentials, and it was begun with other ones: \(earlier.saved.options.credentials)")
+                            + " credentials, and it was started with other ones: \(earlier.saved.options.credentials)")
                 }
             } catch {
                 report.warn("the \(what) of an earlier run could not be deleted: \(CommandFailure(error).message)")

@@ -3,7 +3,7 @@ import Glibc
 import ResumableTransfer
 import SystemCalls
 
-/// The state of one command, in the hands of the process that runs it: nobody else does while this lives.
+/// The state of one command, locked by the process that runs it for as long as this object exists.
 final class StateFile: Sendable {
     /// How the names of states in their own directory end.
     static let suffix = ".state"
@@ -62,11 +62,11 @@ final class StateFile: Sendable {
     private static func lock(
         _ name: FilePath, in directory: PrivateDirectory, _ identity: TransferIdentity
     ) throws(CommandFailure) -> CommandLock {
-        switch try CommandLock.take(name, in: directory) {
-        case .taken(let lock): return lock
+        switch try CommandLock.acquire(name, in: directory) {
+        case .acquired(let lock): return lock
         case .held(let process):
             let who = process.map { "process \($0)" } ?? "another process"
-            throw CommandFailure(.tryAgain, "in-use", "\(who) is at work on \(StateFile.subject(of: identity)) already")
+            throw CommandFailure(.tryAgain, "in-use", "\(who) is already running \(StateFile.subject(of: identity))")
         }
     }
 
@@ -78,7 +78,7 @@ final class StateFile: Sendable {
         }
     }
 
-    /// What an earlier run left; `nil` where there is nothing.
+    /// What an earlier run left; `nil` if there is nothing.
     func load() throws(CommandFailure) -> (saved: SavedTransfer, resumeData: ResumeData)? {
         guard let data = try directory.read(fileName) else { return nil }
         let path = directory.path(of: fileName)
@@ -91,19 +91,21 @@ final class StateFile: Sendable {
             self.saved.withLock { $0 = resumeData.position }
             return (saved, resumeData)
         } catch {
-            let advice = error.code == "state-foreign" ? "Give another --state." : "Begin anew with --restart."
+            let advice =
+                error.code == "state-foreign"
+                ? "Give another --state." : "Start again from the beginning with --restart."
             throw CommandFailure(error.status, error.code, "the state file \(path) \(error.message). \(advice)")
         }
     }
 
-    /// Keeps what a later run needs. A failure is kept for ``saveFailure``: the transfer goes on.
+    /// Saves what a later run needs. A failure is kept for ``saveFailure``: the transfer continues.
     /// - Parameter sent: bytes up to which an upload has handed them out.
     func save(_ resumeData: ResumeData, options: SavedTransfer.Options, sent: Int64?) {
         let saved = SavedTransfer(
             identity: identity, options: options, sent: sent, savedAt: SystemClock.realtimeSeconds(),
             resumeData: resumeData.data)
         let data = try? saved.encoded()
-        // One after the other: the transfer saves before it sends, and whoever follows it as it goes on.
+        // The lock orders concurrent saves.
         failure.withLock { failure in
             guard let data else {
                 failure = .invalidArgument
@@ -119,7 +121,7 @@ final class StateFile: Sendable {
         }
     }
 
-    /// The position, in bytes, of the state that was read or saved last; `nil` where there is none.
+    /// The position, in bytes, of the state that was read or saved last; `nil` if there is none.
     var savedPosition: Int64? { saved.withLock { $0 } }
 
     /// Why the last attempt to save failed.
@@ -133,7 +135,7 @@ final class StateFile: Sendable {
     /// For people.
     var path: FilePath { directory.path(of: fileName) }
 
-    /// Whether somebody works with the state of this name now.
+    /// Whether a process uses the state of this name now.
     static func holder(of name: String, in states: PrivateDirectory) -> (isHeld: Bool, process: Int32?) {
         CommandLock.holder(of: FilePath(name + lockSuffix), in: states)
     }

@@ -52,7 +52,7 @@ struct StateReference: Sendable {
         self.shown = shown
     }
 
-    /// What it says; `nil` where it is gone by now.
+    /// What it says; `nil` if it is gone by now.
     func load() throws(CommandFailure) -> (saved: SavedTransfer, resumeData: ResumeData)? {
         guard let data = try directory.read(fileName) else { return nil }
         do throws(CommandFailure) {
@@ -64,7 +64,7 @@ struct StateReference: Sendable {
         }
     }
 
-    /// Takes it, so that nobody else does.
+    /// Locks the state.
     func claim() throws(CommandFailure) -> StateFile {
         guard let (saved, _) = try load() else {
             throw CommandFailure(.noSource, "no-such-state", "there is no state '\(shown)' any more")

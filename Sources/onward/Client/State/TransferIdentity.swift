@@ -24,7 +24,7 @@ struct TransferIdentity: Sendable, Hashable, Codable {
     /// The file's own name.
     var fileName: FilePath { path.withoutTrailingSlashes.lastComponent }
 
-    /// How the command's state is called: the file's name as far as it is plain, and what tells it from all others.
+    /// The name of the command's state: the file's name, without special characters, and a digest of the identity.
     var name: String {
         let plain = fileName.repairedText.unicodeScalars.prefix(40).map { scalar in
             let isPlain =

@@ -70,11 +70,11 @@ struct EngineConnectionTests {
             request.stallTimeout = .milliseconds(250)
             let result = await fixture.run(request)
             guard let failure = result.failure else {
-                #expect(result.isContentWhole && result.content == bytes, "seed \(seed) round \(round)")
+                #expect(result.isContentComplete && result.content == bytes, "seed \(seed) round \(round)")
                 continue
             }
             failures += 1
-            #expect(!result.isContentWhole, "seed \(seed) round \(round)")
+            #expect(!result.isContentComplete, "seed \(seed) round \(round)")
             switch failure {
             case .connectionLost, .stalled: break
             default: Issue.record("\(failure), seed \(seed) round \(round)")

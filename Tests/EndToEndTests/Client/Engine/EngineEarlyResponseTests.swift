@@ -29,7 +29,7 @@ struct EngineEarlyResponseTests {
         let start = ContinuousClock.now
         let result = await fixture.run(fixture.request("PUT", server.url, [:], source.whole))
         #expect(result.head?.status.rawValue == status && result.head?.fields["Upload-Offset"] == "5")
-        #expect(result.failure == nil && result.isContentWhole)
+        #expect(result.failure == nil && result.isContentComplete)
         #expect(result.content == (status == 204 ? [] : Array("why".utf8)))
         #expect(result.sent < 40_000_000 && !result.sourceEnded)
         #expect(.now - start < EngineFixture.patience)

@@ -78,7 +78,7 @@ struct EngineEndingTests {
             request.stallTimeout = .milliseconds(300)
             let start = ContinuousClock.now
             let result = await fixture.run(request)
-            #expect(result.failure == .stalled && !result.isContentWhole, "\(target)")
+            #expect(result.failure == .stalled && !result.isContentComplete, "\(target)")
             #expect((.milliseconds(290)...EngineFixture.patience).contains(.now - start), "\(target) \(.now - start)")
         }
     }

@@ -26,7 +26,7 @@ struct EngineEndlessTests {
         let server = try server(500, pause: isFlood ? .zero : .milliseconds(100))
         let start = ContinuousClock.now
         let result = await fixture.run(fixture.request("GET", server.url) { _ in .refusal })
-        #expect(result.failure == nil && result.head?.status == 500 && !result.isContentWhole)
+        #expect(result.failure == nil && result.head?.status == 500 && !result.isContentComplete)
         #expect(result.content.count <= 64 << 10 && !result.content.isEmpty)
         #expect(isFlood ? result.content.count == 64 << 10 : .now - start >= .seconds(4.5))
         #expect(.now - start < .seconds(60))

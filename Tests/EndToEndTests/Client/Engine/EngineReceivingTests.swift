@@ -23,7 +23,7 @@ struct EngineReceivingTests {
                 return .write(sink)
             }
         ) { event, _ in if case .received(let count) = event { received = count } }
-        #expect(written.failure == nil && written.isContentWhole && written.received == 3_000_000)
+        #expect(written.failure == nil && written.isContentComplete && written.received == 3_000_000)
         #expect(sink.bytes == bytes && written.content.isEmpty && received == 3_000_000)
         let kept = await fixture.run(
             fixture.request("GET", server.url) { _ in .collect(limit: 1000, within: .seconds(600)) })
@@ -36,7 +36,7 @@ struct EngineReceivingTests {
         let server = try ScriptedServer { _, reply in try reply.respond(200, [:], bytes) }
         let full = MemorySink(capacity: 100_000)
         let result = await fixture.run(fixture.request("GET", server.url) { _ in .write(full) })
-        #expect(result.failure == .sinkFailed(.noSpace) && result.head?.status == 200 && !result.isContentWhole)
+        #expect(result.failure == .sinkFailed(.noSpace) && result.head?.status == 200 && !result.isContentComplete)
         #expect(result.received == Int64(full.bytes.count))
         let aborted = await fixture.run(fixture.request("GET", server.url) { _ in .abort })
         #expect(aborted.failure == .cancelled && aborted.head?.status == 200 && aborted.received == 0)
@@ -57,7 +57,7 @@ struct EngineReceivingTests {
             Issue.record("\(result)")
             return
         }
-        #expect(result.head?.status == 200 && !result.isContentWhole && result.content == Array("0123456789".utf8))
+        #expect(result.head?.status == 200 && !result.isContentComplete && result.content == Array("0123456789".utf8))
     }
 
     @Test("content that the close of the connection ends is whole then")
@@ -68,7 +68,7 @@ struct EngineReceivingTests {
             reply.close()
         }
         let result = await fixture.run(fixture.request("GET", server.url))
-        #expect(result.failure == nil && result.isContentWhole && result.content == Array("0123456789".utf8))
+        #expect(result.failure == nil && result.isContentComplete && result.content == Array("0123456789".utf8))
     }
 
     @Test("trailers are not taken for header fields")

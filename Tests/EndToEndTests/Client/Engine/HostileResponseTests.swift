@@ -169,7 +169,7 @@ struct HostileResponseTests {
                 default: break
                 }
                 let ending: ContentEnding =
-                    responses.chance(3) ? .cut(.connection) : responses.chance(20) ? .overrun : .whole
+                    responses.chance(3) ? .cut(.connection) : responses.chance(20) ? .overrun : .complete
                 machine.responded(head, position: position, ending: ending, now: 1_800_000_000)
             }
             if let total = machine.representation?.total, total < 0 { return false }

@@ -1,13 +1,13 @@
 import HTTPSemantics
 
-extension ClientCore {
+extension TransferClient {
     /// A request as it goes out: with credentials to the origin alone that the caller named, and with what `authorize` adds
     /// there.
     ///
     /// - Parameters:
     ///   - target: what the caller named. Redirections and resume data may lead to another origin.
     ///   - restore: sets what `authorize` may not change.
-    /// - Throws: `authorizationFailed` where `authorize` fails, or is given up because the transfer shall stop.
+    /// - Throws: `authorizationFailed` if `authorize` fails, or is canceled because the transfer was asked to stop.
     func outgoing<Value>(
         _ request: TransferRequest, carriesCredentials: Bool, target: String, control: TransferControl<Value>,
         restore: (inout TransferRequest) -> Void

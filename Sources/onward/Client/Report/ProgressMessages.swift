@@ -1,8 +1,9 @@
+import HTTPSemantics
 import ResumableTransfer
 import SystemCalls
 
-/// What is said to people about a transfer, in sentences.
-enum Narration {
+/// The messages about a transfer, for people.
+enum ProgressMessages {
     static func begun(_ identity: TransferIdentity, total: Int64?) -> String {
         let name = DisplayText.printable(identity.fileName.description)
         let size = total.map { " (\(Amount.bytes($0)))" } ?? ""
@@ -20,7 +21,7 @@ enum Narration {
         return "Interrupted: \(DisplayText.printable(error.message))\(reason) Trying again \(when)."
     }
 
-    static func resumed(at position: TransferPosition) -> String { "Going on at \(position.text)." }
+    static func resumed(at position: TransferPosition) -> String { "Resuming at \(position.text)." }
 
     /// - Parameter seconds: that this run took.
     static func completed(
@@ -34,7 +35,7 @@ enum Narration {
         switch identity.kind {
         case .put:
             let place = DisplayText.printable(TransferURL.shown(location ?? identity.url))
-            let answer = isResponseLost ? "the server has all of it, its answer was lost" : "\(status)"
+            let answer = isResponseLost ? "the server has all of it, its response was lost" : "\(status)"
             return "Sent \(name): \(place) (\(answer); \(amount))"
         case .get:
             return "Fetched \(DisplayText.printable(identity.path.description)) (\(amount))"
@@ -48,22 +49,22 @@ enum Narration {
             "\(DisplayText.printable(identity.fileName.description)) was already sent by an earlier run: \(place) (\(status))"
     }
 
-    /// How to go on after an interruption.
-    /// - Parameter reference: of the state; `nil` where nothing is kept.
+    /// How to resume after an interruption.
+    /// - Parameter reference: of the state; `nil` if nothing is kept.
     static func advice(_ position: TransferPosition, reference: FilePath?) -> String {
-        guard let reference else { return "Nothing is kept to go on with; the same command begins anew." }
-        return "\(position.keptText). Run the same command again to go on, or: onward resume \(shellWord(reference))"
+        guard let reference else { return "Nothing is kept; the same command starts again from the beginning." }
+        return "\(position.keptText). Run the same command again to resume, or: onward resume \(shellWord(reference))"
     }
 
-    /// What can be done with what is left of a transfer that ended for good.
+    /// What can be done with the bytes of a transfer that has failed permanently.
     static func kept(_ data: ResumeData, reference: FilePath) -> String {
         guard data.kind == .download else {
-            return "What was sent is kept: the same command tries to go on, --restart begins anew."
+            return "What was sent is kept: the same command tries to resume, --restart starts again from the beginning."
         }
         let place = data.partialPath.map { " in \(DisplayText.printable($0.description))" } ?? ""
         return """
             What was received is kept\(place).
-            The same command tries to go on, --restart begins anew, 'onward cancel \(shellWord(reference))' removes it.
+            The same command tries to resume, --restart starts again from the beginning, 'onward cancel \(shellWord(reference))' removes it.
             """
     }
 
@@ -86,5 +87,25 @@ extension Duration {
     var inSeconds: Double {
         let (seconds, attoseconds) = components
         return Double(seconds) + Double(attoseconds) / 1e18
+    }
+}
+
+/// The head of a message as lines for people.
+enum HeadLines {
+    static func of(_ record: TransferRecord) -> [String] {
+        let sign: String
+        let first: String
+        switch record.message {
+        case .request(let method, let uri):
+            sign = ">"
+            first = "\(method.rawValue) \(uri)"
+        case .response(let status, let version):
+            sign = "<"
+            let name = version.hasPrefix("HTTP") ? version : "HTTP/" + version
+            first = "\(name) \(status.rawValue) \(status.reasonPhrase)"
+        }
+        return ([first] + record.fields.map { "\($0.name): \($0.value)" }).map {
+            sign + " " + DisplayText.printable($0)
+        }
     }
 }

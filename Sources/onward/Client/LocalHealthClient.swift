@@ -5,11 +5,11 @@ import SystemCalls
 import TLS
 import TransferServer
 
-/// The server of this machine, where the variables that `onward serve` reads say that it is.
+/// Requests the server on this machine, at the address in the variables that `onward serve` reads.
 ///
-/// It is asked over a socket of our own: a proxy in the environment would look for it elsewhere, libcurl is given no Unix
-/// socket, and its certificate is for the name by which others know it. Nothing that is said to it is a secret.
-struct OwnServer: Sendable {
+/// It uses its own socket: the proxy of the environment must not be used, the server may listen on a Unix socket, and its
+/// certificate is for its public name. The request has no secret.
+struct LocalHealthClient: Sendable {
     private let address: SocketAddress
     private let isSecure: Bool
 
@@ -29,7 +29,7 @@ struct OwnServer: Sendable {
         }
     }
 
-    /// Asks for `path`, without more patience than until the deadline (monotonic nanoseconds).
+    /// Requests `path`. The deadline is in monotonic nanoseconds.
     func get(_ path: String, until deadline: Int64) throws(CommandFailure) -> TransferResponse {
         let text = "GET \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         let answer: [UInt8]
@@ -39,11 +39,11 @@ struct OwnServer: Sendable {
                 let secured = try TLSClientConnection(
                     over: socket, to: "localhost", trusting: .anyCertificate, until: deadline)
                 answer = try Self.exchange(
-                    text, { rest throws(Errno) in try secured.send(rest, until: deadline) },
+                    text, { bytes throws(Errno) in try secured.send(bytes, until: deadline) },
                     { buffer throws(Errno) in try secured.receive(into: buffer, until: deadline) })
             } else {
                 answer = try Self.exchange(
-                    text, { rest throws(Errno) in try socket.send(rest, until: deadline) },
+                    text, { bytes throws(Errno) in try socket.send(bytes, until: deadline) },
                     { buffer throws(Errno) in try socket.receive(into: buffer, until: deadline) })
             }
         } catch {
@@ -60,8 +60,8 @@ struct OwnServer: Sendable {
         _ text: String, _ send: (ArraySlice<UInt8>) throws(Errno) -> Int,
         _ receive: (UnsafeMutableRawBufferPointer) throws(Errno) -> Int
     ) throws(Errno) -> [UInt8] {
-        var rest = Array(text.utf8)[...]
-        while !rest.isEmpty { rest = rest.dropFirst(try send(rest)) }
+        var bytes = Array(text.utf8)[...]
+        while !bytes.isEmpty { bytes = bytes.dropFirst(try send(bytes)) }
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 1)
         defer { buffer.deallocate() }
         var answer: [UInt8] = []
