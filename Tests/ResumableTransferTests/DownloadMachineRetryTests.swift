@@ -69,7 +69,7 @@ struct DownloadMachineRetryTests {
         #expect(machine.wait == seconds)
     }
 
-    @Test("tries without progress are counted, and progress starts the count anew")
+    @Test("attempts without progress are counted, and progress resets the count")
     func exhaustion() {
         var machine = DownloadMachine.sample { $0.triesWithoutProgress = 2 }
         let part: Fields = ["ETag": "\"a\"", "Content-Range": "bytes 40-99/100"]

@@ -61,18 +61,18 @@ struct DownloadMachineTests {
         #expect(tagged.nextRequest()?.start == 40)
         #expect(tagged.reception(206, part.merging(["Content-Encoding": "br"])) == .unfit)
         guard case .resume = tagged.reception(206, part) else {
-            Issue.record("a part need not tell the coding")
+            Issue.record("a part need not have the coding")
             return
         }
     }
 
     // MARK: 206
 
-    @Test("RNG-28: a part that starts where it was asked for is taken")
+    @Test("RNG-28: a part that starts at the requested offset is accepted")
     func part206() {
         var machine = DownloadMachine.sample()
         guard case .resume(_, let end) = machine.reception(206, part) else {
-            Issue.record("not taken")
+            Issue.record("not accepted")
             return
         }
         #expect(end == 100)
@@ -81,7 +81,7 @@ struct DownloadMachineTests {
     }
 
     @Test(
-        "RNG-28: a part that is not the one asked for is not taken, and everything is asked for anew",
+        "RNG-28: a part that was not requested is not accepted, and everything is requested again",
         arguments: [
             "bytes 0-99/100", "bytes 39-99/100", "bytes 41-99/100", "bytes 40-99/101", "bytes 40-100/*",
             "bytes 40-99/99", "bytes 40-39/100", "bytes */100", "items 40-99/100", "40-99/100", "bytes=40-99/100",
@@ -98,7 +98,7 @@ struct DownloadMachineTests {
     }
 
     @Test(
-        "RNG-27: a part of another representation, or of one that is not told, is not taken",
+        "RNG-27: a part of another or of an unknown representation is not accepted",
         arguments: [["ETag": "\"b\""], ["ETag": "W/\"a\""], ["ETag": "a"], [:]] as [Fields])
     func otherTag(fields: Fields) {
         var machine = DownloadMachine.sample()
@@ -113,7 +113,7 @@ struct DownloadMachineTests {
         #expect(machine.reception(206, fields) == .unfit)
     }
 
-    @Test("RNG-27: under a date the part must tell the same one, and no other tag")
+    @Test("RNG-27: with a date as validator the part must have the same one, and no other tag")
     func partUnderDate() {
         let modified = DownloadMachine.now - 7200
         let same = HTTPDate(secondsSinceEpoch: modified).serialized
@@ -129,7 +129,7 @@ struct DownloadMachineTests {
         #expect(!isTaken(["Last-Modified": same, "ETag": "W/\"b\""]))
     }
 
-    @Test("RNG-27: an answer to If-Range with a date need not tell the date again, but the whole size")
+    @Test("RNG-27: a response to If-Range with a date need not repeat the date, but needs the complete size")
     func dateLeftOut() {
         let modified = DownloadMachine.now - 7200
         func isTaken(_ range: String, _ fields: Fields = [:], total: Int64? = 100) -> Bool {
@@ -146,14 +146,14 @@ struct DownloadMachineTests {
         #expect(!isTaken("40-99/100", ["Content-Encoding": "gzip"]))
     }
 
-    @Test("RNG-28: several parts in one response are not taken")
+    @Test("RNG-28: several parts in one response are not accepted")
     func multipart() {
         var machine = DownloadMachine.sample()
         #expect(
             machine.reception(206, ["ETag": "\"a\"", "Content-Type": "multipart/byteranges; boundary=x"]) == .unfit)
     }
 
-    @Test("RNG-28: content that is not as long as the part is not taken", arguments: ["59", "61", "100"])
+    @Test("RNG-28: content that is not as long as the part is not accepted", arguments: ["59", "61", "100"])
     func otherLength(length: String) {
         var machine = DownloadMachine.sample()
         #expect(machine.reception(206, part.merging(["Content-Length": length])) == .unfit)
@@ -168,7 +168,7 @@ struct DownloadMachineTests {
         #expect(machine.position == 40)
     }
 
-    @Test("a part that nobody asked for cannot be understood")
+    @Test("a part that was not requested is a violation")
     func unaskedPart() {
         var machine = DownloadMachine(retry: RetryPolicy(), random: { 0 })
         machine.answer(206, ["ETag": "\"a\"", "Content-Range": "bytes 0-99/100"])
@@ -185,7 +185,7 @@ struct DownloadMachineTests {
         #expect(machine.nextRequest()?.fields["Range"] == "bytes=50-")
     }
 
-    @Test("parts that do not tell the total go on until the server has no more")
+    @Test("parts without the total continue until the server has no more")
     func unknownTotal() {
         var machine = DownloadMachine.sample(total: nil)
         machine.answer(206, ["ETag": "\"a\"", "Content-Range": "bytes 40-99/*"], position: 100)
@@ -195,26 +195,26 @@ struct DownloadMachineTests {
         #expect(machine.representation?.total == 100)
     }
 
-    @Test("RNG-27: a part whose digest contradicts that of the whole is not taken")
+    @Test("RNG-27: a part whose digest contradicts that of the representation is not accepted")
     func digest() {
         let zero = "sha-256=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:"
         let other = "sha-256=:AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:"
         var machine = DownloadMachine.sample(digest: zero)
         #expect(machine.reception(206, part.merging(["Repr-Digest": other])) == .unfit)
         guard case .resume = machine.reception(206, part.merging(["Repr-Digest": zero])) else {
-            Issue.record("the same digest was not taken")
+            Issue.record("the same digest was not accepted")
             return
         }
     }
 
     // MARK: 200
 
-    @Test("RNG-29: 200 to a request for a part begins anew, in the same response")
+    @Test("RNG-29: 200 to a request for a part starts again from the beginning, in the same response")
     func whole() {
         var machine = DownloadMachine.sample()
         let fields: Fields = ["ETag": "\"b\"", "Content-Length": "70"]
         guard case .replace(let representation) = machine.reception(200, fields) else {
-            Issue.record("not taken")
+            Issue.record("not accepted")
             return
         }
         #expect(representation.total == 70)
@@ -257,13 +257,13 @@ struct DownloadMachineTests {
         }
     }
 
-    @Test("RNG-28: a part that says 200 is not taken for the whole")
+    @Test("RNG-28: a part with status 200 is not accepted as the complete representation")
     func partAs200() {
         var machine = DownloadMachine.sample()
         #expect(machine.reception(200, part) == .unfit)
         let complete: Fields = ["ETag": "\"a\"", "Content-Range": "bytes 0-99/100", "Content-Length": "100"]
         guard case .replace = machine.reception(200, complete) else {
-            Issue.record("the whole was not taken")
+            Issue.record("the complete representation was not accepted")
             return
         }
     }
@@ -276,7 +276,7 @@ struct DownloadMachineTests {
         #expect(machine.nextRequest()?.fields["Range"] == "bytes=60-")
     }
 
-    @Test("content without a length is whole where its framing says so, and else goes on")
+    @Test("content without a length is complete at the end of its framing, and otherwise continues")
     func chunked() {
         let fields: Fields = ["ETag": "\"a\"", "Transfer-Encoding": "chunked"]
         var machine = DownloadMachine(retry: RetryPolicy(), random: { 0 })
@@ -335,7 +335,7 @@ struct DownloadMachineTests {
             while case .wait = machine.next() {}
             machine.answer(200, ["ETag": number % 2 == 0 ? "\"b\"" : "\"a\""], position: 5, ending: .cut(.connection))
         }
-        Issue.record("it goes on")
+        Issue.record("it continues")
     }
 
     @Test("the same representation from its beginning, cut before the bytes at hand: these stay")
@@ -356,12 +356,12 @@ struct DownloadMachineTests {
         lengths.append("Content-Length", "11")
         for fields in [["Transfer-Encoding": "gzip, chunked"], lengths] as [Fields] {
             guard case .violation = machine.reception(200, fields) else {
-                Issue.record("\(fields) was taken")
+                Issue.record("\(fields) was accepted")
                 continue
             }
         }
         guard case .replace = machine.reception(200, ["Transfer-Encoding": "Chunked", "ETag": "\"a\""]) else {
-            Issue.record("chunked was not taken")
+            Issue.record("chunked was not accepted")
             return
         }
     }
@@ -376,7 +376,7 @@ struct DownloadMachineTests {
         #expect(machine.isFinished)
     }
 
-    @Test("RNG-30: 416 that tells no validator is believed only after a part has told one")
+    @Test("RNG-30: 416 without a validator is accepted only after a part had one")
     func unsatisfiedWithoutValidator() {
         var machine = DownloadMachine.sample(position: 100)
         machine.answer(416, ["Content-Range": "bytes */100"])
@@ -384,13 +384,13 @@ struct DownloadMachineTests {
         var again = machine
         machine.answer(206, ["ETag": "\"a\"", "Content-Range": "bytes 99-99/100"], position: 100)
         #expect(machine.isFinished)
-        // A server that goes on like that has something else.
+        // A server that continues like that has another representation.
         again.answer(416, ["Content-Range": "bytes */100"])
         #expect(again.nextRequest()?.start == 0)
     }
 
     @Test(
-        "RNG-30: any other 416 begins anew",
+        "RNG-30: any other 416 starts again from the beginning",
         arguments: [
             ["ETag": "\"b\"", "Content-Range": "bytes */100"], ["ETag": "\"a\"", "Content-Range": "bytes */99"],
             ["ETag": "\"a\"", "Content-Range": "bytes */101"], ["ETag": "\"a\"", "Content-Range": "bytes 100-100/101"],

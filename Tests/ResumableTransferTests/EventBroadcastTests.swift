@@ -25,7 +25,7 @@ import Testing
         return names
     }
 
-    @Test("every stream gets everything, of progress that nobody took only the last")
+    @Test("every stream gets all events, of progress that was not received only the last")
     func coalescing() async {
         let broadcast = EventBroadcast()
         let streams = [broadcast.stream(), broadcast.stream()]
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test("a later stream begins with where the transfer stands")
+    @Test("a later stream begins with the current state of the transfer")
     func lateStream() async {
         let broadcast = EventBroadcast()
         broadcast.send(.started(total: nil))

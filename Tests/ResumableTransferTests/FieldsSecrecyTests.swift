@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct FieldsSecrecyTests {
     @Test(
-        "fields that may authorize somebody are known by their names",
+        "fields that may authorize someone are recognized by their names",
         arguments: [
             "Authorization", "proxy-authorization", "COOKIE", "Set-Cookie", "X-Auth-Token", "X-Api-Key", "DPoP",
             "X-Amz-Security-Token", "X-CSRF-Token", "Ocp-Apim-Subscription-Key", "X-Session-Id", "apikey",

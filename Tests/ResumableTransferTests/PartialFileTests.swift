@@ -36,7 +36,7 @@ struct PartialFileTests {
 
     private func path(_ record: DownloadRecord) -> String { directory.path + "/" + record.partialName.repairedText }
 
-    /// Where a later run goes on; `nil` where it has to begin anew.
+    /// The offset at which a later run resumes; `nil` if it starts again from the beginning.
     private func position(_ record: DownloadRecord) throws -> Int64? {
         switch try PartialFile.open(record, in: place) {
         case .usable(let partial): return partial.position
@@ -72,7 +72,7 @@ struct PartialFileTests {
         #expect(Set(names) == ["result.bin", other.name.repairedText])
     }
 
-    // MARK: Going on
+    // MARK: Resuming
 
     @Test("what was left is gone on with, and the record is one that resume data may hold")
     func goOn() throws {
@@ -126,7 +126,7 @@ struct PartialFileTests {
         }
     }
 
-    @Test("all bytes behind the mark are known by their digest, each part read once; a mark begins anew")
+    @Test("a digest covers all bytes behind the mark, each part read once; a new mark resets it")
     func longestSpan() throws {
         let partial = try PartialFile.create(in: place)
         try partial.begin()
@@ -183,7 +183,7 @@ struct PartialFileTests {
         }
     }
 
-    @Test("a file of somebody else is not used", .enabled(if: geteuid() == 0, "needs root, to give a file away"))
+    @Test("a file of another user is not used", .enabled(if: geteuid() == 0, "needs root, to give a file away"))
     func otherOwner() throws {
         let record = try leave()
         #expect(chown(path(record), 12345, 12345) == 0)
@@ -259,7 +259,7 @@ struct PartialFileTests {
         #expect(!partial.needsSynchronization())
     }
 
-    @Test("after a failure to synchronize nothing more is taken, and another try does not succeed")
+    @Test("after a failure to synchronize nothing more is written, and another attempt does not succeed")
     func failedSynchronization() throws {
         let partial = try PartialFile.create(in: place)
         try partial.begin()
@@ -286,7 +286,7 @@ struct PartialFileTests {
         #expect(try FileDescriptor.open(path, .readOnly).status().permissions == 0o640)
     }
 
-    @Test("a file that somebody put in its place does not become the result")
+    @Test("a file that was put in its place does not become the result")
     func replaced() throws {
         let partial = try PartialFile.create(in: place)
         try partial.appear()
@@ -300,7 +300,7 @@ struct PartialFileTests {
     // MARK: Names
 
     @Test(
-        "names fit into a directory and are known again",
+        "names fit into a directory and are recognized",
         arguments: [
             "a", "r.bin", FilePath(String(repeating: "ä", count: 127)), "\u{301}x", FilePath([0x61, 0xF6]),
             FilePath([UInt8](repeating: 0xBF, count: 255)),
@@ -315,7 +315,7 @@ struct PartialFileTests {
         #expect(!PartialFile.isName(destination, for: destination))
     }
 
-    @Test("a long name that was cut at another place by an earlier version is known again, and no other one")
+    @Test("a long name that an earlier version cut at another place is recognized, and no other one")
     func earlierNames() {
         let long = FilePath(String(repeating: "e\u{301}", count: 80))
         func name(_ stem: FilePath) -> FilePath { "." + stem + "." + FilePath(UUID().uuidString) + ".part" }

@@ -16,14 +16,14 @@ import Testing
         #expect(data.data.count < 2048)
     }
 
-    @Test("a slice of other data is read like the whole")
+    @Test("a slice of other data is read like complete data")
     func slice() throws {
         let data = try ResumeData(.uploadSample())
         let longer = Data([1, 2, 3]) + data.data
         #expect(try ResumeData(longer.dropFirst(3)) == data)
     }
 
-    @Test("what a caller may want to know stands in it")
+    @Test("callers can read what it contains")
     func accessors() throws {
         let data = try ResumeData(.uploadSample())
         #expect(data.kind == .upload)

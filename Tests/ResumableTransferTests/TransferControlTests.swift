@@ -6,7 +6,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct TransferControlTests {
     private typealias Control = TransferControl<Int>
 
-    @Test("the work runs once and everybody gets its result")
+    @Test("the work runs once and every caller gets its result")
     func result() async throws {
         let control = Control()
         #expect(control.begin())
@@ -17,7 +17,7 @@ import Testing
         #expect(try await control.value() == 7)
     }
 
-    @Test("a wish to stop ends what the work waits for, whether it came before or after")
+    @Test("a stop request interrupts what the work waits for, whether it came before or after")
     func interruption() async {
         for isEarly in [true, false] {
             let control = Control()
@@ -28,7 +28,7 @@ import Testing
             }
             if !isEarly { control.requestStop(.pause) }
             guard case .failure(let error) = await control.awaitEnd() else {
-                Issue.record("it went on")
+                Issue.record("it continued")
                 return
             }
             #expect(error.code == .paused)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The states of a task")
 struct TaskMachineTests {
-    @Test("a task begins suspended, runs once it is resumed, and is complete when its end was told")
+    @Test("a task begins suspended, runs once it is resumed, and is complete when its end was reported")
     func ordinary() {
         var machine = TaskMachine()
         #expect(machine.state == .suspended)
@@ -36,7 +36,7 @@ struct TaskMachineTests {
         #expect(machine.resume() == .start)
     }
 
-    @Test("a task that is resumed while its run stops goes on when it has stopped")
+    @Test("a task that is resumed while its run stops continues when it has stopped")
     func hasty() {
         var machine = TaskMachine()
         _ = machine.resume()
@@ -55,7 +55,7 @@ struct TaskMachineTests {
         #expect(machine.runEnded(isPaused: false) == .end)
     }
 
-    @Test("a run that was paused by nobody here ends the task")
+    @Test("a run that the task did not pause ends the task")
     func foreign() {
         var machine = TaskMachine()
         _ = machine.resume()

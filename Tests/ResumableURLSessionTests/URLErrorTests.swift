@@ -6,7 +6,7 @@ import Testing
 
 @testable import ResumableURLSession
 
-@Suite("Errors as Foundation tells them")
+@Suite("Errors in Foundation's form")
 struct URLErrorTests {
     @Test("the keys are Apple's")
     func keys() {

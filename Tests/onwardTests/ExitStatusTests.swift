@@ -44,7 +44,7 @@ struct ExitStatusTests {
         #expect(onward.ExitStatus.worse(left, right) == result)
     }
 
-    @Test("A failure tells the server's reason and nothing that a terminal obeys")
+    @Test("A failure has the server's reason and no control characters of terminals")
     func reasons() {
         let content = Array(#"{"type":"about:blank","title":"No","detail":"Too \u001b[1mbig\nby far"}"#.utf8)
         let response = TransferResponse(
@@ -54,7 +54,7 @@ struct ExitStatusTests {
         #expect(failure.status == .unavailable && failure.code == "too-large" && failure.response == 413)
     }
 
-    @Test("What the system says stands there without the name of its error")
+    @Test("A system error has its description without its name")
     func systemReasons() {
         let failure = CommandFailure(TransferError(.noSuchSource, "No.", underlying: "\(Errno.noSpace)"))
         #expect(failure.message == "No. (No space left on device)")
@@ -71,7 +71,7 @@ struct ExitStatusTests {
         #expect(row?.contains("`\(code.rawValue)`") == true)
     }
 
-    @Test("An interruption tells what the server says")
+    @Test("An interruption has the server's reason")
     func interruption() {
         let content = Array(#"{"title":"No","detail":"The disk is full."}"#.utf8)
         let response = TransferResponse(

@@ -117,7 +117,7 @@ struct SentFilesListTests {
         #expect(try found(list.fileName, place)?.text.count == 20)
     }
 
-    @Test("A list of the old form is read, of whatever size, and goes on in the new form")
+    @Test("A list of the old form is read, of any size, and continued in the new form")
     func oldForm() throws {
         let place = try Place()
         let members = members(6000, in: "/" + String(repeating: "d", count: 100))

@@ -23,7 +23,7 @@ struct StateTests {
     private static let identity = TransferIdentity(
         kind: .put, path: "/a/big file.bin", method: "PUT", url: "http://h/files/big.bin")
 
-    private static let resumeData =
+    private static let resumeDataBytes =
         Data("RSMD\0\u{1}".utf8)
         + Data(
             #"""
@@ -31,6 +31,12 @@ struct StateTests {
             "source":{"size":10}}},"createdAt":1,"generation":0,"hasTicket":false,
             "id":"6D5EB9B3-1D8A-4C75-8E1D-869B8E2770CE","request":{"fields":[],"method":"PUT","uri":"http://h/files/big.bin"}}
             """#.utf8)
+
+    /// As the library writes it.
+    private static func resumeData() throws -> ResumeData {
+        let text = try JSONEncoder().encode(EmbeddedResumeData(ResumeData(resumeDataBytes)))
+        return try JSONDecoder().decode(EmbeddedResumeData.self, from: text).data
+    }
 
     @Test("The same command is the same source, method and URL; the name shows the file")
     func identity() throws {
@@ -61,12 +67,12 @@ struct StateTests {
         let directory = try PrivateDirectory.of(FilePath(place.path + "/x"))
         let saved = SavedTransfer(
             identity: Self.identity, options: .init(tokenFile: "/t"), savedAt: 5,
-            resumeData: Self.resumeData)
+            resumeData: try Self.resumeData())
         try directory.replace("x.state", with: try saved.encoded())
         let data = try #require(try directory.read("x.state"))
-        let (read, resumeData) = try SavedTransfer.decode(data)
+        let read = try SavedTransfer.decode(data)
         #expect(read == saved)
-        #expect(resumeData.position == 7 && resumeData.total == 10)
+        #expect(read.resumeData.position == 7 && read.resumeData.total == 10)
         #expect(directory.names() == ["x.state"])
         let status = try FileDescriptor.open(place.path + "/x.state", [.readOnly]).status()
         #expect(status.permissions == 0o600)
@@ -93,7 +99,7 @@ struct StateTests {
     @Test("Decoding damaged states never traps, whatever byte is wrong")
     func damaged() throws {
         let saved = SavedTransfer(
-            identity: Self.identity, options: .init(), savedAt: 5, resumeData: Self.resumeData)
+            identity: Self.identity, options: .init(), savedAt: 5, resumeData: try Self.resumeData())
         let whole = try saved.encoded()
         var generator = SystemRandomNumberGenerator()
         for _ in 0..<300 {
@@ -110,11 +116,11 @@ struct StateTests {
         let directory = try PrivateDirectory.of(FilePath(place.path + "/x"))
         do {
             guard case .acquired(let lock) = try CommandLock.acquire("a.lock", in: directory) else {
-                Issue.record("not taken")
+                Issue.record("not acquired")
                 return
             }
             guard case .held(let process) = try CommandLock.acquire("a.lock", in: directory) else {
-                Issue.record("taken twice")
+                Issue.record("acquired twice")
                 return
             }
             #expect(process == getpid())
@@ -124,12 +130,12 @@ struct StateTests {
         #expect(directory.names().isEmpty)
         #expect(!CommandLock.holder(of: "a.lock", in: directory).isHeld)
         guard case .acquired = try CommandLock.acquire("a.lock", in: directory) else {
-            Issue.record("not taken again")
+            Issue.record("not acquired again")
             return
         }
     }
 
-    @Test("Who looks at a lock for a moment keeps nobody from taking it")
+    @Test("A process that checks a lock for a moment does not keep another from acquiring it")
     func lookedAt() throws {
         let place = try Place()
         let directory = try PrivateDirectory.of(FilePath(place.path + "/x"))
@@ -137,7 +143,7 @@ struct StateTests {
         var looking: FileDescriptor? = try directory.openLock("a.lock")
         #expect(try looking?.tryLock() == true)
         guard case .acquired = try CommandLock.acquire("a.lock", in: directory, pause: { looking = nil }) else {
-            Issue.record("not taken")
+            Issue.record("not acquired")
             return
         }
         #expect(looking == nil)
@@ -171,13 +177,33 @@ struct StateTests {
         let text = #"""
             {"identity":{"kind":"put","method":"PUT","path":"/a/größer.bin","url":"http://h/files/big.bin"},
             "options":{"appendSize":5,"caFile":"/c","tokenFile":"/t"},"savedAt":5,"sent":7,"version":1,
-            "resumeData":"\#(Self.resumeData.base64EncodedString())"}
+            "resumeData":"\#(Self.resumeDataBytes.base64EncodedString())"}
             """#
-        let (saved, _) = try SavedTransfer.decode(Data(text.utf8))
+        let saved = try SavedTransfer.decode(Data(text.utf8))
         #expect(saved.identity.path == "/a/größer.bin" && saved.options.tokenFile == "/t")
         #expect(saved.identity.name == "größer.bin-3bf2acf1")
+        let expected = try ResumeData(Self.resumeDataBytes)
+        #expect(saved.sent == 7 && saved.resumeData == expected)
         let again = String(decoding: try saved.encoded(), as: UTF8.self)
         #expect(again.contains(#""path" : "/a/größer.bin""#) && again.contains(#""tokenFile" : "/t""#), "\(again)")
+    }
+
+    @Test("A state has the version 2 and its kind, and is refused if its parts contradict each other")
+    func secondVersion() throws {
+        let saved = SavedTransfer(
+            identity: Self.identity, options: .init(), sent: 8, savedAt: 5, resumeData: try Self.resumeData())
+        let text = String(decoding: try saved.encoded(), as: UTF8.self)
+        #expect(text.contains(#""version" : 2"#) && text.contains(#""kind" : "upload""#), "\(text)")
+        #expect(try SavedTransfer.decode(Data(text.utf8)) == saved)
+        for (part, other) in [
+            (#""kind" : "upload""#, #""kind" : "download""#), (#""kind" : "put""#, #""kind" : "get""#),
+            (#""version" : 2"#, #""version" : 3"#), (#""version" : 2"#, #""version" : 0"#),
+            (#""acknowledged" : 7"#, #""acknowledged" : 11"#),
+        ] {
+            let changed = text.replacing(part, with: other)
+            #expect(changed != text)
+            #expect(throws: CommandFailure.self, "\(part)") { _ = try SavedTransfer.decode(Data(changed.utf8)) }
+        }
     }
 
     @Test("Paths of any bytes come back from a state as they were")
@@ -185,8 +211,8 @@ struct StateTests {
         for path in [FilePath("/a/gr".utf8 + [0xF6, 0xDF]), "/a/\u{301}x", "/a/e\u{301}", "/a/\u{E9}", "/a/\n\u{1B}"] {
             let identity = TransferIdentity(kind: .put, path: path, method: "PUT", url: "http://h/")
             let saved = SavedTransfer(
-                identity: identity, options: .init(tokenFile: path), savedAt: 5, resumeData: Self.resumeData)
-            let (read, _) = try SavedTransfer.decode(try saved.encoded())
+                identity: identity, options: .init(tokenFile: path), savedAt: 5, resumeData: try Self.resumeData())
+            let read = try SavedTransfer.decode(try saved.encoded())
             #expect(read == saved && read.identity.path.bytes == path.bytes)
         }
     }

@@ -3,7 +3,7 @@ import SystemCalls
 
 /// Work that blocks or takes long, kept off the threads that Swift's tasks share.
 enum BlockingWork {
-    /// Runs `work` on a thread of its own and waits for it; in place where the system gives no thread.
+    /// Runs `work` on a thread of its own and waits for it; on the caller's thread if the system has no thread.
     static func run<Result: Sendable>(_ work: @escaping @Sendable () -> Result) async -> Result {
         await withCheckedContinuation { continuation in
             do throws(Errno) {

@@ -10,7 +10,7 @@ struct RequestURI: Sendable, Hashable {
     /// Lower case.
     let host: String
     let port: Int
-    /// `user:password` as they were meant, where the text that was parsed had any.
+    /// `user:password` without percent-encoding; `nil` if the text had none.
     let userinfo: String?
 
     /// `nil` for anything but an absolute http or https URI with a host.

@@ -10,7 +10,7 @@ final class ServerTraits: Sendable {
         var learnedAt: Int64
         /// Whether a creation was answered without the 104 that its content waited for.
         var isSilent = false
-        /// What a target answered when it was asked for its limits.
+        /// The response of a target to a request for its limits.
         var supportsResumption: Bool?
         /// Bytes of content that a request to an upload resource may have.
         var maximumAppend: Int64?

@@ -6,7 +6,7 @@ public struct TransferRecord: Sendable {
     /// The first line of a message.
     public enum Message: Sendable, Hashable {
         case request(Method, uri: String)
-        /// Of a response, 1xx included.
+        /// The status line of a response, including 1xx.
         case response(Status, version: String)
     }
 

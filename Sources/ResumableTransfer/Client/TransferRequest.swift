@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// What the caller asks for: where, how, and with which fields.
+/// The request of a caller: its URI, method and fields.
 public struct TransferRequest: Sendable, Hashable {
     /// An absolute URI with the scheme `http` or `https`. A user and password in it become a Basic `Authorization`
     /// field for its origin (RFC 7617) and are never stored.

@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// Where a download goes.
+/// The destination of a download.
 public enum DownloadDestination: Sendable, Hashable {
     /// A file that appears when it is complete and replaces one of that name; until then the partial file is beside it.
     /// What is neither a file nor a symbolic link to one is not replaced.

@@ -16,7 +16,7 @@ extension DownloadMachine {
     /// 200, and 203 of a proxy that has transformed the content (RFC 9110 section 15.3.4). Other statuses of success have
     /// no content, or one about something else.
     ///
-    /// While bytes are at hand, a response has to be another state of the same resource to replace them. One without any
+    /// While bytes are kept, a response has to be another state of the same resource to replace them. One without any
     /// validator, or of another media type, is rather a page of a captive portal or of a proxy.
     private func receptionOfWhole(_ head: DownloadResponseHead) -> DownloadReception {
         guard head.status == .ok || head.status.rawValue == 203 else { return .unexpected }
@@ -73,21 +73,21 @@ extension DownloadMachine {
     }
 }
 
-/// What a response to a request of a download is.
+/// The class of a response to a request of a download.
 enum DownloadReception: Sendable, Hashable {
     /// Its content continues the bytes that are kept, up to the offset `end`.
     case resume(DownloadRepresentation, end: Int64)
-    /// Its content is everything from the beginning. It replaces the bytes at hand once it is complete.
+    /// Its content is everything from the beginning. It replaces the bytes that are kept once it is complete.
     case replace(DownloadRepresentation)
-    /// Everything is at hand.
+    /// All bytes were received before.
     case complete(DownloadRepresentation)
     /// The size is right, but the response has no validator; a part of the representation would have one.
     case doubtful(DownloadRepresentation)
-    /// It does not go with the bytes at hand.
+    /// It does not fit the bytes that are kept.
     case unfit
-    /// It is of the representation before, of which bytes are at hand as well.
+    /// It is of the representation before, of which bytes are kept too.
     case earlier
-    /// It is neither a part of what was asked for nor a new state of it; another try may bring that.
+    /// It is neither a part of the requested representation nor a new state of it; another attempt may bring one.
     case unexpected
     case redirection
     case refusal

@@ -18,17 +18,17 @@ struct DownloadMachine: Sendable {
     private let retry: RetryPolicy
     private let random: @Sendable () -> Double
     private var phase = Phase.ask
-    /// Of which bytes are at hand.
+    /// The representation whose bytes are kept.
     private(set) var representation: DownloadRepresentation?
-    /// Bytes at hand, from the beginning of the representation.
+    /// The number of bytes that are kept, from the beginning of the representation.
     private(set) var position: Int64
-    /// Bytes at hand of an earlier representation, until their replacement is complete.
+    /// The bytes of an earlier representation, which are kept until their replacement is complete.
     struct Bytes: Sendable, Hashable {
         var representation: DownloadRepresentation
         var position: Int64
     }
     private(set) var earlier: Bytes?
-    /// Whether everything is asked for although bytes are at hand: a part of it did not fit.
+    /// Whether the entire representation is requested although bytes are kept, because a part did not fit.
     private var asksForEverything = false
     /// The highest position there was: bytes that come again are no progress.
     private var furthest: Int64
@@ -40,13 +40,13 @@ struct DownloadMachine: Sendable {
     /// storage elsewhere are often valid for a short time only.
     private var place = DownloadRequest.Resource.target
     private var isForeign = false
-    /// Whether the last byte is asked for once more, to learn of the validators.
+    /// Whether the last byte is requested again, to receive the validators.
     private(set) var isDoubtful = false
 
     /// - Parameters:
-    ///   - representation: of which bytes are at hand; `nil` for a new download.
+    ///   - representation: the one whose bytes are kept; `nil` for a new download.
     ///   - position: how many bytes they are.
-    ///   - earlier: what is at hand besides, of the representation before.
+    ///   - earlier: the bytes of the representation before, if they are kept too.
     ///   - random: in 0..<1, for the waits between tries.
     init(
         _ representation: DownloadRepresentation? = nil, position: Int64 = 0, earlier: Bytes? = nil, retry: RetryPolicy,
@@ -78,7 +78,7 @@ struct DownloadMachine: Sendable {
         }
     }
 
-    /// The request that was asked for last.
+    /// The request that was returned last.
     var request: DownloadRequest? {
         if case .sending(let request) = phase { request } else { nil }
     }
@@ -87,7 +87,7 @@ struct DownloadMachine: Sendable {
         if case .finished = phase { true } else { false }
     }
 
-    /// Whether bytes are at hand that a later response can continue.
+    /// Whether bytes are kept that a later response can continue.
     var hasBytes: Bool { position > 0 && representation?.validator != nil }
 
     private func nextRequest() -> DownloadRequest {
@@ -104,7 +104,7 @@ struct DownloadMachine: Sendable {
 
     /// The response to the request.
     /// - Parameters:
-    ///   - position: bytes at hand after its content, where that was written.
+    ///   - position: the number of bytes that are kept after its content was written.
     ///   - ending: of the content.
     ///   - now: seconds since 1970.
     mutating func responded(_ head: DownloadResponseHead, position: Int64, ending: ContentEnding, now: Int64) {
@@ -156,13 +156,13 @@ struct DownloadMachine: Sendable {
     private mutating func handleEnd(_ ending: ContentEnding, isAtEnd: Bool, _ head: DownloadResponseHead) {
         switch ending {
         case .overrun:
-            // Nothing of this response is believed.
+            // All bytes of this response are dropped.
             position = request?.start ?? 0
             restart()
         case .cut(let reason): tryAgain(because: reason)
         case .complete where !isAtEnd: tryAgain(because: .connection)
         case .complete where representation?.total == position: phase = .finished(head)
-        // A server may give less than it was asked for.
+        // A server may send less than was requested.
         case .complete: askAgain()
         }
     }
@@ -215,7 +215,7 @@ struct DownloadMachine: Sendable {
         phase = .ask
     }
 
-    /// Asks for everything. What is at hand stays until that is complete.
+    /// Requests the entire representation. The bytes that are kept stay until it is complete.
     private mutating func restart() {
         asksForEverything = true
         isDoubtful = false
@@ -235,7 +235,7 @@ struct DownloadMachine: Sendable {
         askAgain()
     }
 
-    /// Drops bytes that no response can continue, or of which more are at hand in the earlier file.
+    /// Drops bytes that no response can continue, or of which the earlier file has more.
     private mutating func dropWhatCannotBeResumed() {
         if let earlier {
             let isLonger =
@@ -248,7 +248,7 @@ struct DownloadMachine: Sendable {
         position = 0
     }
 
-    /// The earlier bytes are those at hand again.
+    /// Returns to the earlier bytes.
     private mutating func goBack() {
         representation = earlier?.representation
         position = earlier?.position ?? 0

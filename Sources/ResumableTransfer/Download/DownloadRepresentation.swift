@@ -2,7 +2,7 @@ import HTTPSemantics
 
 /// What the server sent about the representation whose bytes are kept.
 struct DownloadRepresentation: Sendable, Hashable {
-    /// By what its bytes may be combined with others (RFC 9110 section 13.1.5).
+    /// A strong validator, which allows combining bytes of several responses (RFC 9110 section 13.1.5).
     enum Validator: Sendable, Hashable {
         case entityTag(EntityTag)
         /// As the server wrote it.
@@ -53,7 +53,7 @@ extension DownloadRepresentation {
     /// A date less than this many seconds before the response proves nothing: within that time the representation may
     /// have changed again (RFC 9110 section 8.8.2.2).
     private static let minimumAge: Int64 = 60
-    /// For dates with two digits for the year, which are compared with one another alone.
+    /// The reference for dates with two digits for the year, which are compared only with each other.
     private static let now = HTTPDate(secondsSinceEpoch: 1_800_000_000)
 
     /// A strong one; `nil`: bytes of two responses must not be combined.

@@ -1,11 +1,11 @@
 import HTTPSemantics
 
-/// What to do for a download.
+/// The next step of a download.
 enum DownloadStep: Sendable {
     case send(DownloadRequest)
     /// Wait, and ask again then.
     case wait(Duration, DownloadInterruption)
-    /// All bytes are at hand; with the response that brought the last of them.
+    /// All bytes were received; with the response that brought the last of them.
     case finished(DownloadResponseHead)
     case failed(DownloadFailure)
 }
@@ -13,14 +13,14 @@ enum DownloadStep: Sendable {
 /// A request that the state machine of a download wants to have sent.
 struct DownloadRequest: Sendable, Hashable {
     enum Resource: Sendable, Hashable {
-        /// What the caller asked for.
+        /// The URI of the caller.
         case target
-        /// Where a redirection led, absolute.
+        /// The absolute URI of a redirection.
         case other(String)
     }
 
     var resource: Resource
-    /// The offset of the first byte that is asked for; 0: everything, without Range.
+    /// The offset of the first requested byte; 0: everything, without Range.
     var start: Int64
     /// `Range` and `If-Range`, or nothing.
     var fields: Fields
@@ -28,7 +28,7 @@ struct DownloadRequest: Sendable, Hashable {
     var carriesCredentials: Bool
 }
 
-/// How the content of a response ended.
+/// The end of the content of a response.
 enum ContentEnding: Sendable, Hashable {
     /// At the end according to its framing.
     case complete
@@ -45,13 +45,13 @@ enum DownloadInterruption: Sendable, Hashable {
     case connection
     /// Nothing moved for too long.
     case stall
-    /// The other side cannot be trusted or understood. Another try would end the same way and is not made.
+    /// The other side cannot be trusted or understood. Another attempt would end the same way and is not made.
     case unusableConnection
-    /// A response that another try may change.
+    /// A response that another attempt may change.
     case status(Status)
-    /// A response that is no representation of what was asked for.
+    /// A response that is not a representation of the requested resource.
     case unexpected(Status)
-    /// What the server sent did not go with what was at hand.
+    /// The response did not fit the bytes that are kept.
     case unfit
 }
 
@@ -76,9 +76,9 @@ extension DownloadInterruption {
     }
 }
 
-/// Why a download ends without success.
+/// The reason of a download that fails.
 enum DownloadFailure: Error, Sendable, Hashable {
-    /// A final status that promises nothing for another try.
+    /// A final status that another attempt would not change.
     case refused(Status)
     /// 401, 403 or 407.
     case unauthorized(Status)
@@ -87,6 +87,6 @@ enum DownloadFailure: Error, Sendable, Hashable {
     case insecureRedirect
     /// What the server sent cannot be understood.
     case violation(String)
-    /// There were too many tries without progress; the last one for this reason.
+    /// There were too many attempts without progress; the last one failed for this reason.
     case exhausted(lastReason: DownloadInterruption)
 }

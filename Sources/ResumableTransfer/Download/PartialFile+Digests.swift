@@ -1,7 +1,7 @@
 import Digests
 import SystemCalls
 
-/// By what bytes that were left are known again.
+/// The digests that verify the bytes of an earlier run.
 extension PartialFile {
     private static let tailSize: Int64 = 64 << 10
 

@@ -2,7 +2,7 @@ import SystemCalls
 
 extension PartialFile {
     enum Opened {
-        /// With its position behind the bytes that can be trusted.
+        /// A file that can be continued; its position is behind the bytes that were verified.
         case usable(PartialFile)
         /// There is none, or its bytes cannot be trusted.
         case unusable
@@ -42,7 +42,7 @@ extension PartialFile {
     }
 
     /// Removes the partial file of `record`; a file that another one has replaced is left.
-    /// - Returns: false where another transfer writes it.
+    /// - Returns: false if another transfer writes it.
     static func discard(_ record: DownloadRecord, in place: PartialPlace) throws(Errno) -> Bool {
         guard let file = try openOwn(record, as: record.partialName, .readWrite, in: place) else { return true }
         guard try lock(file.descriptor()) else { return false }
@@ -73,14 +73,14 @@ extension PartialFile {
         return PartialFile(place, name, descriptor, inode: status.inode, isNamed: true)
     }
 
-    /// How many bytes at its beginning are those that were received; `nil`: it has been changed.
+    /// The number of bytes at its beginning that are verified; `nil`: the file has been changed.
     private func trustedSize(_ record: DownloadRecord) throws(Errno) -> Int64? {
         let size = try descriptor().status().size
         if let total = record.total, size > total { return nil }
         guard size >= record.synchronized else { return nil }
         if try tailDigest(upTo: record.synchronized) != record.tailDigest { return nil }
-        // What was not on stable storage may be anything: once the system went down, after the disk has failed, or by
-        // somebody's hand. Bytes are believed that are known again, all of them.
+        // Bytes that were not on stable storage may be wrong after a crash of the system, after a failure of the disk, or
+        // because the file was edited. They count only if their digest matches.
         let isSameRun = !record.bootID.isEmpty && record.bootID == BootIdentity.current
         guard isSameRun, record.received > record.synchronized, size >= record.received,
             let known = record.spanDigest, try digest(of: record.synchronized..<record.received) == known

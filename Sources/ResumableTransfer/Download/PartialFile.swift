@@ -6,16 +6,16 @@ import SystemCalls
 /// Its name identifies one state of the representation: bytes of another state get another name. So resume data with an
 /// older name never continues bytes that do not belong to it.
 final class PartialFile: BodySink {
-    /// Up to where the bytes are on stable storage.
+    /// The end of the bytes that are on stable storage.
     struct Mark: Sendable, Hashable {
         var position: Int64
         /// SHA-256 of the last 64 KiB before it, in hexadecimal.
         var tailDigest: String?
-        /// What is known again of the bytes behind it.
+        /// The digest of the bytes behind it.
         var span: Span?
     }
 
-    /// Bytes behind a mark that can be known again, for as long as the system runs.
+    /// The bytes behind a mark that a digest covers. They count only until the system restarts.
     struct Span: Sendable, Hashable {
         var end: Int64
         /// SHA-256 of all bytes from the mark to the end, in hexadecimal.
@@ -28,9 +28,9 @@ final class PartialFile: BodySink {
         var isNamed: Bool
         /// `nil` once it is closed.
         var descriptor: FileDescriptor?
-        /// Where the next byte goes.
+        /// The position of the next byte.
         var position: Int64 = 0
-        /// Where the content that comes now ends, if that is known.
+        /// The end of the content that is received now, if it is known.
         var end: Int64?
         /// Whether bytes came beyond it.
         var isOverrun = false
@@ -42,9 +42,9 @@ final class PartialFile: BodySink {
         var isSynchronizing = false
         /// In monotonic nanoseconds.
         var spannedAt = SystemClock.monotonicNanoseconds()
-        /// Of the span at the mark.
+        /// The running digest of the span at the mark.
         var running: RunningSpan?
-        /// After it the file takes in nothing more.
+        /// After it nothing more is written.
         var failure: Errno?
         /// Whether bytes that were written may be lost although they can be read.
         var isUnsynchronizable = false
@@ -130,7 +130,7 @@ final class PartialFile: BodySink {
     // MARK: Content
 
     /// Takes in content from `start` on, before which everything is there.
-    /// - Parameter end: where it has to end.
+    /// - Parameter end: the offset at which it has to end.
     func resume(at start: Int64, end: Int64) {
         state.withLock { state in
             state.position = start
@@ -243,7 +243,7 @@ final class PartialFile: BodySink {
         try? descriptor().truncate(to: position)
     }
 
-    /// Drops the bytes from `position` on, which cannot be believed.
+    /// Drops the bytes from `position` on, which may be wrong.
     func drop(from position: Int64) {
         state.withLock { state in
             state.position = min(state.position, position)

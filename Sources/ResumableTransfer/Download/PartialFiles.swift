@@ -1,13 +1,13 @@
 import SystemCalls
 
-/// The partial files of one download: the one that takes in content, and the one with bytes of an earlier representation,
+/// The partial files of one download: the one that receives content, and the one with bytes of an earlier representation,
 /// which is kept until its replacement is complete.
 ///
 /// The engine's thread begins a replacement; all other methods are called by the driver.
 final class PartialFiles: Sendable {
     private struct State {
         var current: PartialFile
-        /// Of which bytes are in `current`, also while more of them come.
+        /// The representation whose bytes are in `current`.
         var representation: DownloadRepresentation?
         var earlier: (file: PartialFile, representation: DownloadRepresentation)?
         /// Why no file could be made for a replacement.
@@ -35,8 +35,8 @@ final class PartialFiles: Sendable {
         state.withLock { $0.representation = representation }
     }
 
-    /// Takes in a representation from its beginning.
-    /// - Parameter keepsCurrent: whether the bytes at hand stay, in the file that they are in; a new one is made then.
+    /// Starts to receive a representation from its beginning.
+    /// - Parameter keepsCurrent: whether the bytes that are kept stay in their file; then a new file is created.
     func replace(with representation: DownloadRepresentation, keepsCurrent: Bool) throws(Errno) {
         let (current, known, earlier) = state.withLock { ($0.current, $0.representation, $0.earlier) }
         if current.isFresh {

@@ -3,7 +3,7 @@ import SystemCalls
 /// The directory of a download's partial file.
 struct PartialPlace: Sendable {
     let directory: FileDescriptor
-    /// Of the directory, without a slash at its end.
+    /// The path of the directory, without a slash at its end.
     let path: FilePath
     /// The name that the file gets when it is complete; `nil` in the storage directory.
     let destinationName: FilePath?

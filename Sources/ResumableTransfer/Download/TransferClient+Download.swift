@@ -22,7 +22,7 @@ extension TransferClient {
 
     /// Prepares a download that receives what is missing. Nothing is used up by it: the data stays good until data of a
     /// later pause, error or checkpoint of the same download has been used, or until the download has ended. If the bytes
-    /// at hand cannot be used any more, everything is received again.
+    /// that were received cannot be used any more, everything is received again.
     /// - Parameters:
     ///   - data: of a download.
     ///   - request: in place of the request that the data names, for the same representation at another URI, say.
@@ -47,7 +47,7 @@ extension TransferClient {
 
 extension TransferStorage {
     /// Removes the partial file of a download.
-    /// - Throws: `resumeDataUsed` where another transfer writes it; `destinationUnusable`.
+    /// - Throws: `resumeDataUsed` if another transfer writes it; `destinationUnusable`.
     func discard(_ record: DownloadRecord) throws(TransferError) {
         guard let place = try PartialPlace.open(DownloadDestination(record), storage: self) else { return }
         let isDone: Bool

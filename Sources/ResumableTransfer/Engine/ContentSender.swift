@@ -92,7 +92,7 @@ struct ContentSender {
         return count
     }
 
-    /// Whether the content can be read again from its beginning: libcurl repeats a request by itself where a connection
+    /// Whether the content can be read again from its beginning: libcurl repeats a request by itself if a connection
     /// kept from an earlier one turns out to be closed. Once bytes were sent, the state machine decides.
     func canRewind() -> Bool { handed == 0 }
 

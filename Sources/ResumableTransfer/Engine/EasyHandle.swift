@@ -147,7 +147,7 @@ final class EasyHandle {
     /// Whether the response came over HTTP/2.
     var isHTTP2: Bool { onward_easy_long(pointer, CURLINFO_HTTP_VERSION) == Int(CURL_HTTP_VERSION_2_0) }
 
-    /// The status of a proxy's answer to CONNECT; 0 where there is none.
+    /// The status of a proxy's response to CONNECT; 0 if there is none.
     var connectStatus: Int { onward_easy_long(pointer, CURLINFO_HTTP_CONNECTCODE) }
 
     /// The proxy's host and port, if the connection leads to one as far as can be known: to another port than that of the
@@ -161,7 +161,7 @@ final class EasyHandle {
         return (host.contains(":") ? "[\(host)]" : host) + ":\(port)"
     }
 
-    /// Why the last connection could not be made, where the system refused it.
+    /// The system's error of the last connection, if it could not be made.
     var systemError: Errno? {
         let number = Int32(clamping: onward_easy_long(pointer, CURLINFO_OS_ERRNO))
         return number == 0 || number == EINPROGRESS ? nil : Errno(rawValue: number)

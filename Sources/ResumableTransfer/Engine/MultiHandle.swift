@@ -32,7 +32,7 @@ final class MultiHandle: @unchecked Sendable {
     /// Whether the handle was taken.
     func add(_ easy: EasyHandle) -> Bool { curl_multi_add_handle(pointer, easy.pointer) == CURLM_OK }
 
-    /// Ends the handle's transfer where it has not ended; a connection that is in the midst of a message is closed.
+    /// Ends the handle's transfer unless it has ended; a connection in the middle of a message is closed.
     func remove(_ easy: EasyHandle) { curl_multi_remove_handle(pointer, easy.pointer) }
 
     /// Does what can be done without waiting.

@@ -1,7 +1,7 @@
 /// Spreads bytes over time so that there are so many a second: a bucket that fills steadily.
 struct RatePacer {
     private let rate: Double
-    /// What the bucket holds; below zero where more was taken than was there.
+    /// The bytes that may be moved now; below zero if more were moved than were allowed.
     private var allowance: Double
     private var filledAt: Int64
 

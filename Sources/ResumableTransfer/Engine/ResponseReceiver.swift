@@ -1,7 +1,7 @@
 import HTTPSemantics
 import SystemCalls
 
-/// The response: its heads, and its content on the way to where it is wanted.
+/// Receives a response: its heads, and its content for the sink.
 struct ResponseReceiver {
     private var reader: HeadReader
     private let isToHead: Bool

@@ -8,7 +8,7 @@ final class TransportExchange: Sendable {
         var waiting: [CheckedContinuation<TransportResult, Never>] = []
     }
 
-    /// For one reader. It ends with the exchange.
+    /// The events, for one reader. The stream ends with the exchange.
     let events: AsyncStream<TransportEvent>
     private let continuation: AsyncStream<TransportEvent>.Continuation
     private let outcome = Monitor(Outcome())
@@ -86,9 +86,9 @@ struct TransportHead: Sendable {
     var uri: String
 }
 
-/// How an exchange ended.
+/// The result of an exchange.
 struct TransportResult: Sendable {
-    /// The final response's head, also where the connection was lost later.
+    /// The final response's head, also if the connection was lost later.
     var head: TransportHead?
     /// What was kept of the response's content (``BodyDisposition/collect(limit:within:)``).
     var content: [UInt8]

@@ -51,7 +51,7 @@ extension TransportFailure {
     }
 
     /// Whether OpenSSL says that the peer ended the connection, and not why: it has no code for that, and the system
-    /// no error where the end came in order.
+    /// no error if the connection was closed in order.
     private static func reportsEnd(_ message: String) -> Bool {
         ["SSL_ERROR_SYSCALL", "unexpected eof", "SSL_ERROR_ZERO_RETURN"].contains { message.contains($0) }
     }

@@ -2,7 +2,7 @@ import CCurl
 import HTTPSemantics
 import SystemCalls
 
-/// What runs on the engine's thread: takes commands, lets libcurl work, keeps the time.
+/// The loop of the engine's thread: it executes commands, calls libcurl, and keeps the time.
 struct TransportLoop: ~Copyable {
     private let multi: MultiHandle
     private let commands: EngineCommands

@@ -45,7 +45,7 @@ struct TransportContent: Sendable {
 
 /// What is done with the content of a response.
 enum BodyDisposition: Sendable {
-    /// Up to `limit` bytes are kept for ``TransportResult/content``. The exchange ends, without a failure, where more follow
+    /// Up to `limit` bytes are kept for ``TransportResult/content``. The exchange ends, without a failure, if more follow
     /// or when this time has passed since the head.
     case collect(limit: Int, within: Duration)
     case write(any BodySink)
@@ -53,21 +53,21 @@ enum BodyDisposition: Sendable {
     case abort
 }
 
-/// What takes in the content of a response.
+/// Receives the content of a response.
 protocol BodySink: Sendable {
-    /// Takes in all of `bytes`, the next in order. Called on the engine's thread.
-    /// - Throws: what ends the exchange as ``TransportFailure/sinkFailed(_:)``.
+    /// Receives all of `bytes`, the next in order. Called on the engine's thread.
+    /// - Throws: an error that ends the exchange as ``TransportFailure/sinkFailed(_:)``.
     func write(_ bytes: UnsafeRawBufferPointer) throws(Errno)
 }
 
-/// How connections are made.
+/// The settings of connections.
 struct TransportSettings: Sendable {
     /// Path of a PEM file with certificate authorities to trust besides the system's.
     var caFile: FilePath?
     /// URI of a proxy; nil: what the environment says (`http_proxy`, `https_proxy`, `no_proxy`); empty: none.
     var proxy: String?
     var httpVersion: HTTPVersion
-    /// From the search for the address to the end of the TLS handshake.
+    /// The time from the search for the address to the end of the TLS handshake.
     var connectTimeout: Duration
 }
 

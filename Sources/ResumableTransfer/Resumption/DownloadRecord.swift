@@ -8,13 +8,13 @@ struct DownloadRecord: Sendable, Hashable, Codable {
     /// The name of the partial file, beside the destination or in the storage directory: `.<name>.<UUID>.part` or
     /// `<UUID>.part`.
     var partialName: FilePath
-    /// Of the partial file.
+    /// The inode of the partial file.
     var inode: UInt64
     /// Bytes of the representation at the beginning of the partial file.
     var received: Int64
     /// How many of them were on stable storage.
     var synchronized: Int64
-    /// Of the system while `received` was written.
+    /// The boot identifier of the system when `received` was written.
     var bootID: String
     /// SHA-256 of the last 64 KiB of what was on stable storage, in hexadecimal.
     var tailDigest: String?
@@ -32,7 +32,7 @@ struct DownloadRecord: Sendable, Hashable, Codable {
     /// The value of `Repr-Digest` (RFC 9530).
     var digest: String?
 
-    /// What is at hand of the representation before, until this one replaces it: one, or none.
+    /// The bytes of the representation before, until this one replaces it: one element, or none.
     var earlier: [DownloadRecord]?
 
     var isValid: Bool {

@@ -1,5 +1,23 @@
 import Foundation
 
+/// Resume data as a part of another stored form, which has its own version: the JSON of the data without its header.
+package struct EmbeddedResumeData: Codable {
+    package let data: ResumeData
+
+    package init(_ data: ResumeData) { self.data = data }
+
+    package init(from decoder: any Decoder) throws {
+        let record = try ResumeRecord(from: decoder)
+        guard record.isValid else {
+            throw DecodingError.dataCorrupted(
+                .init(codingPath: decoder.codingPath, debugDescription: "the resume data contradicts itself"))
+        }
+        data = try ResumeData(record)
+    }
+
+    package func encode(to encoder: any Encoder) throws { try data.record.encode(to: encoder) }
+}
+
 extension ResumeData {
     /// Bytes that resume data has at most.
     static let maximumSize = 64 << 10

@@ -39,7 +39,7 @@ struct ResumeRecord: Sendable, Hashable, Codable {
     var generation: Int
     /// Seconds since 1970.
     var createdAt: Int64
-    /// Whether the data is good only as long as the ticket of its transfer says so.
+    /// Whether the data is valid only as long as the ticket of its transfer allows it.
     var hasTicket: Bool
     var request: Request
     var content: Content

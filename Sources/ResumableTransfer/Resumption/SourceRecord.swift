@@ -6,7 +6,7 @@ struct SourceRecord: Sendable, Hashable, Codable {
     struct File: Sendable, Hashable, Codable {
         /// Absolute, without symbolic links.
         var path: FilePath
-        /// Of the last change of the content, in nanoseconds since 1970.
+        /// The time of the last change of the content, in nanoseconds since 1970.
         var modified: Int64
         var inode: UInt64
         /// Kept to be looked at: it is not compared, for it may be another one after a restart of the machine.

@@ -64,7 +64,7 @@ final class TicketClaim: Sendable {
         let claim = TicketClaim(ticket, directory, file)
         let lowest = generation(in: file)
         guard ticket.generation >= lowest else { return .superseded }
-        // That it is used proves that it was kept: what was issued before it is not needed any more. Where the disk is
+        // That it is used proves that it was kept: what was issued before it is not needed any more. If the disk is
         // full, the earlier data stays good.
         if ticket.generation > lowest { try? write(ticket.generation, to: file) }
         return .claimed(claim)
@@ -73,7 +73,7 @@ final class TicketClaim: Sendable {
     /// There is nothing left to resume: no data of the transfer is good any more.
     func remove() { try? directory.unlink(at: ticket.fileName) }
 
-    /// The lowest generation that is good; 0 where the file does not hold one.
+    /// The lowest generation that is good; 0 if the file has none.
     static func generation(in file: FileDescriptor) -> Int {
         var bytes = [UInt8](repeating: 0, count: 20)
         let count = bytes.withUnsafeMutableBytes { buffer in (try? file.read(into: buffer, at: 0)) ?? 0 }

@@ -48,11 +48,11 @@ struct TransferStorage: Sendable {
 
     // MARK: Tickets
 
-    /// Makes the ticket file of a transfer where it is missing.
+    /// Creates the ticket file of a transfer if it is missing.
     ///
     /// Resume data without a ticket is worth more than none, so that a full disk does not lose a transfer.
     /// - Parameter generation: of the data that is to be issued.
-    /// - Returns: the ticket of that data, of a later generation where that one was superseded; `nil` if no file can be
+    /// - Returns: the ticket of that data, of a later generation if that one was superseded; `nil` if no file can be
     ///   made.
     func issueTicket(for id: UUID, generation: Int) -> ResumeTicket? {
         guard let directory = try? open() else { return nil }

@@ -8,7 +8,7 @@ final class EventBroadcast: Sendable {
 
     private struct State {
         var listeners: [Listener] = []
-        // What a stream that is asked for later begins with.
+        // The first events of a stream that is created later.
         var started: TransferEvent?
         var checkpoint: TransferEvent?
         var progress: TransferEvent?

@@ -2,7 +2,7 @@ import Foundation
 
 /// One upload or download on its way.
 ///
-/// Nothing is sent before ``start()`` is called, the result is awaited or ``events`` is asked for.
+/// Nothing is sent before ``start()`` is called, the result is awaited or ``events`` is read.
 public protocol Transfer: AnyObject, Sendable {
     /// Starts the transfer; without effect once it has started.
     func start()

@@ -67,9 +67,7 @@ final class TransferDriver<Operation: TransferOperation> {
             if control.stop == nil { control.events.send(.started(total: Operation.total(of: plan))) }
             guard RequestURI(plan.request.uri) != nil else {
                 throw TransferError(
-                    .invalidRequest,
-                    "The URI of \(Operation.noun == "upload" ? "an upload" : "a download") has to be an absolute one of http or https."
-                )
+                    .invalidRequest, "The URI of the \(Operation.noun) has to be an absolute one of http or https.")
             }
             let result =
                 if let result = try await operation.prepare() { result } else { try await transfer() }

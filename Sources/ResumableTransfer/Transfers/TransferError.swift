@@ -21,13 +21,13 @@ public struct TransferError: Error, Sendable {
         case timedOut = "timed-out"
         /// The server said that it cannot serve the request now (408, 423, 425, 429, 5xx), as often as it was asked.
         case serverUnavailable = "server-unavailable"
-        /// The answers to a download were no representation of what was asked for: the page of a captive portal, for
-        /// example. What had been received is kept.
+        /// The responses to a download were no representation of the requested resource: the page of a captive portal, for
+        /// example. The bytes that were received are kept.
         case unexpectedResponse = "unexpected-response"
         /// The server kept refusing the offset that it had reported.
         case offsetConflict = "offset-conflict"
 
-        /// A final status that promises nothing for another try.
+        /// A final status that another attempt would not change.
         case refused
         /// 401, 403 or 407.
         case unauthorized

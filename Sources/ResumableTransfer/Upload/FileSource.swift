@@ -35,8 +35,8 @@ public struct FileSource: UploadSource {
     }
 
     /// Opens the file that resume data names.
-    /// - Throws: `noSuchSource` and `sourceUnavailable`, also where the last component is a symbolic link;
-    ///   `sourceChanged` where the file belongs neither to this user nor to root, or not to whom it belonged before.
+    /// - Throws: `noSuchSource` and `sourceUnavailable`, also if the last component is a symbolic link;
+    ///   `sourceChanged` if the file belongs neither to this user nor to root, or has another owner than before.
     init(recorded file: SourceRecord.File) throws(TransferError) {
         try self.init(opening: file.path)
         guard status.owner == file.owner, status.owner == ProcessControl.effectiveUser || status.owner == 0 else {

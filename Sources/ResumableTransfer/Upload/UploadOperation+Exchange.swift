@@ -173,7 +173,7 @@ extension UploadInterruption {
 }
 
 extension ClientRequest.Content {
-    /// Where in the representation the content starts; 0 if there is none.
+    /// The offset at which the content starts; 0 if there is none.
     var start: Int64 {
         switch self {
         case .none, .empty: 0
@@ -191,14 +191,14 @@ extension ClientRequest.Content {
 }
 
 extension Fields {
-    /// Of a caller's fields, those of the request that creates the upload alone.
+    /// The fields of the caller that only the request that creates the upload has.
     var creationFields: Fields {
         Fields(
             filter { Fields.belongsToCreation($0.name) && !Fields.belongsToTransfer($0.name) }
                 .map { ($0.name, $0.value) })
     }
 
-    /// Of a caller's fields, those of every request.
+    /// The fields of the caller that every request has.
     var fieldsOfEveryRequest: Fields {
         Fields(
             filter { !Fields.belongsToCreation($0.name) && !Fields.belongsToTransfer($0.name) }

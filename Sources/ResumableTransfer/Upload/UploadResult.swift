@@ -1,18 +1,18 @@
 import HTTPSemantics
 
-/// How an upload ended: with the answer of the resource that it was meant for, whatever its status says.
+/// The result of an upload: the response of the target resource, whatever its status is.
 public struct UploadResult: Sendable, Hashable {
-    /// Of the final response, or, where that was lost, of the last one that came.
+    /// The status of the final response, or of the last response if the final one was lost; `nil` if none came.
     public var status: Status?
     /// The fields of the same response.
     public var fields: Fields
-    /// The content of the final response: up to 1 MiB of it, or 64 KiB where its status is none of success.
+    /// The content of the final response: up to 1 MiB of it, or 64 KiB if its status is not a success.
     public var content: [UInt8]
-    /// The resource that the answer names in `Location`, else in `Content-Location`, absolute; `nil` if it names none.
+    /// The absolute URI in `Location` of the final response, else in `Content-Location`; `nil` if it has neither.
     public var location: String?
-    /// Whether the server has everything, but its answer never came.
+    /// Whether the server has all bytes, but its final response was lost.
     public var isResponseLost: Bool
-    /// The upload resource, a secret; `nil` if the server made none.
+    /// The URI of the upload resource, a secret; `nil` if the server created none.
     public var uploadURI: String?
     /// Bytes of content that were handed to the kernel, over all requests of this run.
     public var sent: Int64

@@ -19,9 +19,9 @@ public protocol UploadSource: Sendable {
     func acknowledged(upTo offset: Int64)
 }
 
-/// A source that can be known again by a later process.
+/// A source that a later process can identify.
 protocol RecognizableSource: UploadSource {
-    /// By what it is known. It reads some of the content.
+    /// Identifies the source. It reads some of the content.
     func record() throws(TransferError) -> SourceRecord
 
     /// Whether it still is what it was when it was opened.

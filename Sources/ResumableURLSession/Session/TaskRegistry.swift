@@ -42,7 +42,7 @@ final class TaskRegistry: Sendable {
     }
 
     /// Takes no more tasks.
-    /// - Parameter whenEmpty: called once, when the last task has ended; not where that is waited for already.
+    /// - Parameter whenEmpty: called once, when the last task has ended; not if another caller waits for that already.
     /// - Returns: whether it was open.
     @discardableResult
     func close(_ whenEmpty: @escaping @Sendable () -> Void) -> Bool {

@@ -61,7 +61,7 @@ struct TransferSettings: Sendable {
         }
     }
 
-    /// What transfers do where the application says nothing: they wait out seconds, not minutes, as Foundation does.
+    /// The default of transfers: they wait for seconds, not minutes, as Foundation does.
     static var defaultTransfers: TransferClient.Configuration {
         var configuration = TransferClient.Configuration()
         // As Apple's does: an application expects the requests that it asked for, and no others.

@@ -123,19 +123,6 @@ extension DownloadTask {
     }
 
     private func notifyEnd(_ file: FilePath?, _ response: HTTPURLResponse?, _ error: URLError?) {
-        switch recipient {
-        case .delegate: core.deliver { self.notifyCompletion(error) }
-        case .handler(let handler):
-            core.deliver {
-                self.completed()
-                handler(file?.fileURL, response, error)
-                file?.removeFile()
-                self.finished()
-            }
-        case .inline(let handler):
-            completed()
-            finished()
-            handler(file?.fileURL, response, error)
-        }
+        notifyEnd(recipient, file?.fileURL, response, error) { file?.removeFile() }
     }
 }

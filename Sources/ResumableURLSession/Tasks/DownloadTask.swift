@@ -4,21 +4,8 @@ import ResumableTransfer
 
 /// A task that is carried by downloads of ResumableTransfer.
 final class DownloadTask: URLSessionDownloadTask, TransferTask, @unchecked Sendable {
-    typealias Handler = @Sendable (URL?, URLResponse?, (any Error)?) -> Void
-
-    /// The recipient of the result.
-    enum Recipient: Sendable {
-        case delegate
-        /// Called on the delegate queue; the file goes when it returns.
-        case handler(Handler)
-        /// Called at once; the file stays.
-        case inline(Handler)
-
-        var isHandler: Bool {
-            if case .delegate = self { return false }
-            return true
-        }
-    }
+    /// A handler on the delegate queue gets a file that is removed when it returns; the file of an inline one stays.
+    typealias Recipient = TaskRecipient<URL>
 
     // Everything of this class is immutable or behind the core's lock; of the superclass only what is safe by its own
     // means is used.

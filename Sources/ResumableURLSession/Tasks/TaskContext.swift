@@ -6,7 +6,7 @@ import SystemCalls
 /// What a task needs to be resumed beside its resume data: the request with its credentials, and bytes in memory.
 struct TaskContext: Sendable {
     var request: TransferRequest
-    /// Of an upload of a `Data` value.
+    /// The content of an upload of a `Data` value.
     var content: Data?
 
     init(request: TransferRequest, content: Data? = nil) {

@@ -80,7 +80,7 @@ enum InterruptionPolicy {
     }
 }
 
-/// Of several calls the first one counts.
+/// A flag of which only the first call counts.
 final class SingleDecision: Sendable {
     private let isTaken = Atomic(false)
 

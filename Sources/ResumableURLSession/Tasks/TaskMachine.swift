@@ -98,7 +98,7 @@ struct TaskMachine: Sendable {
 
     /// A run has ended.
     /// - Parameter isPaused: because it was asked to.
-    /// - Returns: `start`, `end`, or `nothing` where the task stays suspended or was over before.
+    /// - Returns: `start`, `end`, or `nothing` if the task stays suspended or was over before.
     mutating func runEnded(isPaused: Bool) -> Command {
         guard !isOver else { return .nothing }
         let wasAsked = run == .stopping

@@ -161,7 +161,7 @@ extension TransferTask {
 
     // MARK: The end
 
-    /// - Parameter result: of the last run; a pause where something else has ended the task.
+    /// - Parameter result: of the last run; a pause if something else has ended the task.
     private func end(_ result: Result<TaskCompletion, TransferError>) {
         let (stopRequest, held, interruption, handlers, timer) = core.withLock { state in
             defer {

@@ -39,4 +39,42 @@ extension TransferTask {
         effectiveDelegate?.urlSession(core.session, task: self, didCompleteWithError: error)
         finished()
     }
+
+    /// Reports the end to the recipient.
+    /// - Parameter cleanUp: called after a handler on the delegate queue has returned.
+    func notifyEnd<Content: Sendable>(
+        _ recipient: TaskRecipient<Content>, _ content: Content?, _ response: HTTPURLResponse?, _ error: URLError?,
+        cleanUp: @escaping @Sendable () -> Void = {}
+    ) {
+        switch recipient {
+        case .delegate: core.deliver { self.notifyCompletion(error) }
+        case .handler(let handler):
+            core.deliver {
+                self.completed()
+                handler(content, response, error)
+                cleanUp()
+                self.finished()
+            }
+        case .inline(let handler):
+            completed()
+            finished()
+            handler(content, response, error)
+        }
+    }
+}
+
+/// The recipient of a task's result, which is the content of a response or a file.
+enum TaskRecipient<Content: Sendable>: Sendable {
+    typealias Handler = @Sendable (Content?, URLResponse?, (any Error)?) -> Void
+
+    case delegate
+    /// Called on the delegate queue.
+    case handler(Handler)
+    /// Called at once.
+    case inline(Handler)
+
+    var isHandler: Bool {
+        if case .delegate = self { return false }
+        return true
+    }
 }

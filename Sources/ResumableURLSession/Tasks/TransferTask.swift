@@ -30,7 +30,7 @@ struct TaskRun: Sendable {
 /// What a transfer ended with.
 struct TaskCompletion: Sendable {
     var response: HTTPURLResponse?
-    /// Of an upload's response.
+    /// The content of an upload's response.
     var content = Data()
     /// The file of a download.
     var file: FilePath?

@@ -130,18 +130,6 @@ extension UploadTask {
     }
 
     private func notifyEnd(_ content: Data?, _ response: HTTPURLResponse?, _ error: URLError?) {
-        switch recipient {
-        case .delegate: core.deliver { self.notifyCompletion(error) }
-        case .handler(let handler):
-            core.deliver {
-                self.completed()
-                handler(content, response, error)
-                self.finished()
-            }
-        case .inline(let handler):
-            completed()
-            finished()
-            handler(content, response, error)
-        }
+        notifyEnd(recipient, content, response, error)
     }
 }

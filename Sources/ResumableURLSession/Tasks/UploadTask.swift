@@ -9,21 +9,7 @@ final class UploadTask: URLSessionUploadTask, TransferTask, @unchecked Sendable 
         case data(Data)
     }
 
-    typealias Handler = @Sendable (Data?, URLResponse?, (any Error)?) -> Void
-
-    /// The recipient of the result.
-    enum Recipient: Sendable {
-        case delegate
-        /// Called on the delegate queue.
-        case handler(Handler)
-        /// Called at once.
-        case inline(Handler)
-
-        var isHandler: Bool {
-            if case .delegate = self { return false }
-            return true
-        }
-    }
+    typealias Recipient = TaskRecipient<Data>
 
     // Everything of this class is immutable or behind the core's lock; of the superclass only what is safe by its own
     // means is used.

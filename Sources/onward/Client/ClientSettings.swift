@@ -43,7 +43,7 @@ struct ClientSettings: Sendable {
         return self
     }
 
-    /// The same, with what a state remembers where the command line says nothing.
+    /// The same, completed with the options of a state.
     func completed(by saved: SavedTransfer.Options) -> ClientSettings {
         var result = self
         if tokenFile == nil && !fields.contains("Authorization") { result.tokenFile = saved.tokenFile }
@@ -52,8 +52,8 @@ struct ClientSettings: Sendable {
         return result
     }
 
-    /// Whether requests are authorized by something else than what a state remembers: a server that then does not know
-    /// the upload may know it all the same.
+    /// Whether requests have other credentials than those of a state. A server that then answers 404 may still have the
+    /// upload.
     func hasOtherCredentials(than saved: SavedTransfer.Options) -> Bool {
         if let tokenFile { return tokenFile != saved.tokenFile }
         return saved.tokenFile != nil && fields.contains("Authorization")

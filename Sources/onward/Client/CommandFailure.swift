@@ -8,7 +8,7 @@ struct CommandFailure: Error, Sendable {
     /// A stable word for programs.
     var code: String
     var message: String
-    /// Of the response that decided, if one did.
+    /// The status of the response that decided, if one did.
     var response: Status?
 }
 

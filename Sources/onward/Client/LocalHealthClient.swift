@@ -21,7 +21,7 @@ struct LocalHealthClient: Sendable {
         if case .tcp = address { isSecure = settings.certificateFiles != nil } else { isSecure = false }
     }
 
-    /// For people: what is asked for.
+    /// The requested URL or path, for messages.
     func shown(_ path: String) -> String {
         switch address {
         case .tcp: "\(isSecure ? "https" : "http")://\(address)\(path)"

@@ -34,9 +34,9 @@ struct TransferJob: Sendable {
     }
 
     /// A transfer that is resumed with the options of its state.
-    init(_ saved: SavedTransfer, _ resumeData: ResumeData, chosenState: FilePath?, _ settings: ClientSettings) {
+    init(_ saved: SavedTransfer, chosenState: FilePath?, _ settings: ClientSettings) {
         identity = saved.identity
-        request = settings.request(resumeData)
+        request = settings.request(saved.resumeData)
         self.settings = settings.completed(by: saved.options)
         self.chosenState = chosenState
     }
@@ -57,8 +57,8 @@ struct TransferJob: Sendable {
             var run = TransferRun(
                 state: state, options: settings.saved, report: report, signals: signals,
                 areTriesChosen: settings.retries != nil)
-            if let (saved, data) = earlier, identity.kind == .put, settings.hasOtherCredentials(than: saved.options) {
-                run.othersState = (saved.options, data)
+            if let earlier, identity.kind == .put, settings.hasOtherCredentials(than: earlier.options) {
+                run.othersState = earlier
             }
             let client = try clients.client(for: settings, report)
             let data = earlier?.resumeData

@@ -13,7 +13,7 @@ struct TransferRun: Sendable {
     /// Whether the user chose the number of attempts.
     let areTriesChosen: Bool
     /// The state of an earlier run with other credentials. A server answers 404 for the upload of another user.
-    var othersState: (options: SavedTransfer.Options, resumeData: ResumeData)?
+    var othersState: SavedTransfer?
 
     /// Runs `transfer` to its end.
     /// - Throws: the error with which it ended.
@@ -86,7 +86,7 @@ struct TransferRun: Sendable {
         return report.ended(failure, advice: advice(failure, kept: error.resumeData))
     }
 
-    /// What an earlier state is good for, where the last one could not be saved.
+    /// How to resume from an earlier state if the last one could not be saved.
     private var olderStateAdvice: String? {
         guard let position = state.savedPosition else { return nil }
         return

@@ -5,15 +5,15 @@ import SystemCalls
 
 /// The URL of a command line.
 struct TransferURL: Sendable, Hashable {
-    /// As it is asked for, with user and password.
+    /// The URL of requests, with user and password.
     let request: String
-    /// Without user, password and fragment: what is kept, and by what commands are known again.
+    /// The URL without user, password and fragment: it is saved, and identifies commands.
     let identity: String
     /// For people: without a query, too.
     let shown: String
     /// Whether it names a collection, into which is posted.
     let isCollection: Bool
-    /// Its last segment, where that can be a file's name.
+    /// Its last segment, if it can be a file's name.
     let fileName: String?
     let hasCredentials: Bool
 

@@ -31,13 +31,14 @@ enum CancelCommand {
             let state = try StateReference.find(name).claim()
             defer { withExtendedLifetime(state) {} }
             // Read again: until the lock was there, it could change.
-            guard let (saved, resumeData) = try state.load() else {
+            guard let saved = try state.load() else {
                 throw CommandFailure(.noSource, "no-such-state", "there is no state '\(name)' any more")
             }
             isKept = true
             let isOthers = settings.hasOtherCredentials(than: saved.options)
             let settings = settings.completed(by: saved.options)
-            let isDeleted = try await discard(resumeData, settings.request(resumeData), try settings.client())
+            let isDeleted = try await discard(
+                saved.resumeData, settings.request(saved.resumeData), try settings.client())
             guard isDeleted || !isOthers else {
                 // To those whose it is not, a server says that there is no such upload.
                 throw CommandFailure(

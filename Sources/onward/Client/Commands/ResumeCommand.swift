@@ -78,16 +78,11 @@ enum ResumeCommand {
         _ reference: StateReference, _ settings: ClientSettings, _ report: TransferReport, _ signals: SignalWatch,
         _ clients: CommandClients
     ) async throws(CommandFailure) -> ExitStatus {
-        guard let (saved, resumeData) = try reference.load() else {
+        guard let saved = try reference.load() else {
             throw CommandFailure(.noSource, "no-such-state", "there is no state '\(reference.shown)' any more")
         }
         report.note("Resuming \(StateFile.subject(of: saved.identity))")
-        switch (saved.identity.kind, resumeData.kind) {
-        case (.put, .upload), (.get, .download): break
-        case (.put, .download), (.get, .upload):
-            throw CommandFailure(.inputOutput, "state-damaged", "the state \(reference.shown) contradicts itself")
-        }
-        let job = TransferJob(saved, resumeData, chosenState: reference.chosen, settings)
+        let job = TransferJob(saved, chosenState: reference.chosen, settings)
         let finished = FinishedFiles()
         let status = await job.run(report, signals, clients, finished)
         if status == .done, job.identity.kind == .put { finished.conclude([job.identity]) }

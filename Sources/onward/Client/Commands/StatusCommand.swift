@@ -26,9 +26,9 @@ enum StatusCommand {
         var lines: [String] = []
         for reference in StateReference.all() {
             do throws(CommandFailure) {
-                guard let (saved, data) = try reference.load() else { continue }
+                guard let saved = try reference.load() else { continue }
                 let holder = StateFile.holder(of: reference.shown.repairedText, in: reference.directory)
-                let entry = Entry(reference, saved, data, isActive: holder.isHeld, process: holder.process)
+                let entry = Entry(reference, saved, isActive: holder.isHeld, process: holder.process)
                 lines.append(settings.isJSON ? entry.json.text : entry.text)
             } catch {
                 report.warn(error.message)
@@ -51,14 +51,15 @@ enum StatusCommand {
         let process: Int32?
 
         init(
-            _ reference: StateReference, _ saved: SavedTransfer, _ data: ResumeData, isActive: Bool, process: Int32?
+            _ reference: StateReference, _ saved: SavedTransfer, isActive: Bool, process: Int32?
         ) {
             name = reference.shown
             path = reference.directory.path(of: reference.fileName)
             identity = saved.identity
             position = TransferPosition(
-                kind: saved.identity.kind, moved: saved.sent ?? data.position, acknowledged: data.position,
-                total: data.total)
+                kind: saved.identity.kind, moved: saved.sent ?? saved.resumeData.position,
+                acknowledged: saved.resumeData.position,
+                total: saved.resumeData.total)
             savedAt = saved.savedAt
             self.isActive = isActive
             self.process = process

@@ -40,7 +40,7 @@ enum Amount {
         }
     }
 
-    /// Seconds that have passed; a tenth of one counts where they are few.
+    /// Seconds that have passed; with one decimal place if they are few.
     static func elapsed(_ seconds: Double) -> String {
         guard seconds < 10 else { return duration(seconds) }
         let tenths = Int((max(0, seconds) * 10).rounded())

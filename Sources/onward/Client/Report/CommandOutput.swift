@@ -8,7 +8,7 @@ final class CommandOutput: Sendable {
         case lines(String)
         /// A line that is replaced by the next one of its kind for as long as it cannot be written.
         case position(String)
-        /// The same on a terminal, where it is replaced after it was written, too.
+        /// The same on a terminal, on which it is also replaced after it was written.
         case progress(ProgressLine)
 
         fileprivate var isReplaceable: Bool {

@@ -1,11 +1,11 @@
 import ResumableTransfer
 
-/// How far a transfer is.
+/// The position of a transfer.
 struct TransferPosition: Sendable, Hashable {
     let kind: TransferIdentity.Kind
-    /// Of an upload: the position up to which bytes were handed out. Of a download: bytes at hand.
+    /// The position up to which an upload has sent bytes, or the bytes that a download has received.
     var moved: Int64 = 0
-    /// Of an upload: what the server said it keeps.
+    /// The bytes that the server has acknowledged of an upload.
     var acknowledged: Int64 = 0
     /// Bytes; `nil` while it is unknown.
     var total: Int64?
@@ -27,7 +27,7 @@ struct TransferPosition: Sendable, Hashable {
         }
     }
 
-    /// What need not be moved again as far as is known.
+    /// The bytes that need not be moved again, as far as it is known.
     var kept: Int64 { kind == .put ? acknowledged : moved }
 
     /// The counts of an event.

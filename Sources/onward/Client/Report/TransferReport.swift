@@ -21,7 +21,7 @@ final class TransferReport: Sendable {
         var identity: TransferIdentity?
         var position = TransferPosition(kind: .put)
         var reference: FilePath?
-        /// Of the last line for a program.
+        /// The position in the last line for a program.
         var reportedPosition: TransferPosition?
         var start = 0.0
         var startPosition: Int64 = 0
@@ -31,7 +31,7 @@ final class TransferReport: Sendable {
         var lastLine = 0.0
     }
 
-    /// Seconds between two lines where there is no terminal.
+    /// Seconds between two lines if there is no terminal.
     private static let linePause = 10.0
 
     let command: String

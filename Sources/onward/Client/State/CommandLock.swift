@@ -23,7 +23,7 @@ final class CommandLock: Sendable {
     /// How an attempt ended.
     enum Attempt {
         case acquired(CommandLock)
-        /// By the process of this number, where it is known.
+        /// The number of the process that holds it, if it is known.
         case held(by: Int32?)
     }
 

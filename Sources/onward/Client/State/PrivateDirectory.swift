@@ -13,7 +13,7 @@ struct PrivateDirectory: Sendable {
     /// `$XDG_STATE_HOME/onward`, or `~/.local/state/onward`.
     static var statePath: FilePath { TransferClient.Configuration.defaultStoragePath.directory }
 
-    /// The directory for states, made with mode 0700 where it is missing.
+    /// The directory for states, created with mode 0700 if it is missing.
     static func states() throws(CommandFailure) -> PrivateDirectory {
         let states: PrivateDirectory
         let isPrivate: Bool
@@ -39,7 +39,7 @@ struct PrivateDirectory: Sendable {
             """)
     }
 
-    /// The same where it is there; nothing is made.
+    /// The same if it exists; it is not created.
     static func existingStates() -> PrivateDirectory? {
         (try? FileDescriptor.open(statePath, [.readOnly, .directory])).map {
             PrivateDirectory(path: statePath, descriptor: $0)
@@ -78,7 +78,7 @@ struct PrivateDirectory: Sendable {
     // MARK: Files
 
     /// The content of a file; `nil` if there is none.
-    /// - Throws: also where others could have written it, or may read it.
+    /// - Throws: also if others could have written it, or may read it.
     func read(_ name: FilePath, atMost limit: Int64 = Int64(largestFile)) throws(CommandFailure) -> Data? {
         let file: FileDescriptor
         do throws(Errno) {
@@ -156,7 +156,7 @@ struct PrivateDirectory: Sendable {
 
     // MARK: Locks
 
-    /// Opens a file to lock, made where it is missing.
+    /// Opens a file to lock, and creates it if it is missing.
     func openLock(_ name: FilePath) throws(Errno) -> FileDescriptor {
         try descriptor.open(at: name, [.readWrite, .create, .noFollow])
     }

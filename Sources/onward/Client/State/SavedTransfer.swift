@@ -3,47 +3,85 @@ import ResumableTransfer
 import SystemCalls
 
 /// The content of a state file: an interrupted transfer and the options for its resumption.
-struct SavedTransfer: Sendable, Hashable, Codable {
-    /// Options that another command than the first one needs, too.
+struct SavedTransfer: Sendable, Hashable {
+    /// The options that are also those of a resumption by another command.
     struct Options: Sendable, Hashable, Codable {
         var tokenFile: FilePath?
         var caFile: FilePath?
         var appendSize: Int64?
 
-        /// Which credentials the transfer was begun with, for people.
+        /// The credentials of the transfer, for messages.
         var credentials: String {
             tokenFile.map { "--token-file \(ProgressMessages.shellWord($0))" } ?? "those of --header, or none"
         }
     }
 
-    static let currentVersion = 1
-
-    var version = currentVersion
     var identity: TransferIdentity
     var options: Options
-    /// Bytes up to which an upload had handed them out; the server may have kept less.
+    /// The position up to which an upload has sent bytes; the server may have received fewer.
     var sent: Int64?
     /// Seconds since 1970.
     var savedAt: Int64
-    /// The library's bytes, without a ticket: the lock of the command sees to it that they are used once at a time.
-    var resumeData: Data
+    /// Without a ticket: the lock of the command ensures that one process at a time uses it.
+    var resumeData: ResumeData
+}
 
-    /// - Throws: if the bytes are no state of a version that is known here.
-    static func decode(_ data: Data) throws(CommandFailure) -> (SavedTransfer, ResumeData) {
+extension SavedTransfer: Codable {
+    /// Version 1 has the resume data as bytes in base64. Version 2 has its JSON, and its kind.
+    private static let currentVersion = 2
+
+    private enum CodingKeys: String, CodingKey {
+        case version, kind, identity, options, sent, savedAt, transfer, resumeData
+    }
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        identity = try container.decode(TransferIdentity.self, forKey: .identity)
+        options = try container.decode(Options.self, forKey: .options)
+        sent = try container.decodeIfPresent(Int64.self, forKey: .sent)
+        savedAt = try container.decode(Int64.self, forKey: .savedAt)
+        let kind: ResumeData.Kind = identity.kind == .put ? .upload : .download
+        if try container.decode(Int.self, forKey: .version) == 1 {
+            resumeData = try ResumeData(container.decode(Data.self, forKey: .resumeData))
+        } else {
+            resumeData = try container.decode(EmbeddedResumeData.self, forKey: .transfer).data
+            guard try container.decode(String.self, forKey: .kind) == kind.rawValue else {
+                throw DecodingError.dataCorruptedError(
+                    forKey: .kind, in: container, debugDescription: "kind and identity contradict each other")
+            }
+        }
+        guard resumeData.kind == kind else {
+            throw DecodingError.dataCorruptedError(
+                forKey: .identity, in: container, debugDescription: "identity and transfer contradict each other")
+        }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(Self.currentVersion, forKey: .version)
+        try container.encode(resumeData.kind.rawValue, forKey: .kind)
+        try container.encode(identity, forKey: .identity)
+        try container.encode(options, forKey: .options)
+        try container.encodeIfPresent(sent, forKey: .sent)
+        try container.encode(savedAt, forKey: .savedAt)
+        try container.encode(EmbeddedResumeData(resumeData), forKey: .transfer)
+    }
+
+    /// - Throws: if the bytes are not a state of a known version.
+    static func decode(_ data: Data) throws(CommandFailure) -> SavedTransfer {
         struct Version: Decodable { var version: Int }
         let decoder = JSONDecoder()
         guard let version = try? decoder.decode(Version.self, from: data).version else {
             throw CommandFailure(.inputOutput, "state-damaged", "is damaged")
         }
-        guard version == currentVersion else {
-            throw CommandFailure(.inputOutput, "state-damaged", "is of version \(version), known is \(currentVersion)")
+        guard (1...currentVersion).contains(version) else {
+            throw CommandFailure(
+                .inputOutput, "state-damaged", "is of version \(version), known are 1 to \(currentVersion)")
         }
-        guard let saved = try? decoder.decode(SavedTransfer.self, from: data),
-            let resumeData = try? ResumeData(saved.resumeData)
-        else {
+        guard let saved = try? decoder.decode(SavedTransfer.self, from: data) else {
             throw CommandFailure(.inputOutput, "state-damaged", "is damaged")
         }
-        return (saved, resumeData)
+        return saved
     }
 
     func encoded() throws -> Data {

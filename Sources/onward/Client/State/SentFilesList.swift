@@ -13,7 +13,7 @@ struct SentFilesList {
         /// Nanoseconds since 1970.
         var modified: Int64
         var inode: UInt64
-        /// Of the response.
+        /// The status of the response.
         var status: Int
         var location: String?
     }
@@ -44,7 +44,7 @@ struct SentFilesList {
     private(set) var members: Set<TransferIdentity> = []
     private var entries: [FilePath: Entry] = [:]
     private var missing: Set<FilePath> = []
-    /// Up to where the file was read.
+    /// The position up to which the file was read.
     private var position: Int64 = 0
 
     /// Reads a list; `nil` if there is none that can be used.

@@ -7,7 +7,7 @@ extension StateFile {
     func forget(
         _ settings: ClientSettings, _ request: TransferRequest, _ report: TransferReport
     ) async throws(CommandFailure) {
-        let earlier: (saved: SavedTransfer, resumeData: ResumeData)?
+        let earlier: SavedTransfer?
         do throws(CommandFailure) {
             earlier = try load()
         } catch {
@@ -16,17 +16,17 @@ extension StateFile {
             earlier = nil
         }
         if let earlier {
-            var brief = settings.completed(by: earlier.saved.options)
+            var brief = settings.completed(by: earlier.options)
             brief.retries = 0
             brief.stallTimeout = 5
             let client = try brief.client()
-            let what = earlier.saved.identity.kind == .put ? "upload" : "partial file"
+            let what = earlier.identity.kind == .put ? "upload" : "partial file"
             do throws(TransferError) {
                 let isDeleted = try await client.discard(earlier.resumeData, request: request)
-                if !isDeleted && settings.hasOtherCredentials(than: earlier.saved.options) {
+                if !isDeleted && settings.hasOtherCredentials(than: earlier.options) {
                     report.warn(
                         "the upload of an earlier run could not be deleted: the server does not know it for these"
-                            + " credentials, and it was started with other ones: \(earlier.saved.options.credentials)")
+                            + " credentials, and it was started with other ones: \(earlier.options.credentials)")
                 }
             } catch {
                 report.warn("the \(what) of an earlier run could not be deleted: \(CommandFailure(error).message)")

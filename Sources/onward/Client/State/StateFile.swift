@@ -10,7 +10,7 @@ final class StateFile: Sendable {
     private static let lockSuffix = ".lock"
 
     let identity: TransferIdentity
-    /// What `onward resume` and `onward cancel` call it: its name, or its path where the user chose that.
+    /// What `onward resume` and `onward cancel` call it: its name, or its path if the user chose that.
     let reference: FilePath
     /// Whether the user named the file.
     var isChosen: Bool { reference.isAbsolute }
@@ -32,8 +32,8 @@ final class StateFile: Sendable {
     }
 
     /// Takes the state of a command.
-    /// - Parameter chosen: the path of the state file, absolute, where the user names one.
-    /// - Throws: 75 where the same command runs already.
+    /// - Parameter chosen: the absolute path of the state file, if the user chose it.
+    /// - Throws: 75 if the same command runs already.
     static func claim(_ identity: TransferIdentity, chosen: FilePath?) throws(CommandFailure) -> StateFile {
         let name = identity.name
         var locks: [CommandLock] = []
@@ -79,17 +79,17 @@ final class StateFile: Sendable {
     }
 
     /// What an earlier run left; `nil` if there is nothing.
-    func load() throws(CommandFailure) -> (saved: SavedTransfer, resumeData: ResumeData)? {
+    func load() throws(CommandFailure) -> SavedTransfer? {
         guard let data = try directory.read(fileName) else { return nil }
         let path = directory.path(of: fileName)
         do throws(CommandFailure) {
-            let (saved, resumeData) = try SavedTransfer.decode(data)
+            let saved = try SavedTransfer.decode(data)
             guard saved.identity == identity else {
                 throw CommandFailure(
                     .inputOutput, "state-foreign", "belongs to \(StateFile.subject(of: saved.identity))")
             }
-            self.saved.withLock { $0 = resumeData.position }
-            return (saved, resumeData)
+            self.saved.withLock { $0 = saved.resumeData.position }
+            return saved
         } catch {
             let advice =
                 error.code == "state-foreign"
@@ -103,7 +103,7 @@ final class StateFile: Sendable {
     func save(_ resumeData: ResumeData, options: SavedTransfer.Options, sent: Int64?) {
         let saved = SavedTransfer(
             identity: identity, options: options, sent: sent, savedAt: SystemClock.realtimeSeconds(),
-            resumeData: resumeData.data)
+            resumeData: resumeData)
         let data = try? saved.encoded()
         // The lock orders concurrent saves.
         failure.withLock { failure in

@@ -5,13 +5,13 @@ import SystemCalls
 struct StateReference: Sendable {
     let directory: PrivateDirectory
     let fileName: FilePath
-    /// The path, where it does not lie among the other states.
+    /// The path, if it is not among the other states.
     let chosen: FilePath?
     /// The name without the suffix, or the path.
     let shown: FilePath
 
     /// Finds the state that `text` names.
-    /// - Throws: 66 where there is none.
+    /// - Throws: 66 if there is none.
     static func find(_ path: FilePath) throws(CommandFailure) -> StateReference {
         let missing = CommandFailure(
             .noSource, "no-such-state", "there is no state '\(path)'; 'onward status' lists them"
@@ -53,7 +53,7 @@ struct StateReference: Sendable {
     }
 
     /// What it says; `nil` if it is gone by now.
-    func load() throws(CommandFailure) -> (saved: SavedTransfer, resumeData: ResumeData)? {
+    func load() throws(CommandFailure) -> SavedTransfer? {
         guard let data = try directory.read(fileName) else { return nil }
         do throws(CommandFailure) {
             return try SavedTransfer.decode(data)
@@ -66,7 +66,7 @@ struct StateReference: Sendable {
 
     /// Locks the state.
     func claim() throws(CommandFailure) -> StateFile {
-        guard let (saved, _) = try load() else {
+        guard let saved = try load() else {
             throw CommandFailure(.noSource, "no-such-state", "there is no state '\(shown)' any more")
         }
         return try StateFile.claim(saved.identity, chosen: chosen)

@@ -7,7 +7,7 @@ struct TransferIdentity: Sendable, Hashable, Codable {
     enum Kind: String, Sendable, Hashable, Codable { case put, get }
 
     let kind: Kind
-    /// Of the source or target, absolute.
+    /// The absolute path of the source or target.
     let path: FilePath
     let method: String
     /// Without user, password and fragment.
