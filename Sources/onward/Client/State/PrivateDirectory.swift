@@ -26,7 +26,7 @@ struct PrivateDirectory: Sendable {
         } catch {
             throw unusable("cannot be used: \(DisplayText.reason("\(error)"))")
         }
-        guard isPrivate else { throw unusable("has to be yours, and writable by no other user") }
+        guard isPrivate else { throw unusable("has to be yours, and writable by nobody else") }
         return states
     }
 
