@@ -143,7 +143,7 @@ extension TransferClient {
     /// - Returns: whatever final response comes, with up to 64 KiB of its content.
     package func fetch(_ request: TransferRequest) async throws(TransferError) -> TransferResponse {
         guard let uri = RequestURI(request.uri) else {
-            throw TransferError(.invalidRequest, "The URI of the request is no absolute one of http or https.")
+            throw TransferError(.invalidRequest, "The request URI must be an absolute http or https URI.")
         }
         let exchange = engine.start(
             TransportRequest(

@@ -15,7 +15,7 @@ extension DownloadOperation {
         switch reason {
         case .connection, .unreachable, .unusableConnection:
             lastFailure ?? TransferError(.connectionLost, "The content ended before its end.")
-        case .stall: lastFailure ?? TransferError(.timedOut, "Nothing moved for the stall timeout.")
+        case .stall: lastFailure ?? TransferError(.timedOut, "No data was transferred during the stall timeout.")
         case .status(let status):
             TransferError(
                 .serverUnavailable, "The server cannot serve the request now (\(status)).", status: status,

@@ -43,7 +43,7 @@ enum DownloadInterruption: Sendable, Hashable {
     case unreachable
     /// The connection was lost, or the content ended before its end.
     case connection
-    /// Nothing moved for too long.
+    /// No data was transferred for too long.
     case stall
     /// The other side cannot be trusted or understood. Another attempt would end the same way and is not made.
     case unusableConnection

@@ -15,13 +15,13 @@ enum TransportFailure: Error, Sendable, Hashable {
     case tls(String)
     /// The connection ended before the exchange did. `code` is libcurl's.
     case connectionLost(code: Int32, message: String)
-    /// Nothing moved for ``TransportRequest/stallTimeout``.
+    /// No data was transferred during ``TransportRequest/stallTimeout``.
     case stalled
     case cancelled
     /// The source gave no byte at this offset.
     case sourceFailed(at: Int64, Errno?)
     case sinkFailed(Errno)
-    /// The URI is none of http or https.
+    /// The URI scheme is neither http nor https.
     case unsupportedURI
     /// The method or a field cannot be sent: it could split the message.
     case invalidRequest

@@ -106,7 +106,7 @@ final class TransferDriver<Operation: TransferOperation> {
         let message = operation.message(for: request)
         let outgoing = try await authorized(message, for: request)
         guard let uri = RequestURI(outgoing.uri) else {
-            throw TransferError(.invalidRequest, "The URI of the request is no absolute one of http or https.")
+            throw TransferError(.invalidRequest, "The request URI must be an absolute http or https URI.")
         }
         if let field = outgoing.fields.firstInvalid {
             throw TransferError(.invalidRequest, "The field \(field.name) cannot be sent.")
@@ -192,14 +192,14 @@ final class TransferDriver<Operation: TransferOperation> {
             return control.keep(nil)
         }
         let now = SystemClock.monotonicNanoseconds()
-        let isHandedOut = isDue || handedOut.map { record.supersedes($0, age: now - handedOutAt) } ?? true
+        let shouldHandOut = isDue || handedOut.map { record.supersedes($0, age: now - handedOutAt) } ?? true
         let position = operation.sentPosition
         let hasMoved = position.map { $0 > saved.position && now - saved.time >= saveInterval } ?? false
-        guard isHandedOut || hasMoved || record != kept else { return }
+        guard shouldHandOut || hasMoved || record != kept else { return }
         kept = record
         let data = plan.checkpoint(of: record)
         control.keep(data)
-        if isHandedOut {
+        if shouldHandOut {
             handedOut = record
             handedOutAt = now
             await claimCheckpoint()

@@ -15,7 +15,7 @@ extension TransferError {
         case .connectionLost(_, let text): self.init(.connectionLost, "The connection was lost.", underlying: text)
         case .connectStalled:
             self.init(.timedOut, "No connection to \(uri.authority) was made within the stall timeout.")
-        case .stalled: self.init(.timedOut, "Nothing moved for the stall timeout.")
+        case .stalled: self.init(.timedOut, "No data was transferred during the stall timeout.")
         case .cancelled: self.init(.cancelled, "The request was cancelled.")
         case .sourceFailed(let offset, let error):
             self.init(
@@ -23,7 +23,7 @@ extension TransferError {
         case .sinkFailed(let error):
             self.init(.destinationUnusable, "The destination could not be written.", underlying: "\(error)")
         case .invalidRequest: self.init(.invalidRequest, "The method or a field of the request cannot be sent.")
-        case .unsupportedURI: self.init(.invalidRequest, "The URI is none of http or https.")
+        case .unsupportedURI: self.init(.invalidRequest, "The URI scheme must be http or https.")
         case .tooManyRedirects: self.init(.tooManyRedirects, "There were too many redirections.")
         case .protocolViolation(let text):
             self.init(.protocolViolation, "The server's response could not be understood.", underlying: text)

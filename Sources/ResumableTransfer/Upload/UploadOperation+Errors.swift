@@ -11,7 +11,7 @@ extension UploadOperation {
         switch reason {
         case .connection, .unreachable, .unusableConnection:
             lastFailure ?? TransferError(.connectionLost, "The connection was lost.")
-        case .stall: lastFailure ?? TransferError(.timedOut, "Nothing moved for the stall timeout.")
+        case .stall: lastFailure ?? TransferError(.timedOut, "No data was transferred during the stall timeout.")
         case .status(let status):
             TransferError(
                 .serverUnavailable, "The server cannot serve the request now (\(status)).", status: status,

@@ -20,7 +20,7 @@ struct UploadEndpoint {
 
     func serve(_ path: PathSegments) -> StartedExchange {
         let unknown = service.responses(for: request, stored: nil)
-        // Before anything is looked up: who may upload nothing learns nothing.
+        // Before the look-up, so that a client without the right to upload cannot find out whether the upload exists.
         if let refusal = service.refusal(of: identity, operation, on: nil) { return StartedExchange(refusal) }
         guard path.segments.count == 2, !path.hasTrailingSlash, let id = UploadID(parsing: path.segments[1]) else {
             return StartedExchange(refused(.notFound, unknown))
@@ -40,7 +40,8 @@ struct UploadEndpoint {
         }
     }
 
-    /// What its creator may not do any more is refused, for whom the upload exists all the same.
+    /// Refuses an operation that the creator of the upload is no longer authorized to perform. The response is not 404, as
+    /// the creator knows that the upload exists.
     private func refusal(of record: UploadRecord) -> AuthorizationRefusal? {
         let target = service.routes.match(reference: record.upload.target)?.target
         return service.refusal(of: identity, operation, on: target)
@@ -122,7 +123,7 @@ struct UploadEndpoint {
         switch try store.takeOver(record.id, principal: principal, waitForProcessing: .zero, exclusive: true) {
         case .lease(let lease):
             do { return try begin(append, lease, responses) } catch .superseded {
-                // A newer request ends this one while its content is prepared for.
+                // A newer request took the upload over before this one received content.
                 return .dropped
             }
         case .processing(let record), .complete(let record): return answer(append, record, responses)
@@ -134,7 +135,7 @@ struct UploadEndpoint {
         request.account.offset = record.offset
         let state = state(of: record, offset: record.offset)
         guard append.contentLength != nil else {
-            // Whether it is a repeat of the completing append shows when its content ends.
+            // Without Content-Length only the end of the content shows whether this append repeats the completing one.
             var empty = append
             empty.contentLength = 0
             let served = answer(empty, record, responses)
@@ -151,7 +152,7 @@ struct UploadEndpoint {
         }
     }
 
-    /// Waits for the target that works on the upload and gives its answer: it never runs twice.
+    /// Waits until the target has processed the upload, and returns its response. The target never runs twice.
     private func join(_ record: UploadRecord, _ responses: UploadResponses) -> Reply {
         do {
             let outcome = try store.takeOver(
@@ -162,7 +163,7 @@ struct UploadEndpoint {
                 let state = state(of: record, offset: record.offset)
                 return Reply(responses.finished(response, state: state, uploadLocation: nil))
             case .lease(let lease):
-                // The store failed under the target; the client may ask again and then completes it itself.
+                // The store lost the processing of the target. A repeated request completes the upload.
                 lease.release()
             case .processing: break
             }
@@ -195,7 +196,7 @@ struct UploadEndpoint {
             guard let context = context(of: record, responses) else {
                 return StartedExchange(refused(.deactivated(reason: "its target is no longer served"), responses))
             }
-            // Without content the request has been received completely: the next one waits for its end.
+            // An append without content is already received: a take-over waits for it instead of closing its connection.
             if append.contentLength != 0 {
                 let connection = request.connection
                 lease.onRevocation { connection.close(reason: .takenOver) }

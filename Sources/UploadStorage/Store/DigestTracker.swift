@@ -49,10 +49,10 @@ final class DigestTracker: Sendable {
         }
     }
 
-    /// Offset in the blob up to which all digests have come.
+    /// Offset in the blob up to which all digests are computed.
     var covered: Int64 { base + coveredMirror.load(ordering: .acquiring) }
 
-    /// Takes in bytes of `blob` up to the offset `end`, all or about `budget` of them.
+    /// Adds the bytes of `blob` up to the offset `end` to the digests; stops after about `budget` bytes.
     func advance(over blob: any Blob, to end: Int64, budget: Int64 = .max) throws(Errno) {
         var digests = state.waitForever { state -> [DigestAlgorithm: RunningDigest]? in
             if state.isAdvancing { return nil }
@@ -95,7 +95,7 @@ final class DigestTracker: Sendable {
             let count = Int(min(stop - start, Int64(pieceSize)))
             if count <= 0 { return }
             let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
-            // Fewer bytes than were received: they were lost behind our back.
+            // The file is shorter than the received bytes: another program cut it off, or the disk lost data.
             guard try blob.read(into: piece, at: base + start) == count else { throw .inputOutput }
             for algorithm in digests.keys where digests[algorithm]?.count == UInt64(start) {
                 digests[algorithm]?.update(UnsafeRawBufferPointer(piece))

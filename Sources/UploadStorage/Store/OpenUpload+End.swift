@@ -99,7 +99,7 @@ extension OpenUpload {
 
     // MARK: Interrupted publications
 
-    /// Brings to its end what an interruption left.
+    /// Finishes an interrupted publication or processing.
     func settle() throws(StoreError) {
         do throws(StoreError) {
             let (row, publication) = monitor.withLock { ($0.row, $0.publication) }

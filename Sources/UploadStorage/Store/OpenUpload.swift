@@ -2,9 +2,9 @@ import ResumableUpload
 import Synchronization
 import SystemCalls
 
-/// One upload that is in use: its ``UploadMachine`` behind a lock, and what that decides about.
+/// One upload in use: its ``UploadMachine``, protected by a lock, and the row, bytes and digests that the machine controls.
 ///
-/// While the lock is held, nothing is waited for but a write or a truncation of the bytes. Synchronization, changes of the
+/// While the lock is held, a thread waits only for writes and truncations of the bytes. Synchronization, changes of the
 /// catalog and revocations are carried out without it. The ledger and the trackers have inner locks.
 final class OpenUpload: Sendable {
     let id: UploadID
@@ -26,7 +26,7 @@ final class OpenUpload: Sendable {
 
     struct State {
         var machine = UploadMachine()
-        /// As it was read. What changes in it is in the machine.
+        /// The row as it was read. Later changes are in `machine`.
         var row: CatalogRow?
         var blob: (any Blob)?
         var publication: DecidedPublication?
@@ -107,11 +107,11 @@ final class OpenUpload: Sendable {
         case decided(Result<Value, StoreError>)
     }
 
-    /// Waits for its turn, loads what is needed, brings to its end what was begun, and then runs `decide` with the lock held.
+    /// Waits for its turn, loads the upload, finishes what was interrupted, and then runs `decide` with the lock held.
     /// Nil if the target resource is at work when the deadline passes.
     ///
     /// - Parameters:
-    ///   - principal: of the request; an upload of another one does not exist for it. Nil for the store itself.
+    ///   - principal: the principal of the request. Uploads of other principals throw `notFound`. Nil: the store itself.
     ///   - deadline: monotonic nanoseconds.
     func claim<Result>(
         principal: String?, until deadline: Int64, _ decide: (inout State) throws(StoreError) -> Result
@@ -284,7 +284,7 @@ final class OpenUpload: Sendable {
         if let work { _ = try? run(work, askedBy: nil) }
     }
 
-    /// First the bytes, then the row, then the offset.
+    /// Synchronizes the bytes, commits the row, and then advances the durable offset.
     private func run(_ work: Work, askedBy asker: Int64?) throws(StoreError) {
         let advance = work.advance
         if advance.hasNewBytes { try synchronize(work.blob, includingName: !isTransient, askedBy: asker) }
@@ -320,7 +320,7 @@ final class OpenUpload: Sendable {
         }
     }
 
-    // MARK: The end of use
+    // MARK: Release
 
     /// Called when the upload is not used any more: gives back what was reserved in advance.
     func returnSurplus() {
@@ -329,7 +329,7 @@ final class OpenUpload: Sendable {
         if surplus != 0 { context.ledger.end(principal, releasing: surplus, counts: false) }
     }
 
-    /// The store closes: every lease ends, once the target resource at work has ended or the time is up.
+    /// Waits for the end of the processing, at most until `deadline`, and then ends every lease.
     func supersede(until deadline: Int64) {
         _ = monitor.wait(until: deadline) { state -> Void? in
             state.machine.activity == .processing || state.machine.activity == .settling ? nil : ()

@@ -29,7 +29,7 @@ extension UploadLease {
         if upload.update({ $0.machine.endProcessing(as: epoch) }) { _ = try? acknowledge() }
     }
 
-    /// Stores the final response durably and removes the bytes. Also while bytes are still missing.
+    /// Stores the final response durably and removes the bytes. It may be called before all bytes have arrived.
     package func complete(with response: FinalResponse) throws(StoreError) {
         let last = upload.monitor.withLock { $0.machine.activity }
         try enter(.settling)
@@ -65,8 +65,8 @@ extension UploadLease {
 
     // MARK: Publication
 
-    /// Makes the bytes a published file and stores the final response, or stores the refusal of the condition. From the durable
-    /// intent on it will be carried to its end, whatever happens.
+    /// Makes the bytes a published file and stores the final response. If the condition returns a response, stores that
+    /// instead. Once the intent is durable, the publication is always completed or refused, also after a crash.
     ///
     /// `targetIsDirectory`, `parentIsFile` and `noFreeName` leave the upload in processing, for the caller to complete or
     /// to end. After `io` the lease is lost if the publication was decided already; a take-over brings it to its end.
@@ -107,7 +107,7 @@ extension UploadLease {
         for attempt in 1...Self.maximumAttempts {
             let response = try registry.withName(name, for: upload.id) { () throws(StoreError) in
                 do throws(StoreError) { return try publish(publication, under: name) } catch {
-                    // While the name is locked, so that no other upload finds it free.
+                    // The name is still locked: otherwise another upload could use it.
                     if upload.isTransient { leaveToCatalog() }
                     throw error
                 }
@@ -144,7 +144,8 @@ extension UploadLease {
                 fields: publication.fields,
                 response: publication.response(current == nil, name), refused: publication.refused)
             try context.area.requirePublishable(name)
-            // A new file that has no row can only vanish. What replaces a file could take that with it.
+            // A failure after a new file was placed loses only that file. A failure during a replacement could lose the old
+            // file, so that it needs a row.
             if current != nil || upload.monitor.withLock({ $0.machine.isRecorded }) {
                 try decide(intent, publication.validated)
             }
@@ -207,7 +208,7 @@ extension UploadLease {
         upload.update { $0.machine.record() }
     }
 
-    /// Leaves that row, and the bytes, to the sweep, to the next publication under the name, or to the next start.
+    /// Leaves the row and the bytes: the next sweep, publication under the name, or start removes them.
     private func leaveToCatalog() {
         let left = upload.update { state -> (row: CatalogRow, surplus: Int64)? in
             guard state.machine.isDecided, let row = state.row else { return nil }
@@ -224,7 +225,7 @@ extension UploadLease {
         registry.removeNewBlob(row.blob)
     }
 
-    /// Before the decision an error leaves everything as it was. After it, the refusal is the end.
+    /// Before the publication is decided, an error changes nothing. Afterwards `publication.refused` is the final response.
     private func refuse(_ publication: Publication, because error: StoreError) throws(StoreError) -> FinalResponse {
         guard !upload.isTransient, upload.monitor.withLock({ $0.machine.isDecided }) else {
             try upload.removeRecord()

@@ -1,5 +1,5 @@
-/// The state of one upload in use, as a value: which lease may write, which bytes count, and who decides what becomes of it
-/// (draft sections 4.3 to 4.6).
+/// The state machine of one upload in use, as a value: which lease may write, which bytes count, and which thread may
+/// complete or remove the upload (draft sections 4.3 to 4.6).
 ///
 /// It does no I/O and reads no clock. Every method is an event; its result says what the caller does next, and a later event
 /// reports how that went. The rules:
@@ -7,14 +7,14 @@
 /// - `epoch` is the fence. A lease may write only while its epoch is the current one, and a take-over raises it.
 /// - `durable` ≤ `received` ≤ `written`. `durable` is the offset that clients see: it never decreases.
 /// - One acknowledgment runs at a time. It belongs to the upload: what it makes durable is durable for the next lease, too.
-/// - While `activity` is not idle, one thread alone decides about the upload. The others wait, and are served in the order in
-///   which they came.
+/// - While `activity` is not idle, one thread alone may complete or remove the upload. Requests wait for it, and are served in
+///   the order in which they came.
 struct UploadMachine: Hashable, Sendable {
     enum Activity: Hashable {
         case idle
         /// The row is read and the bytes are opened.
         case loading
-        /// All content is received, and the target resource works on it: nobody takes the upload over.
+        /// All content is received, and the target resource processes it. The upload cannot be taken over.
         case processing
         /// The upload is completed, invalidated or removed, or staged content is verified.
         case settling
@@ -94,7 +94,7 @@ struct UploadMachine: Hashable, Sendable {
     /// Whether nothing is in progress that changes the row.
     var isIdle: Bool { activity == .idle && acknowledgment != .running }
 
-    /// Whether something has begun that the next user has to bring to its end.
+    /// Whether a publication or a processing was interrupted, which the next user has to finish.
     var needsSettling: Bool { isDecided || isMarked || phase == .processing }
 
     private var needsLoading: Bool { !isLoaded || isUnfinished && !hasBytes && !needsSettling }
@@ -132,7 +132,7 @@ struct UploadMachine: Hashable, Sendable {
         case atWork
         /// Read the row and open the bytes, then claim again.
         case load
-        /// Bring to its end what was begun, then claim again.
+        /// Finish the publication or the processing that was interrupted, then claim again.
         case settle
         /// The caller decides now, without giving up the lock.
         case granted
@@ -144,14 +144,15 @@ struct UploadMachine: Hashable, Sendable {
 
     /// - Parameter isLate: whether the time to wait for a target resource is over.
     mutating func claim(_ ticket: Int, isLate: Bool) -> Claim {
-        // What is reported then has to be everything: the last bytes may still be on their way to the disk.
+        // Only after all received bytes are durable, as the caller reports `durable` as the offset.
         if activity == .processing, durable >= received, isLate {
             leave(ticket)
             return .atWork
         }
         guard waiting.first == ticket, activity == .idle, !isExclusive else { return .wait }
         if needsLoading || needsSettling {
-            // An acknowledgment of bytes that are given up must not end between the new ones.
+            // Loading drops bytes that are not acknowledged. An acknowledgment of them that ended later would raise `durable`
+            // after new bytes have replaced them.
             if acknowledgment == .running { return .wait }
             acknowledgment = .idle
             activity = needsLoading ? .loading : .settling
@@ -161,7 +162,7 @@ struct UploadMachine: Hashable, Sendable {
         return .granted
     }
 
-    /// Gives a new lease the epoch that is current now. The lease before it has ended.
+    /// Ends the current lease and raises `epoch`, whose new value belongs to the new lease.
     ///
     /// - Parameter exclusive: whether others wait for its end.
     /// - Returns: whether bytes beyond `received` are to be cut off.
@@ -191,7 +192,7 @@ struct UploadMachine: Hashable, Sendable {
         return true
     }
 
-    /// What `activity` was for has failed, or has not been needed.
+    /// Ends the activity because it failed or was not needed.
     mutating func leaveActivity(for next: Activity = .idle) { activity = next }
 
     // MARK: Content
@@ -316,17 +317,19 @@ struct UploadMachine: Hashable, Sendable {
         if length == advance.length { isRowCurrent = true }
     }
 
-    /// The bytes are safe; whether the row says so is unknown. It can be repeated: the offset in a row never decreases.
+    /// The bytes are durable, but the commit of the row failed, or its result is unknown. It can be repeated: the offset in a
+    /// row never decreases.
     mutating func acknowledgmentFailed() { acknowledgment = .idle }
 
     /// The bytes could not be made durable. The kernel may have dropped pages, and a second attempt would not report it:
     /// nothing beyond the row counts any more, and the next user reads the row.
     ///
-    /// - Parameter asker: the lease that learns it from an error; nil: none does.
+    /// - Parameter asker: the lease whose call throws the error; nil if the acknowledgment ran in the background.
     /// - Returns: whether the holder of the lease has to be notified.
     mutating func synchronizationFailed(askedBy asker: Int64?) -> Bool {
         let mustNotify = epoch != asker
-        // The last bytes may be in place, and their holder finds the end of its lease before it does anything.
+        // The holder of the lease may be about to process or verify the last bytes. It checks its lease first, so that the
+        // activity can be reset here.
         if activity == .processing && !isDecided || activity == .settling && isStaging { activity = .idle }
         acknowledgment = .idle
         (hasBytes, isStaging, received, written) = (false, false, durable, durable)
@@ -339,7 +342,8 @@ struct UploadMachine: Hashable, Sendable {
     /// The row says from now on that the target resource is at work.
     mutating func mark() { isMarked = true }
 
-    /// The target resource does not run. What the row says is unknown; the next acknowledgment sets it back.
+    /// The processing could not begin, before the target resource was called. The row may be marked or not; the next
+    /// acknowledgment resets it.
     mutating func processingFailed(as lease: Int64) {
         // After a failed synchronization the lease has ended, and another thread may decide already.
         guard lease == epoch, activity == .processing else { return }
@@ -347,8 +351,8 @@ struct UploadMachine: Hashable, Sendable {
         isRowCurrent = !isRecorded
     }
 
-    /// The target resource did not run.
-    /// - Returns: whether the row has to be set back, by an acknowledgment.
+    /// Ends the processing without having called the target resource.
+    /// - Returns: whether an acknowledgment has to reset the row.
     mutating func endProcessing(as lease: Int64) -> Bool {
         guard lease == epoch, activity == .processing else { return false }
         let wasMarked = isMarked
@@ -396,7 +400,7 @@ struct UploadMachine: Hashable, Sendable {
     }
 
     enum Expiry: Hashable {
-        /// It is in use in a way that would have to be waited for.
+        /// It is in use: the removal would have to wait.
         case busy
         /// Read the row, then remove the upload.
         case load
@@ -413,8 +417,8 @@ struct UploadMachine: Hashable, Sendable {
         return needsSettling || !isUnfinished ? .busy : .removable
     }
 
-    /// Waits until no acknowledgment runs, before the row is removed.
-    /// - Returns: false if one does.
+    /// Drops a queued acknowledgment before the row is removed.
+    /// - Returns: false if one is running: the caller waits and tries again.
     mutating func endAcknowledging() -> Bool {
         if acknowledgment == .running { return false }
         acknowledgment = .idle
@@ -436,7 +440,8 @@ struct UploadMachine: Hashable, Sendable {
         return reserved
     }
 
-    /// Gives back what was reserved beyond what the row says. The next object for this upload begins with that.
+    /// Releases the bytes that are reserved beyond the length or the offset in the row. The next ``OpenUpload`` of this upload
+    /// begins with these.
     mutating func takeSurplus() -> Int64 {
         guard isLoaded, isUnfinished else { return 0 }
         let needed = recordedLength ?? durable

@@ -1,16 +1,16 @@
 import Synchronization
 import SystemCalls
 
-/// What every principal uses, in memory. The innermost lock: nothing else is called while it is held.
+/// The usage of each principal (uploads, bytes), in memory. The innermost lock: nothing else is called while it is held.
 final class UsageLedger: Sendable {
     private let maxUploads: Int?
     private let quota: Int64?
     private let state: Monitor<State>
-    /// As in the state, without its lock.
+    /// A copy of `State.isCounted` that is read without the lock.
     private let isCounted: Atomic<Bool>
 
     private struct State {
-        /// Without what the store held when it was opened, until that is counted.
+        /// Excludes uploads and files from before the start until ``addCounted(_:)`` adds them.
         var usage: [String: Usage]
         var isCounted: Bool
         var failure: StoreError?
@@ -43,8 +43,7 @@ final class UsageLedger: Sendable {
         state.notifyAll()
     }
 
-    /// Waits until bytes can be reserved. Called without a lock, as everything has to be counted first; without limits it
-    /// does not wait.
+    /// Waits until the count of the start is complete. Returns at once if there are no limits. Must be called without a lock.
     func waitUntilCounted() {
         if !canReserve { withCounted { _ in () } }
     }
@@ -132,7 +131,7 @@ final class UsageLedger: Sendable {
         }
     }
 
-    /// Bytes that were admitted alone belong to an upload from now on, which reserves less.
+    /// Converts bytes that were reserved without an upload into an upload, and releases those that it does not need.
     func keep(_ principal: String, releasing bytes: Int64) {
         change(principal) { entry in
             entry.uploads += 1

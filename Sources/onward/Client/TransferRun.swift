@@ -28,7 +28,7 @@ struct TransferRun: Sendable {
         defer { ticking.cancel() }
         signals.onResize { report.refresh() }
         let stop: @Sendable () -> Void = {
-            report.note("Stopping; once more ends it at once.")
+            report.note("Stopping. Send the signal again to stop immediately.")
             Task { _ = await transfer.pause() }
         }
         let error = await signals.stopping(by: stop) {
@@ -97,7 +97,8 @@ struct TransferRun: Sendable {
     /// What can be done about a source that is another one than before.
     var unsentAdvice: String {
         let reference = ProgressMessages.shellWord(state.reference)
-        return "Nothing was sent. --restart starts again from the beginning, 'onward cancel \(reference)' removes it."
+        return "Nothing was sent. --restart starts again from the beginning, 'onward cancel \(reference)' discards the"
+            + " interrupted upload."
     }
 
     private func advice(_ failure: CommandFailure, kept: ResumeData?) -> String? {

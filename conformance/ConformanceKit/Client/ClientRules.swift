@@ -34,7 +34,7 @@ struct ClientRules {
             .givesUp,
             .init(
                 "9110/gives-up", .should, "RFC 9110 9.2.2",
-                "Nobody is asked for ever: a client gives up after tries in fruitless.", covers: "CLI-32")
+                "A client stops after several attempts without progress.", covers: "CLI-32")
         ),
         (
             .version,

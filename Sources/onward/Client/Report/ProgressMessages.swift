@@ -64,7 +64,7 @@ enum ProgressMessages {
         let place = data.partialPath.map { " in \(DisplayText.printable($0.description))" } ?? ""
         return """
             What was received is kept\(place).
-            The same command tries to resume, --restart starts again from the beginning, 'onward cancel \(shellWord(reference))' removes it.
+            The same command tries to resume, --restart starts again from the beginning, 'onward cancel \(shellWord(reference))' discards the transfer.
             """
     }
 
