@@ -212,7 +212,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         case .proceed:
             if !state.isCompletelyReceived { connection.entry.enter(.content, at: SystemClock.monotonicNanoseconds()) }
             // libmicrohttpd does not get the Expect field, so the server sends 100 itself.
-            if Expectation(fields: head.fields, version: head.version) == .continue100 {
+            if request.expectsContent, Expectation(fields: head.fields, version: head.version) == .continue100 {
                 guard connection.output.send(Self.continueHead, timeout: 2000) == .sent else { return .NO }
             }
             return .YES

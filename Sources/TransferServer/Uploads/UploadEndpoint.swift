@@ -59,7 +59,7 @@ struct UploadEndpoint {
             if let error = responses.dialect.retrievalRefusal(fields: request.fields) {
                 return StartedExchange(refused(error, responses))
             }
-            return StartedExchange(try retrieve(record, responses))
+            return StartedExchange(try repeatingOnce { () throws(StoreError) in try retrieve(record, responses) })
         case .cancellation:
             if let error = responses.dialect.retrievalRefusal(fields: request.fields) {
                 return StartedExchange(refused(error, responses))
@@ -71,6 +71,12 @@ struct UploadEndpoint {
         case .creation, .plain, .notAllowed:
             return StartedExchange(refused(.methodNotAllowed, responses))
         }
+    }
+
+    /// Repeats a request without content if its lease ends: bytes that were received before could not be synchronized. The next
+    /// lease begins with those that are durable.
+    private func repeatingOnce<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
+        do { return try body() } catch .superseded { return try body() }
     }
 
     // MARK: Retrieval
@@ -120,14 +126,15 @@ struct UploadEndpoint {
         if append.isComplete, record.length == nil, request.lacksLength {
             return StartedExchange(ProblemDetails.missingLength)
         }
-        switch try store.takeOver(record.id, principal: principal, waitForProcessing: .zero, exclusive: true) {
-        case .lease(let lease):
-            do { return try begin(append, lease, responses) } catch .superseded {
-                // A newer request took the upload over before this one received content.
-                return .dropped
+        func attempt() throws(StoreError) -> StartedExchange {
+            switch try store.takeOver(record.id, principal: principal, waitForProcessing: .zero, exclusive: true) {
+            case .lease(let lease): try begin(append, lease, responses)
+            case .processing(let record), .complete(let record): answer(append, record, responses)
             }
-        case .processing(let record), .complete(let record): return answer(append, record, responses)
         }
+        if append.contentLength == 0 { return try repeatingOnce(attempt) }
+        // A newer request may take the upload over before this one receives content.
+        do { return try attempt() } catch .superseded { return .dropped }
     }
 
     /// An append to an upload that takes no more content.

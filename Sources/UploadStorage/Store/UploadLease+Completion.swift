@@ -60,6 +60,8 @@ extension UploadLease {
                 return try state.machine.enter(activity, as: epoch) ? .success(()) : nil
             } catch { return .failure(error) }
         }
+        // A request that waits for the end of the lease does not wait for the target resource.
+        upload.monitor.notifyAll()
         try outcome.get()
     }
 

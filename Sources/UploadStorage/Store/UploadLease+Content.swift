@@ -127,7 +127,10 @@ extension UploadLease {
 
     /// Sets the length of the representation, once; durable when ``acknowledge()`` returns.
     package func setLength(_ length: Int64) throws(StoreError) {
-        context.ledger.waitUntilCounted()
+        let needsQuota = try upload.monitor.withLock { (state) throws(StoreError) in
+            try state.machine.reservation(forLength: length, as: epoch) ?? 0 > 0
+        }
+        if needsQuota { context.ledger.waitUntilCounted() }
         try upload.change { (state) throws(StoreError) in
             guard let missing = try state.machine.reservation(forLength: length, as: epoch) else { return }
             if missing > 0 {

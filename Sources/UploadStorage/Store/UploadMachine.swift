@@ -345,8 +345,9 @@ struct UploadMachine: Hashable, Sendable {
     /// The processing could not begin, before the target resource was called. The row may be marked or not; the next
     /// acknowledgment resets it.
     mutating func processingFailed(as lease: Int64) {
-        // After a failed synchronization the lease has ended, and another thread may decide already.
-        guard lease == epoch, activity == .processing else { return }
+        // After a failed synchronization the lease has ended, and a later lease may be processing. Closing the store raises the
+        // epoch only once, and leaves the activity to this lease.
+        guard activity == .processing, epoch <= lease + 1 else { return }
         activity = .idle
         isRowCurrent = !isRecorded
     }
