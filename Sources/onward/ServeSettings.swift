@@ -91,7 +91,7 @@ struct ServeSettings {
         },
         CommandOption(
             "interim", "on|off", group: proxies,
-            "whether to send 104; off for proxies that fail on it, which can\nalso send Onward-Interim: off with each request (on)"
+            "whether to send 104 (on); off behind a proxy that cannot handle\nit, unless that proxy sends Onward-Interim: off with each request"
         ) { settings, value throws(OptionError) in
             guard value == "on" || value == "off" else { throw OptionError("'\(value)' is neither on nor off") }
             settings.server.sendsInterimResponses = value == "on"
@@ -144,14 +144,15 @@ struct ServeSettings {
 
         // Timeouts
         CommandOption(
-            "header-timeout", "DURATION", group: "Timeouts", "limit for the head of a connection's first request (30s)"
+            "header-timeout", "DURATION", group: "Timeouts",
+            "maximum time for the head of a connection's first request (30s)"
         ) {
             settings, value throws(OptionError) in
             settings.server.headerTimeout = Int(try positive(Quantity.seconds(value)))
         },
         CommandOption(
             "idle-timeout", "DURATION", group: "Timeouts",
-            "limit without a byte of content, response or next request (60s)"
+            "maximum time in which no byte is received or sent (60s)"
         ) { settings, value throws(OptionError) in
             settings.server.idleTimeout = Int(try positive(Quantity.seconds(value)))
         },
@@ -164,7 +165,7 @@ struct ServeSettings {
         },
         CommandOption(
             "drain-timeout", "DURATION", group: "Timeouts",
-            "limit for responses in progress when the server stops (30s)"
+            "maximum time for responses in progress when the server stops (30s)"
         ) { settings, value throws(OptionError) in
             settings.server.drainTimeout = Int(try Quantity.seconds(value))
         },
@@ -181,7 +182,7 @@ struct ServeSettings {
         ) { $0.allowsPublicReading = true },
         CommandOption(
             flag: "allow-anonymous", group: "Access",
-            "accept requests of everyone who can connect; without it only from\nthis machine, not through a proxy, not from foreign web pages"
+            "accept requests of everyone who can connect; without it the server\naccepts only direct requests from this machine, and rejects those\nof web pages of other origins"
         ) { $0.server.allowsAnonymous = true },
         CommandOption(
             "cors-origin", "ORIGIN", group: "Browsers", repeatable: true,

@@ -8,23 +8,24 @@ struct ClientOptions: Sendable {
 
     static let table: [CommandOption<ClientOptions>] =
         [
-            CommandOption("command", "CMD", group: "Client", "uploads {file} to {url}, in the shell") {
+            CommandOption("command", "CMD", group: "Client", "shell command that uploads {file} to {url}") {
                 options, value throws(OptionError) in options.settings.uploadCommand = try command(value)
             },
             CommandOption(
-                "get-command", "CMD", group: "Client", "downloads {url} to {file}; at least one of the two"
+                "get-command", "CMD", group: "Client",
+                "shell command that downloads {url} to {file}; one of the two\ncommands is needed"
             ) { options, value throws(OptionError) in options.settings.downloadCommand = try command(value) },
             CommandOption(
                 "runs-again-on", "N", group: "Client",
-                "exit status with which the command asks to be run again (75)"
+                "exit status that means that the command has to be run again (75)"
             ) { options, value throws(OptionError) in
                 options.settings.runsAgainOn = Int32(try number(value, 0...255))
             },
             CommandOption(
-                "runs", "N", group: "Client", "how often it is run in one scenario at most (3)"
+                "runs", "N", group: "Client", "maximum number of runs in one scenario (3)"
             ) { options, value throws(OptionError) in options.settings.mostRuns = try number(value, 1...100) },
             CommandOption(
-                "timeout", "SECONDS", group: "Client", "how long it may run in one scenario (60)"
+                "timeout", "SECONDS", group: "Client", "maximum time of a run in one scenario (60)"
             ) { options, value throws(OptionError) in
                 options.settings.timeout = .seconds(try number(value, 1...3600))
             },
@@ -33,10 +34,10 @@ struct ClientOptions: Sendable {
                 "only", "GLOB", group: "Cases", repeatable: true,
                 "only cases whose ID matches, such as '4.4/*' ('14/*' are the\ndownloads); repeatable"
             ) { options, value throws(OptionError) in options.settings.only.append(value) },
-            CommandOption("jobs", "N", group: "Cases", "how many scenarios go on at once (4)") {
+            CommandOption("jobs", "N", group: "Cases", "number of scenarios that run at once (4)") {
                 options, value throws(OptionError) in options.settings.jobs = try number(value, 1...64)
             },
-            CommandOption("seed", "N", group: "Cases", "where the cuts at random places are (1)") {
+            CommandOption("seed", "N", group: "Cases", "seed of the random positions of interruptions (1)") {
                 options, value throws(OptionError) in options.settings.seed = UInt64(try number(value, 0...Int.max))
             },
         ] + Reporting.options(\.reporting)

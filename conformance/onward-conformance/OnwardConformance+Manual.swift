@@ -6,22 +6,23 @@ extension OnwardConformance {
         "onward-conformance", version: "0.1.0", date: "2026-11-21",
         "verify implementations of Resumable Uploads for HTTP",
         """
-        Verifies implementations of the IETF draft "Resumable Uploads for HTTP" from outside, by
-        cases that each name the requirements they stand for, and shows the bytes that prove a
-        failure.
+        Tests implementations of the IETF draft "Resumable Uploads for HTTP" from outside. Each
+        case lists the requirements that it covers. For each failure the report shows the bytes
+        that prove it.
         """,
         commands: [ServerCommand.page, ClientCommand.page, ProxyCommand.page, MatrixCommand.page, list],
         conclusion: exitStatus)
 
     static let list = ManualPage(
         "list", "all cases, and the requirements that each covers", usage: ["list"],
-        "Lists all cases, the requirements that each covers, and those that none does.")
+        "Lists all cases with the requirements that each covers, and the requirements that none covers.")
 
     static let exitStatus = ManualSection(
         "Exit status",
         [
             .terms([
-                ("0", "no MUST failed (--strict: no SHOULD)"), ("1", "one did"), ("2", "it could not be verified"),
+                ("0", "no MUST failed (--strict: and no SHOULD)"), ("1", "a MUST failed (--strict: or a SHOULD)"),
+                ("2", "the test could not run"),
                 ("74", "standard output could not be written"),
             ])
         ])
@@ -29,9 +30,9 @@ extension OnwardConformance {
 
 extension ServerCommand {
     static let page = ManualPage(
-        "server", "verify the server that takes uploads at URL", usage: ["server [OPTIONS] [URL]"],
+        "server", "test the server that accepts uploads at URL", usage: ["server [OPTIONS] [URL]"],
         """
-        Verifies the server that takes uploads at URL, or the one that --start starts.
+        Tests the server that accepts uploads at URL, or the one that --start starts.
         {name} in URL is replaced by another name for every creation.
         """,
         options: ServerOptions.table.map(\.manual),
@@ -52,13 +53,13 @@ extension ServerCommand {
 
 extension ClientCommand {
     static let page = ManualPage(
-        "client", "verify a client, with scripted servers, good and bad",
+        "client", "test a client with scripted servers, good and bad",
         usage: ["client [OPTIONS]"],
         """
-        Verifies a client with scripted servers, good and bad. In its commands {file} and {url}
-        are replaced, and {state} by a directory that lives as long as a scenario: what the
-        command has to remember from run to run belongs there. It ends with 0 where the
-        transfer succeeded.
+        Tests a client with scripted servers, good and bad. Its commands may contain {file},
+        {url} and {state}. {state} is a directory that is kept for one scenario: the client has
+        to store there what it needs to resume. A command has to end with 0 if the transfer
+        succeeded.
         """,
         options: ClientOptions.table.map(\.manual),
         sections: [
@@ -79,9 +80,10 @@ extension ProxyCommand {
     static let page = ManualPage(
         "proxy", "report what the proxy at URL does to uploads, and which settings fit", usage: ["proxy [OPTIONS] URL"],
         """
-        Puts the proxy at URL between a client and a server of its own (--upstream-port), or
-        asks a server that is deployed behind it, and reports what becomes of interim responses,
-        bodies, aborts and early answers. The answer ends with the settings that fit.
+        Tests the proxy at URL. With --upstream-port this command is also the server behind the
+        proxy; otherwise it uses the server that is deployed there. The report shows how the
+        proxy handles interim responses, bodies, interruptions and early responses, and ends
+        with the settings that fit.
         """,
         options: ProxyOptions.table.map(\.manual),
         sections: [
@@ -99,10 +101,10 @@ extension ProxyCommand {
 
 extension MatrixCommand {
     static let page = ManualPage(
-        "matrix", "subjects against sections in Markdown, from reports in JSON",
+        "matrix", "write a table in Markdown from reports in JSON",
         usage: ["matrix [NAME=]FILE..."],
         """
-        Writes a table in Markdown that has the subjects of the reports in its columns and the
-        sections of the draft in its lines.
+        Writes a table in Markdown with one column for each implementation and one row for each
+        section of the draft.
         """)
 }

@@ -11,12 +11,14 @@ struct ProxyOptions: Sendable {
     static let table: [CommandOption<ProxyOptions>] = [
         CommandOption(
             "upstream-port", "N", group: "Proxy",
-            "where the proxy expects its server: this command acts as that server.\nWithout it, a server behind the proxy is asked, and the two\nare verified together"
+            "port to which the proxy forwards: this command listens on it.\nWithout this option the proxy is tested together with the server\nbehind it"
         ) { options, value throws(OptionError) in
             guard let port = UInt16(value), port > 0 else { throw OptionError("“\(value)” is no port") }
             options.settings.upstreamPort = port
         },
-        CommandOption("upstream-address", "ADDRESS", group: "Proxy", "where to listen (127.0.0.1)") {
+        CommandOption(
+            "upstream-address", "ADDRESS", group: "Proxy", "address on which this command listens (127.0.0.1)"
+        ) {
             options, value throws(OptionError) in options.settings.upstreamAddress = value
         },
         CommandOption(
@@ -27,13 +29,14 @@ struct ProxyOptions: Sendable {
             "field of every request: credentials, for example; repeatable"
         ) { options, value throws(OptionError) in options.settings.fields.append(try RequestField.parse(value)) },
         CommandOption(
-            "cacert", "FILE", group: "Proxy", "certificates to believe where URL is https (those of the system)"
+            "cacert", "FILE", group: "Proxy", "PEM certificates to trust instead of the system's"
         ) { options, value throws(OptionError) in options.settings.trust = .authorities(path: value) },
         CommandOption(flag: "insecure", group: "Proxy", "accept any certificate") {
             $0.settings.trust = .anyCertificate
         },
         CommandOption(
-            "timeout", "SECONDS", group: "Proxy", "how long something may take before it counts as withheld (2)"
+            "timeout", "SECONDS", group: "Proxy",
+            "time after which a missing message counts as delayed by the proxy (2)"
         ) { options, value throws(OptionError) in
             guard let seconds = Double(value), (0.1...60).contains(seconds) else {
                 throw OptionError("“\(value)” is no number of seconds from 0.1 to 60")
@@ -42,11 +45,11 @@ struct ProxyOptions: Sendable {
         },
 
         CommandOption(
-            flag: "verbose", group: "Reports", "what went over the wire where something is not as it should be"
+            flag: "verbose", group: "Reports", "print the transmitted bytes of each check that failed"
         ) {
             $0.showsTranscripts = true
         },
-        CommandOption("json", "FILE", group: "Reports", "the answers as JSON") {
+        CommandOption("json", "FILE", group: "Reports", "write the report as JSON to FILE") {
             options, value throws(OptionError) in options.json = value
         },
     ]

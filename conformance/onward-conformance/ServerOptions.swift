@@ -22,28 +22,28 @@ struct ServerOptions: Sendable {
             ) { options, value throws(OptionError) in options.settings.fields.append(try RequestField.parse(value)) },
             CommandOption(
                 "other-header", "'N: V'", group: "Server", repeatable: true,
-                "field that makes a request another principal's, in place of\none of the same name of --header: adds what one may do with\nthe uploads of another; repeatable"
+                "field with the credentials of a second principal, instead of the\n--header of the same name; adds cases that test the access to\nuploads of another principal; repeatable"
             ) { options, value throws(OptionError) in
                 options.settings.otherFields.append(try RequestField.parse(value))
             },
             CommandOption(
-                "cacert", "FILE", group: "Server", "certificates to believe where URL is https (those of the system)"
+                "cacert", "FILE", group: "Server", "PEM certificates to trust instead of the system's"
             ) { options, value throws(OptionError) in options.settings.trust = .authorities(path: value) },
-            CommandOption(flag: "insecure", group: "Server", "believe every certificate") {
+            CommandOption(flag: "insecure", group: "Server", "accept any certificate") {
                 $0.settings.trust = .anyCertificate
             },
             CommandOption(
                 "disk", "SIZE", group: "Server",
-                "with --start, as root: {root} is a file system of its own of\nthis size (1M to 1G), and gets filled up"
+                "with --start, as root: {root} is a separate file system of this\nsize (1M to 1G), on which cases use up the space"
             ) { options, value throws(OptionError) in options.settings.diskSize = try size(value) },
             CommandOption(
-                "timeout", "SECONDS", group: "Server", "how long to wait for anything (5)"
+                "timeout", "SECONDS", group: "Server", "maximum time to wait for the server (5)"
             ) { options, value throws(OptionError) in options.settings.timeout = try seconds(value) },
 
             CommandOption(
                 "profile", "P,...", group: "Cases", repeatable: true,
                 values: .words(["3", "4", "5", "6", "7", "8", "rfc"]),
-                "versions to verify by: 3 to 8, rfc (those that the server\nspeaks; the latest one is the base, on which all cases run)"
+                "versions to test: 3 to 8, rfc (all that the server supports; all\ncases run with the latest one)"
             ) { options, value throws(OptionError) in options.settings.profiles += try profiles(value) },
             CommandOption(
                 "only", "GLOB", group: "Cases", repeatable: true,

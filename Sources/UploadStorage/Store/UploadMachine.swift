@@ -28,6 +28,8 @@ struct UploadMachine: Hashable, Sendable {
     }
 
     private(set) var activity = Activity.idle
+    /// The lease that began the processing.
+    private(set) var processor: Int64 = 0
     private(set) var acknowledgment = Acknowledgment.idle
     private(set) var epoch: Int64 = 0
     /// Whether others wait for the end of the current lease instead of taking the upload over.
@@ -189,6 +191,7 @@ struct UploadMachine: Hashable, Sendable {
         guard self.activity == .idle || self.activity == .processing, acknowledgment != .running else { return false }
         acknowledgment = .idle
         self.activity = activity
+        processor = lease
         return true
     }
 
@@ -214,7 +217,10 @@ struct UploadMachine: Hashable, Sendable {
     }
 
     /// The last bytes are in place: from now on others wait. Staged bytes still have to be verified.
-    mutating func endContent() { activity = isStaging ? .settling : .processing }
+    mutating func endContent() {
+        activity = isStaging ? .settling : .processing
+        processor = epoch
+    }
 
     mutating func beginStaging(as lease: Int64) throws(StoreError) {
         try require(lease)
@@ -345,9 +351,9 @@ struct UploadMachine: Hashable, Sendable {
     /// The processing could not begin, before the target resource was called. The row may be marked or not; the next
     /// acknowledgment resets it.
     mutating func processingFailed(as lease: Int64) {
-        // After a failed synchronization the lease has ended, and a later lease may be processing. Closing the store raises the
-        // epoch only once, and leaves the activity to this lease.
-        guard activity == .processing, epoch <= lease + 1 else { return }
+        // After a failed synchronization the lease has ended, and a later one may be processing. Closing the store also ends the
+        // lease, but leaves the activity to it.
+        guard activity == .processing, processor == lease else { return }
         activity = .idle
         isRowCurrent = !isRecorded
     }

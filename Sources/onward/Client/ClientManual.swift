@@ -12,10 +12,10 @@ enum ClientManual {
                 ("66", "no such source, or it cannot be opened; no such state"),
                 ("69", "the server refused permanently or lost acknowledged bytes, or the host does not exist"),
                 ("70", "internal error"),
-                ("74", "local input or output"),
+                ("74", "local I/O error"),
                 (
                     "75",
-                    "temporary failure: run the same command again to resume; or it is already\nrunning"
+                    "temporary failure: run the same command again to resume; or the\ntransfer is already running"
                 ),
                 ("77", "the server does not allow it"),
             ])

@@ -21,7 +21,7 @@ extension ClientSettings {
             },
             Option(
                 flag: "careful", group: "Upload",
-                "begin with an empty request, and send content after the server\nhas answered that it can resume; files of more than 4 MiB begin\nso anyway if the server announces that it can resume"
+                "create the upload with an empty request, and send content only\nafter the server has confirmed that it can resume; used without\nthis option, too, for files of more than 4 MiB if the server\nannounces that it can resume"
             ) { $0.isCareful = true },
             Option(flag: "plain", group: "Upload", "send one ordinary request that cannot be resumed") {
                 $0.isPlain = true
@@ -45,7 +45,7 @@ extension ClientSettings {
             },
             Option(
                 flag: "digest", group: "Upload",
-                "send the SHA-256 of the file (Repr-Digest), which is read\ntwice for that"
+                "send the SHA-256 of the file (Repr-Digest); the file is then\nread twice"
             ) { $0.sendsDigest = true },
         ] + connection + [restart, state] + output + [verbose]
 
@@ -53,7 +53,7 @@ extension ClientSettings {
         [
             Option(
                 path: "output", letter: "o", "FILE", group: "Download",
-                "file to write, or a directory in which the file gets the last\nname of the URL (that name in the working directory)"
+                "file to write, or a directory: the file then has the last name of\nthe path of the URL (that name in the working directory)"
             ) { settings, value throws(OptionError) in
                 guard !value.isEmpty else { throw OptionError("the file's name is empty") }
                 guard value != "-" else {

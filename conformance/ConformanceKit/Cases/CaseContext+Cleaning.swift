@@ -15,7 +15,7 @@ extension CaseContext {
     }
 }
 
-/// Nobody looks.
+/// The result is ignored.
 private final class Unobserved: WireObserver, Sendable {
     static let shared = Unobserved()
 

@@ -1,6 +1,6 @@
 /// The client that is verified.
 protocol Candidate: Sendable {
-    /// Runs it once, until it ends, the time is over, or somebody wants it killed.
+    /// Runs it once, until it ends, the time is over, or it is killed.
     func perform(_ task: CandidateTask) throws -> CandidateEnding
 }
 

@@ -73,7 +73,7 @@ struct ClientRules {
         (
             .noRetrievalMeanwhile,
             .init(
-                "4.3/not-meanwhile", .must, "4.3.1", "Nobody asks for the offset while a transfer goes on.",
+                "4.3/not-meanwhile", .must, "4.3.1", "The client does not request the offset while it sends content.",
                 covers: "CLI-07")
         ),
         (
@@ -187,7 +187,7 @@ struct ClientRules {
             guard let length = request.contentLength else { continue }
             let end = request.start + length
             let isComplete = request.isComplete == true
-            // Whoever asks for the answer to a complete upload says nothing of a length.
+            // A client that requests the response of a complete upload sends no length.
             let isRepeat = record.requests.contains {
                 $0.number < request.number && $0.upload == request.upload && $0.toldComplete == true
             }
@@ -200,7 +200,7 @@ struct ClientRules {
         var reported: [Int: Int64] = [:]
         for request in record.requests {
             guard let upload = request.upload else { continue }
-            // Whoever sends all of its content goes on sending when the next request has come.
+            // A client that sends all of its content is still sending when the next request arrives.
             let running = record.requests.filter {
                 $0.number < request.number && $0.upload == upload && $0.run == request.run && $0.isContentComplete
                     && $0.bearsContent && $0.lastReadAt > request.arrivedAt

@@ -29,7 +29,7 @@ package final class ClientRun {
         self.hasDownloads = hasDownloads
     }
 
-    /// Runs everything; `progress` receives each result in the order of the report, and whether anybody wants more is
+    /// Runs everything; `progress` receives each result in the order of the report, and returns whether to continue
     /// its answer.
     package func run(_ progress: (CaseResult) -> Bool = { _ in true }) -> ClientReport {
         let began = SystemClock.realtimeSeconds()

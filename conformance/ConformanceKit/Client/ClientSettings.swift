@@ -12,7 +12,7 @@ package struct ClientSettings: Sendable {
     package var runsAgainOn: Int32 = 75
     /// How often it is run in one scenario at most.
     package var mostRuns = 3
-    /// How many scenarios go on at once.
+    /// How many scenarios run at once.
     package var jobs = 4
     /// Where cuts at random places are.
     package var seed: UInt64 = 1

@@ -20,7 +20,8 @@ enum CreationScenarios {
             verify: { try $0.expectSuccess() }),
         .upload(
             "4.2/no-104-cut", .should, "4.2",
-            "Without a 104 an interrupted creation is not resumed at a place nobody named.", covers: "CLI-23",
+            "Without a 104 an interrupted creation is not resumed at a URL that the server has not sent.",
+            covers: "CLI-23",
             script: { request, stage, reaction in
                 reaction.silence()
                 if request.isComplete == true { stage.cut(request, &reaction, at: 100_000) }

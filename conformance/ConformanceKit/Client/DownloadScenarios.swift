@@ -9,7 +9,7 @@ enum DownloadScenarios {
                 try $0.expectSuccess()
             },
             .download(
-                "14/chunked", .must, "RFC 9112 7.1", "A file whose length nobody reports arrives whole.",
+                "14/chunked", .must, "RFC 9112 7.1", "A file of unknown length arrives completely.",
                 script: { _, _, reaction in reaction.answer?.isChunked = true },
                 verify: { try $0.expectSuccess() }),
             .download(
@@ -48,7 +48,7 @@ enum DownloadScenarios {
                 }, verify: { try $0.expectHonesty() }),
             .download(
                 "14/unavailable", .should, "RFC 9110 15.6.4",
-                "After 503 with Retry-After the download goes on when it has passed.",
+                "After 503 with Retry-After the download is resumed when that time has passed.",
                 script: { request, stage, reaction in
                     if stage.step == 1 {
                         stage.step = 2
@@ -61,7 +61,7 @@ enum DownloadScenarios {
                     try record.expectPause(after: record.requests.first { $0.status == 503 }, milliseconds: 900)
                 }),
             .download(
-                "14/error-for-ever", .should, "RFC 9110 9.2.2", "503 again and again is not tried for ever.",
+                "14/error-for-ever", .should, "RFC 9110 9.2.2", "After repeated 503 the client stops.",
                 covers: "CLI-32",
                 script: { request, stage, reaction in
                     if stage.step == 1 { return reaction.refuse(503) }
@@ -200,7 +200,7 @@ enum DownloadScenarios {
                 if stage.step == 1, request.fields.contains("Range") {
                     stage.step = 2
                     reaction.set("Content-Range", nil)
-                    // Nobody can report where it belongs: it is the beginning.
+                    // Its position is unknown: it is the beginning.
                     let count = reaction.answer?.content.count ?? 0
                     reaction.answer?.content = Array(DownloadModel.content(0, stage.size).prefix(count))
                 }
@@ -208,7 +208,7 @@ enum DownloadScenarios {
             }, verify: { try $0.expectHonesty() }),
         .download(
             "14/unasked-part", .must, "RFC 9110 15.3.7",
-            "A part that nobody asked for is not taken for the whole file.",
+            "A part that was not requested is not mistaken for the complete file.",
             covers: "RNG-28",
             script: { request, stage, reaction in
                 guard !request.fields.contains("Range"), request.method == "GET" else { return }
@@ -290,7 +290,7 @@ enum DownloadScenarios {
                     "no credentials at another origin")
             }),
         .download(
-            "14/restart", .should, "RFC 9110 14", "After the command was killed it goes on when it is run again.",
+            "14/restart", .should, "RFC 9110 14", "After the command was killed, the next run resumes the transfer.",
             covers: "RNG-32", size: 2 << 20,
             script: { request, stage, reaction in
                 guard stage.step == 0, reaction.answer?.status == 200 else { return }

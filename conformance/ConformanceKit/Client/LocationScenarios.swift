@@ -78,7 +78,7 @@ enum LocationScenarios {
                 }
             }, verify: verifyElsewhere),
         .upload(
-            "9110/redirect-for-ever", .should, "RFC 9110 15.4", "Redirections are not followed for ever.",
+            "9110/redirect-for-ever", .should, "RFC 9110 15.4", "Redirections are followed a limited number of times.",
             covers: "RED-02",
             script: { request, _, reaction in
                 if request.kind == .creation || request.kind == .plain {

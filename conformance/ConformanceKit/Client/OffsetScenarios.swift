@@ -151,7 +151,7 @@ enum OffsetScenarios {
                 "9651/length", .must, "4.1", "Upload-Length of another type than Integer is as good as absent.",
                 covers: "STF-13",
                 script: { request, stage, reaction in
-                    // Whoever went on the first time would do so again.
+                    // A client that continued the first time would do so again.
                     stage.cut(request, &reaction, at: 50_000, 150_000)
                     if request.kind == .retrieval, stage.step == 2 { reaction.set("Upload-Length", "\"200000\"") }
                 },
@@ -163,7 +163,7 @@ enum OffsetScenarios {
                     let isAsked = resumed.map { last in
                         record.after(last, .retrieval).contains { $0.upload == last.upload }
                     }
-                    if isAsked != true { throw record.skip("the client does not go on twice") }
+                    if isAsked != true { throw record.skip("the client does not continue twice") }
                     try record.expectSuccess()
                 }),
             .upload(
@@ -181,7 +181,7 @@ enum OffsetScenarios {
         ].map { name, value in
             .upload(
                 "9651/offset-\(name)", .must, "4.1",
-                "Upload-Offset: \(value) is as good as absent: nobody goes on with it.", covers: "STF-13",
+                "Upload-Offset: \(value) counts as absent: the client does not continue with it.", covers: "STF-13",
                 script: { request, stage, reaction in
                     stage.cut(request, &reaction, at: 100_000)
                     if request.kind == .retrieval { reaction.set("Upload-Offset", value) }
@@ -191,7 +191,7 @@ enum OffsetScenarios {
                     guard let first = record.of(.retrieval).first else {
                         throw record.skip("the client does not ask for the offset")
                     }
-                    // Anybody may try the beginning, and take the offset of the 409.
+                    // A client may try the beginning, and use the offset of the 409.
                     let used = record.after(first, .append).filter { append in
                         append.upload == first.upload && append.offset != 0
                             && !record.wasTold(append.offset, before: append)

@@ -4,7 +4,7 @@ enum RefusalScenarios {
 
     private static let conflicts: [Scenario] = [
         .upload(
-            "4.4/conflict-offset", .should, "4.4.2", "After 409 with an offset the upload goes on there.",
+            "4.4/conflict-offset", .should, "4.4.2", "After 409 with an offset the upload continues there.",
             covers: "CLI-32 CLI-08",
             script: { request, stage, reaction in
                 stage.cut(request, &reaction, at: 100_000)
@@ -22,7 +22,7 @@ enum RefusalScenarios {
             }),
         .upload(
             "4.4/conflict-bare", .should, "4.4.2",
-            "After 409 without an offset it is asked for, and the upload goes on.",
+            "After 409 without an offset the client requests the offset and continues the upload.",
             covers: "CLI-32",
             script: { request, stage, reaction in
                 stage.cut(request, &reaction, at: 100_000)
@@ -33,14 +33,14 @@ enum RefusalScenarios {
             },
             verify: { try $0.expectSuccess() }),
         .upload(
-            "4.4/conflict-for-ever", .should, "4.4.2", "409 again and again is not tried for ever.", covers: "CLI-32",
+            "4.4/conflict-for-ever", .should, "4.4.2", "After repeated 409 the client stops.", covers: "CLI-32",
             script: { request, stage, reaction in
                 stage.cut(request, &reaction, at: 100_000)
                 if request.kind == .append { reaction.refuse(409, [request.profile.completeness(false)]) }
             },
             verify: { try $0.expectHonesty() }),
         .upload(
-            "4.3/error-for-ever", .should, "4.3", "503 again and again is not tried for ever.", covers: "CLI-12",
+            "4.3/error-for-ever", .should, "4.3", "After repeated 503 the client stops.", covers: "CLI-12",
             script: { request, stage, reaction in
                 stage.cut(request, &reaction, at: 100_000)
                 if request.kind == .retrieval { reaction.refuse(503) }
@@ -68,7 +68,7 @@ enum RefusalScenarios {
         } + [
             .upload(
                 "4.2/too-many-requests", .should, "RFC 6585 4",
-                "After 429 nobody is asked before Retry-After has passed.",
+                "After 429 the client waits for the time of Retry-After.",
                 covers: "CLI-13",
                 script: { request, _, reaction in
                     if request.isFirst(.creation) { reaction.refuse(429, [("Retry-After", "1")]) }

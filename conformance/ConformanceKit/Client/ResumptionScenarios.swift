@@ -8,7 +8,7 @@ enum ResumptionScenarios {
         var all: [Scenario] = [
             .upload(
                 "4.3/cut", .should, "4.3",
-                "An upload whose connection is lost goes on at the offset that the server reports.",
+                "An upload whose connection is lost continues at the offset that the server reports.",
                 covers: "CLI-12 CLI-08",
                 script: { $1.cut($0, &$2, at: 100_000) },
                 verify: { try verifyResumed($0) })
@@ -152,7 +152,7 @@ enum ResumptionScenarios {
 
     private static let restarts: [Scenario] = [
         .upload(
-            "restart/goes-on", .should, "4.3", "After the command was killed it goes on when it is run again.",
+            "restart/goes-on", .should, "4.3", "After the command was killed, the next run resumes the transfer.",
             covers: "CLI-35",
             script: { request, stage, reaction in
                 stage.cut(request, &reaction, at: 100_000)

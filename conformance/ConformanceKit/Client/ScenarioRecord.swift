@@ -105,7 +105,7 @@ struct ScenarioRecord: Sendable {
                 "the command ends in time", seen: "it still runs after \(requests.count) requests and is killed")
         case .wentRound:
             throw Unmet(
-                "the command gives up", seen: "it keeps asking: \(requests.count) requests, then it is killed")
+                "the command stops", seen: "it keeps asking: \(requests.count) requests, then it is killed")
         default: break
         }
         guard succeeded else { return }

@@ -2,7 +2,7 @@ import Glibc
 import HTTPSemantics
 import SystemCalls
 
-/// One scenario while it goes on: what the connections of the server share.
+/// One scenario while it runs: what the connections of the server share.
 final class ScenarioState: Sendable {
     private struct State {
         var record: ScenarioRecord
@@ -73,7 +73,7 @@ final class ScenarioState: Sendable {
 
     func fail() { state.withLock { $0.hasFailed = true } }
 
-    /// From now on nobody waits for the client any more.
+    /// From now on the scenario does not wait for the client.
     func end() { state.withLock { $0.isOver = true } }
 
     var record: ScenarioRecord { state.withLock { $0.record } }
@@ -181,7 +181,7 @@ final class ScenarioState: Sendable {
                 if isComplete { state.record.stage.uploads.hasPlainCopy = true }
                 state.record.stage.uploads.completions += 1
             } else if let upload = request.upload {
-                // Whoever lost the answer may ask for it again.
+                // A client that lost the response may request it again.
                 if state.record.stage.uploads.uploads[upload - 1].isComplete { return }
                 state.record.stage.uploads.uploads[upload - 1].isComplete = true
                 state.record.stage.uploads.completions += 1

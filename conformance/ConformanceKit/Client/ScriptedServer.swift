@@ -17,7 +17,7 @@ final class ScriptedServer: Sendable {
         for _ in 0..<Self.ports {
             let socket = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
             let listener = FileDescriptor(owning: socket.release())
-            // Whoever is not listened to shall notice it after little.
+            // A client whose content is not read shall notice that after few bytes.
             ConnectedSocket.limitReceiveBuffers(of: listener, to: 64 << 10)
             listeners.append(listener)
             guard case .tcp(_, let port) = socket.address else { throw RunFailure("no free port") }

@@ -28,7 +28,7 @@ struct ScriptedSession {
         }
     }
 
-    /// - Returns: whether the connection can go on.
+    /// - Returns: whether the connection can stay open.
     private func serve(_ head: RequestHead, _ framing: MessageFraming) throws(ScriptedConnection.Failure) -> Bool {
         let (number, reaction) = shared.receive(head, on: connection.number, origin: origin)
         var interim = reaction.interim.sorted { $0.at < $1.at }[...]
@@ -69,7 +69,7 @@ struct ScriptedSession {
             // Time for what it has to remember.
             Deadline.pause(.seconds(1))
             shared.fail()
-            // It must not go on by itself before it is dead.
+            // It must not continue by itself before it is killed.
             while !shared.isOver, shared.hasFailed { Deadline.pause(.milliseconds(5)) }
             connection.reset()
             return false
@@ -105,7 +105,7 @@ struct ScriptedSession {
         let content = hasContent ? Array(answer.content.prefix(answer.cutAt ?? .max)) : []
         let isCut = hasContent && answer.cutAt != nil
         let isInterruption = isCut || answer.status >= 500 || (!isRead && answer.status >= 400)
-        // Recorded first, so that whoever reacts to the response finds it in the record.
+        // Recorded first, so that a reaction to the response finds it in the record.
         let reported = AnswerFields(fields: Fields(answer.fields))
         shared.conclude(
             number, status: answer.status, reported: reported, sent: Int64(content.count),
@@ -131,7 +131,7 @@ struct ScriptedSession {
             return false
         }
         if isRead { return head.fields["Connection"]?.lowercased() != "close" }
-        // Whoever goes on sending now does so for nothing.
+        // What a client sends from now on is useless.
         connection.endOutput()
         Deadline.pause(.milliseconds(200))
         let discarded = connection.discard(for: .seconds(5))

@@ -2,7 +2,7 @@
 struct ScriptedUpload: Sendable {
     /// From 1.
     let number: Int
-    /// Its place at the server, nobody could guess it.
+    /// Its path at the server, which cannot be guessed.
     var path: String
     var offset: Int64 = 0
     var isComplete = false

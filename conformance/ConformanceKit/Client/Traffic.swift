@@ -17,7 +17,7 @@ package struct Traffic: Sendable, Encodable {
             let hundredths = transferred * 100 / size
             parts.append("\(hundredths / 100).\(String(hundredths % 100 + 100).dropFirst()) × the size")
         }
-        if let recoveryMilliseconds { parts.append("went on after \(recoveryMilliseconds) ms") }
+        if let recoveryMilliseconds { parts.append("resumed after \(recoveryMilliseconds) ms") }
         if runs > 1 { parts.append("\(runs) runs") }
         return parts.joined(separator: ", ")
     }

@@ -26,7 +26,7 @@ package final class DeploymentRun {
         timeout = settings.timeout
     }
 
-    /// Runs everything; `progress` receives each finding as it comes, and whether anybody wants more is its answer.
+    /// Runs everything; `progress` receives each finding as it comes, and returns whether to continue.
     package func run(_ progress: (ProxyFinding) -> Bool = { _ in true }) -> ProxyReport {
         let began = SystemClock.realtimeSeconds()
         let start = SystemClock.monotonicNanoseconds()

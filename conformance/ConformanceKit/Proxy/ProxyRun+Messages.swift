@@ -107,7 +107,7 @@ extension ProxyRun {
         return (isGood ? .good : .bad, parts.joined(separator: "; "))
     }
 
-    /// Downloads that go on where they stopped.
+    /// Downloads that are resumed.
     func ranges() throws -> Answer {
         let sent = [("Range", "bytes=100-199"), ("If-Range", "\"x\"")]
         let client = try bench.connect()

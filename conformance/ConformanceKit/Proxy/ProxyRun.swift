@@ -25,7 +25,7 @@ package final class ProxyRun {
         self.only = only
     }
 
-    /// Runs everything; `progress` receives each finding as it comes, and whether anybody wants more is its answer.
+    /// Runs everything; `progress` receives each finding as it comes, and returns whether to continue.
     package func run(_ progress: (ProxyFinding) -> Bool = { _ in true }) -> ProxyReport {
         let began = SystemClock.realtimeSeconds()
         let start = SystemClock.monotonicNanoseconds()

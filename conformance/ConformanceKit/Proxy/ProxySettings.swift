@@ -12,7 +12,7 @@ package struct ProxySettings: Sendable {
     package var method = "POST"
     /// Fields of every request.
     package var fields: [(String, String)] = []
-    /// Whom to believe where the URL is `https`.
+    /// Which certificates to trust if the URL is `https`.
     package var trust: TLSTrust = .system
     /// How long to wait for something before it counts as withheld.
     package var timeout: Duration = .seconds(2)

@@ -102,7 +102,7 @@ final class Observations: WireObserver {
             else { return }
             upload = found
         }
-        // Of requests under way at once nobody knows which was answered first.
+        // Of concurrent requests it is unknown which was answered first.
         var reported = offsets[upload] ?? []
         var floor = reported.last { $0.arrivedAt < response.requestedAt }?.value ?? 0
         func look(at offset: Int64, in carrier: String, arrivedAt: Int64) {

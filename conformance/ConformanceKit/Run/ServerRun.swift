@@ -27,7 +27,7 @@ package final class ServerRun {
         subject = Subject(settings: settings, endpoint: endpoint, control: control)
     }
 
-    /// Runs everything; `progress` receives each result as it comes, and whether anybody wants more is its answer.
+    /// Runs everything; `progress` receives each result as it comes, and returns whether to continue.
     package func run(_ progress: (CaseResult) -> Bool = { _ in true }) -> RunReport {
         let began = SystemClock.realtimeSeconds()
         let start = SystemClock.monotonicNanoseconds()

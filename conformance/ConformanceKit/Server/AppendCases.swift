@@ -1,4 +1,4 @@
-/// Section 4.4: going on with an upload.
+/// Section 4.4: appending to an upload.
 enum AppendCases {
     /// What most other cases need.
     static let basic: [Case] = [
@@ -127,7 +127,8 @@ enum AppendCases {
             }
         },
         Case(
-            "4.4/mismatch-changes-nothing", .must, "4.4.2", "A refused append changes nothing, and the upload goes on.",
+            "4.4/mismatch-changes-nothing", .must, "4.4.2",
+            "A refused append changes nothing: the upload can be continued.",
             covers: "APP-08", needs: ["4.4/offset-mismatch", "4.4/finish"]
         ) { t in
             let (upload, request) = try t.newUploadWithRequest(t.part)

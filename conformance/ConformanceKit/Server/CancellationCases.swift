@@ -62,7 +62,7 @@ extension CaseContext {
     }
 
     /// Sends the head of a request and waits until the subject has begun to process it, as far as that can be known:
-    /// by 100, which it owes to whoever expects it, or else by the time that passed.
+    /// by 100, which a client that expects it must get, or else by the time that passed.
     func begin(_ request: Request, on connection: RawConnection) throws {
         remember(request, connection.endpoint)
         try connection.send(request.with("Expect", "100-continue"))

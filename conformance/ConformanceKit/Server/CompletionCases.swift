@@ -3,7 +3,8 @@ enum CompletionCases {
     static let all: [Case] = [
         Case(
             "4.1.3/length-is-not-completion", .must, "4.1.3",
-            "An upload whose last byte has come is not complete before somebody says so.", covers: "CMP-01 CMP-02",
+            "An upload whose last byte has come is not complete before a request completes it.",
+            covers: "CMP-01 CMP-02",
             needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in
             let upload = try t.newUpload(t.part, length: t.part * 2)

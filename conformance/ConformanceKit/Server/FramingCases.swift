@@ -28,7 +28,7 @@ enum FramingCases {
             "coding-not-last", .must, "RFC 9112 6.3", "The last transfer coding of a request is chunked.",
             covers: "H11-04", ["Transfer-Encoding: chunked, identity"], "5\r\nhello\r\n0\r\n\r\n"),
         refusing(
-            "coding-unknown", .should, "RFC 9112 6.1", "A transfer coding that nobody knows is not implemented.",
+            "coding-unknown", .should, "RFC 9112 6.1", "An unknown transfer coding gets 501.",
             covers: "H11-05", ["Transfer-Encoding: foo, chunked"], "5\r\nhello\r\n0\r\n\r\n", refusal: 501...501,
             allowing: .goingOn),
         refusing(
@@ -116,7 +116,7 @@ enum FramingCases {
             "chunk-bare-lf", .should, "RFC 9112 2.2", "A line of a chunk does not end with LF alone.", covers: "H11-23",
             ["Transfer-Encoding: chunked"], "5\nhello\n0\n\n"),
         Case(
-            "9112/chunk-extension", .must, "RFC 9112 7.1.1", "A chunk extension that nobody knows says nothing.",
+            "9112/chunk-extension", .must, "RFC 9112 7.1.1", "An unknown chunk extension is ignored.",
             covers: "H11-11", needs: ["4.2/chunked-whole"]
         ) { t in
             let content = t.bytes(t.part)
@@ -135,14 +135,14 @@ enum FramingCases {
         },
     ]
 
-    /// Content that would be a request where nobody knew that it is content.
+    /// Content that would be read as a request by a server that does not treat it as content.
     private static let request = "OPTIONS / HTTP/1.1\r\nHost: a\r\n\r\n"
     private static let length = "Content-Length: \(request.utf8.count)"
 
     /// A creation with these field lines and this content is refused: by a status of `refusal`, or by the end of the
     /// connection without a response. With nil any status is right.
     ///
-    /// The connection ends, since nobody knows where the content does, unless that is allowed otherwise.
+    /// The connection is closed, as the end of the content is unknown, unless a case allows otherwise.
     private static func refusing(
         _ name: String, _ level: Level, _ section: String, _ requirement: String, covers: String, _ lines: [String],
         _ content: String, version: String = "HTTP/1.1", hasHost: Bool = true,

@@ -48,7 +48,7 @@ enum InterimCases {
         },
         Case(
             "B/unsupported-version", .must, "B",
-            "A request that names a version that nobody speaks gets no 104, and is processed all the same.",
+            "A request with an unknown version gets no 104, and is processed nevertheless.",
             covers: "VER-02", needs: ["4.2/whole"], ranks: 3...8
         ) { t in
             for version in ["99", "2", "0", "-\(t.profile.word)", "abc"] {
@@ -140,7 +140,7 @@ enum InterimCases {
             }
         },
         Case(
-            "5/unknown-expectation", .info, "RFC 9110 10.1.1", "The answer to an expectation that nobody knows.",
+            "5/unknown-expectation", .info, "RFC 9110 10.1.1", "The response to an unknown expectation.",
             covers: "INT-09", needs: ["4.2/whole"]
         ) { t in
             let request = t.creation(complete: true, .bytes(t.bytes(t.part))).with("Expect", "the-unexpected")

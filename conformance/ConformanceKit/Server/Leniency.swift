@@ -2,7 +2,7 @@
 struct Leniency: OptionSet {
     let rawValue: Int
 
-    /// It is known where the request ends: the connection may go on behind it.
+    /// The end of the request is known: the connection may stay open.
     static let goingOn = Leniency(rawValue: 1)
     /// What is wrong may be mended.
     static let success = Leniency(rawValue: 2)

@@ -2,7 +2,7 @@
 enum PrincipalCases {
     static let all: [Case] = [
         Case(
-            "13/other-principal", .should, "13", "Nobody but its creator reads, continues or cancels an upload.",
+            "13/other-principal", .should, "13", "Only its creator can read, continue or cancel an upload.",
             covers: "SEC-02", needs: ["4.2/create-part"]
         ) { t in
             try t.requireOtherPrincipal()
@@ -34,7 +34,7 @@ enum PrincipalCases {
         },
         Case(
             "13/foreign-hidden", .should, "13",
-            "Whether somebody else's upload exists cannot be known from the answers.", covers: "SEC-16",
+            "The responses do not show whether an upload of another principal exists.", covers: "SEC-16",
             needs: ["13/other-principal"]
         ) { t in
             try t.requireOtherPrincipal()
@@ -68,7 +68,7 @@ enum PrincipalCases {
 }
 
 extension Upload {
-    /// One of a name of the same form that nobody has.
+    /// A URL of the same form that no upload has.
     var withOtherName: Upload {
         var target = Array(endpoint.target)
         for index in target.indices.reversed() where target[index].isHexDigit && target[index].isASCII {

@@ -15,7 +15,7 @@ enum RetrievalCases {
                 response.integer("Upload-Offset") == Int64(t.part), "Upload-Offset: \(t.part)", response.summary)
         },
         Case(
-            "4.3/no-length", .must, "4.3.2", "No length receives an upload whose length nobody stated.",
+            "4.3/no-length", .must, "4.3.2", "The response for an upload of unknown length has no length.",
             covers: "OFF-04", needs: ["4.2/create-part"]
         ) { t in
             let response = try t.state(of: t.newUpload(t.part)).response

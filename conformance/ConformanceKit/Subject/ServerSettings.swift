@@ -11,7 +11,7 @@ package struct ServerSettings: Sendable {
     package var fields: [(String, String)] = []
     /// Fields in place of ``fields`` that make a request another principal's; none where there is only one.
     package var otherFields: [(String, String)] = []
-    /// Whom to believe where the URL is `https`.
+    /// Which certificates to trust if the URL is `https`.
     package var trust: TLSTrust = .system
     /// The profiles to verify by; empty means those that the subject speaks.
     package var profiles: [Profile] = []

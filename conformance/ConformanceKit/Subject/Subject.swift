@@ -50,7 +50,7 @@ final class Subject {
     /// The least content that is above all limits of the subject.
     var part: Int { Int(clamping: max(10, limits["min-append-size"] ?? 0, limits["min-size"] ?? 0)) }
 
-    /// Where the file of a finished upload can be read; nil where nobody knows.
+    /// Where the file of a finished upload can be read; nil if that is unknown.
     func place(of response: Response, to request: Request, in profile: Profile) -> Endpoint? {
         // Up to version 6 Location is the upload's, and the file is named by Content-Location if at all.
         let isUpload = download == .location && base.rank > 6 && profile.rank <= 6

@@ -93,7 +93,7 @@ final class SubjectProcess: SubjectControl {
 
     private static let usedPorts = Monitor<Set<UInt16>>([])
 
-    /// A port that nobody uses at the moment, of those that the system does not give away by itself: it has to stay free
+    /// A port that is free at the moment and that the system does not assign by itself: it has to stay free
     /// until the server listens, and while it is started again. No other subject of this process gets it meanwhile.
     private static func freePort() throws -> UInt16 {
         for _ in 0..<100 {

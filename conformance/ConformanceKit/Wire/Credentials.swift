@@ -1,4 +1,4 @@
-/// Fields whose values are nobody's business in a report.
+/// Fields whose values are not shown in a report.
 enum Credentials {
     private static let names: Set<String> = ["authorization", "proxy-authorization", "cookie"]
     private static let substitute = "(hidden)"

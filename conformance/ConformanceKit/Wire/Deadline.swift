@@ -18,7 +18,7 @@ package struct Deadline: Sendable, Comparable {
 
     /// Lets time pass, where a case is about time.
     package static func pause(_ time: Duration) {
-        // A lock that nobody takes, and a condition that never holds.
+        // A lock that is never held, and a condition that is never true.
         _ = Monitor(()).wait(until: Deadline(in: time).nanoseconds) { _ -> Void? in nil }
     }
 

@@ -8,9 +8,9 @@ package struct Endpoint: Sendable, Hashable {
     package var authority: String
     /// Path and query in origin form.
     package var target: String
-    /// Whom to believe in the TLS handshake; nil where there is none.
+    /// Which certificates to trust; nil without TLS.
     var trust: TLSTrust?
-    /// Whom to believe where a reference leads to `https`.
+    /// Which certificates to trust if a reference leads to `https`.
     private let trustElsewhere: TLSTrust
 
     /// Reads `http://host[:port]/path`, the same with `https`, and `unix:/socket:/path`. A fragment is dropped.

@@ -10,7 +10,7 @@ package final class RawConnection {
         static let interimResponses = 2000
         static let keptContent = 1 << 20
         static let content: Int64 = 64 << 20
-        /// Bytes that are read ahead of anybody who wants them.
+        /// Bytes that were read ahead.
         static let readAhead = 1 << 20
     }
 
@@ -220,7 +220,7 @@ package final class RawConnection {
     }
 }
 
-/// Whoever looks at all that comes back, whatever the case is about.
+/// Sees all that comes back, whatever the case is about.
 package protocol WireObserver: AnyObject {
     func observe(_ response: Response, to request: Request, at endpoint: Endpoint)
     func observe(_ interim: InterimResponse, to request: Request, at endpoint: Endpoint)

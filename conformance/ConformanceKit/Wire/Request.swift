@@ -6,11 +6,11 @@ package struct Request: Sendable {
         /// Neither Content-Length nor Transfer-Encoding.
         case none
         case bytes([UInt8])
-        /// Content-Length alone; whoever sends the request sends the content.
+        /// Content-Length only; the caller sends the content.
         case declared(Int64)
         /// Chunked, one chunk for each array.
         case chunks([[UInt8]])
-        /// `Transfer-Encoding: chunked` alone; whoever sends the request sends the chunks.
+        /// `Transfer-Encoding: chunked` only; the caller sends the chunks.
         case openChunks
     }
 

@@ -10,7 +10,7 @@ package enum WireFailure: Error, Sendable, Hashable {
     /// The peer ended the connection in an orderly way.
     case closed(String)
     case reset(String)
-    /// More came than anybody needs.
+    /// More bytes came than are needed.
     case flood(String)
     /// What came is no HTTP.
     case malformed(String)

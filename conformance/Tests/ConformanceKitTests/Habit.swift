@@ -4,9 +4,9 @@ enum Habit: CaseIterable, Sendable {
     case neverResumes
     /// What is interrupted begins anew.
     case beginsAnew
-    /// What cannot go on begins anew.
+    /// A transfer that cannot be resumed starts from the beginning.
     case beginsAnewAfterFailure
-    /// What is interrupted goes on when it is run again.
+    /// An interrupted transfer is resumed when the command is run again.
     case resumesLater
     /// What is interrupted is sent without a word of the draft.
     case fallsBack

@@ -2,11 +2,11 @@
 enum Liberty: CaseIterable, Sendable {
     /// NUL and CR in a field value become spaces.
     case replacesControls
-    /// The connection goes on behind the refusal of a request whose Host is bad.
+    /// The connection stays open after the refusal of a request whose Host is bad.
     case goesOnWithoutHost
     /// Content of any length is waited for.
     case countsBeyondNumbers
-    /// The connection goes on behind the refusal of codings that are chunked in the end.
+    /// The connection stays open after the refusal of codings that are chunked in the end.
     case skipsCodings
     /// Chunked twice is taken for once.
     case mendsCodings

@@ -23,7 +23,7 @@ struct ReferenceClientTests {
         }
         #expect(report.exitStatus(strict: true) == 0)
         #expect(report.count("pass") > 110)
-        // What a client that goes on is not let off.
+        // What a client that resumes still has to do.
         let asked = [
             "4.1.1/lower", "4.1.1/lower-progress", "4.3/impossible", "4.4/conflict-lower", "4.4/conflict-beyond",
             "4.4/finish", "9651/length", "9651/offset-plus",
@@ -98,7 +98,7 @@ struct ReferenceClientTests {
         #expect(report.results.first?.outcome == .pass, "\(report.results)")
     }
 
-    @Test("A client that asks for ever is not waited for, but verified")
+    @Test("A client that never stops asking is killed, and its requests are verified")
     func endless() async throws {
         let report = try await Self.run(.neverGivesUp, only: ["4.3/error-for-ever", "9110/gives-up"])
         let result = try #require(report.results.first)

@@ -109,7 +109,7 @@ final class ReferenceDownloading: ReferenceTransfer {
         case 206:
             let range = response.single("Content-Range").flatMap { ContentRange(parsing: $0) }
             if content.isEmpty {
-                // Nobody asked for a part.
+                // No part was requested.
                 guard client.has(.takesPartForWhole) else { throw ReferenceStop.failed }
                 content = response.bytes
                 return true

@@ -9,7 +9,7 @@ struct ReferenceRequest {
     let fields: Fields
     let framing: MessageFraming
 
-    /// The version of the draft; nil where none is named that anybody speaks.
+    /// The version of the draft; nil if none is named that exists.
     let draft: Int?
     /// The version by whose rules it is answered.
     var rules: Int { draft ?? 8 }

@@ -67,7 +67,7 @@ final class ReferenceUploading: ReferenceTransfer {
                     continue
                 default: break
                 }
-                // The upload was announced, or there is nothing to go on with: a creation is not repeated.
+                // The upload was announced, or there is nothing to resume: a creation is not repeated.
                 if upload == nil, phase == .create, failure != .cannotConnect(.timedOut) {
                     guard client.has(.inventsUploads) else { throw ReferenceStop.failed }
                     upload = target.resolving("/uploads/1")

@@ -15,10 +15,10 @@ enum HealthCommand {
         """
         Requests URL, or PATH (/readyz) of the server on this machine. Exit status: 0 for a 2xx
         response, 69 for another one, 75 without a response within ten seconds. /healthz checks that
-        the process answers, so that a restart may help; /readyz also checks the disk.
+        the process responds: if it does not, a restart may help. /readyz also checks the disk.
 
         The server on this machine is at the first address of ONWARD_LISTEN (127.0.0.1:8080), with
-        TLS if ONWARD_TLS_CERT is set. The name in its certificate is not checked then.
+        TLS if ONWARD_TLS_CERT is set. The host name in that certificate is not checked.
         """,
         options: ClientSettings.healthOptions,
         sections: [

@@ -8,8 +8,8 @@ enum ResumeCommand {
         "resume", "resume interrupted transfers", usage: "[OPTIONS] [STATE]",
         """
         Resumes all interrupted transfers, or one. STATE is a name that 'onward status' prints,
-        or the path of a state file. State files have no credentials: give --header again for
-        these, and for fields that onward does not know.
+        or the path of a state file. State files have no credentials: repeat --header for
+        credentials, and for fields that onward does not recognize.
         """,
         options: ClientSettings.resumeOptions, operands: ClientManual.states)
 
