@@ -84,7 +84,7 @@ import Testing
             let thread = try WorkerThread(name: "waits") {
                 let lease = try? takeOver()
                 order.withLock { $0.append(number) }
-                // Nobody takes an exclusive lease away.
+                // An exclusive lease is not taken over.
                 _ = try? lease?.append("x")
                 if (try? lease?.acknowledge()) != Int64(number + 1) { order.withLock { $0.append(-1) } }
                 lease?.release()

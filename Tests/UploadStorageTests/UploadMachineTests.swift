@@ -14,7 +14,7 @@ import Testing
         var leases: [Int64] = []
         /// The acknowledgment that a thread carries out.
         var advance: UploadMachine.Advance?
-        /// Whether a thread was told to load the upload, or to settle it.
+        /// The work that a thread carries out: to load the upload, or to settle it.
         var work: UploadMachine.Claim?
         /// The offset in the row.
         var recorded: Int64 = 0

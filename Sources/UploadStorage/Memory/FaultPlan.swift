@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// What goes wrong, and when: every operation of the memory twins is a step, counted from 1.
+/// What goes wrong, and when: every operation of the in-memory implementations is a step, counted from 1.
 package final class FaultPlan: Sendable {
     package enum Operation: Sendable, Hashable {
         case create, open, write, read, synchronize, truncate, remove, removeDirectory, setTime, rename

@@ -1,4 +1,4 @@
-/// The content of one file of the memory twin: as processes see it, and as it is on the medium.
+/// The content of one file in the in-memory implementation: as processes see it, and as it is on the medium.
 struct MemoryInode {
     static let pageSize = 512
 

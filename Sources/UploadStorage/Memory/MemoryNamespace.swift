@@ -1,4 +1,5 @@
-/// The names of the memory twin, as changes of which each is durable once all directories it touches are synchronized.
+/// The names in the in-memory implementation, as changes. Each is durable once all directories that it touches are
+/// synchronized.
 struct MemoryNamespace {
     enum Node: Hashable {
         case directory

@@ -238,7 +238,7 @@ struct UploadMachine: Hashable, Sendable {
     /// - Returns: whether bytes beyond `received` are to be cut off.
     mutating func discardStaged(as lease: Int64) -> Bool {
         guard refusal(of: lease) == nil else { return false }
-        // Nobody else settles anything while the lease is held.
+        // While the lease is held, no other thread settles the upload.
         if isStaging && activity == .settling { activity = .idle }
         return dropStaged()
     }
