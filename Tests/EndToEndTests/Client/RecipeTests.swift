@@ -111,9 +111,11 @@ struct RecipeTests {
                 #expect(ending == .signaled(SIGKILL), "\(kind), point \(point): \(code)")
                 // Once more at the same point, for the data that is resumed then is another one.
                 _ = try place.run(killAt: point)
-                if !place.hasSaved { continue }
-                let (last, error) = try place.run()
-                #expect(last == .exited(0), "\(kind), point \(point): \(error)")
+                // The number of points differs between runs, so the second run can have ended before its kill.
+                if place.hasSaved {
+                    let (last, error) = try place.run()
+                    #expect(last == .exited(0), "\(kind), point \(point): \(error)")
+                }
                 try check(place, server, "\(kind), point \(point)")
             }
         }
