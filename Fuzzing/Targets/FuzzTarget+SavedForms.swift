@@ -12,7 +12,7 @@ extension FuzzTarget {
         maximumLength: 2048,
         seeds: { generator in
             (0..<60).flatMap { index -> [[UInt8]] in
-                let response = FinalResponse(
+                let response = Response(
                     status: 201, fields: ["Location": "/files/a", "ETag": "\"x\""], content: Array("text".utf8))
                 let upload = NewUpload(
                     principal: "p", method: .put, target: "/files/a", fields: ["Content-Type": "a/b"],
@@ -37,7 +37,7 @@ extension FuzzTarget {
         check: { input throws(Violation) in
             let bytes = Array(input)
             try checkForm(Fields.self, bytes) { $0 == $1 }
-            try checkForm(FinalResponse.self, bytes) { $0 == $1 }
+            try checkForm(Response.self, bytes) { $0 == $1 }
             try checkForm(NewUpload.self, bytes) { $0 == $1 }
             try checkForm(PublicationIntent.self, bytes) { $0 == $1 }
             try checkForm(DigestStates.self, bytes) { $0.states == $1.states }

@@ -36,7 +36,7 @@ package struct Append: Sendable, Hashable {
     package enum Decision: Sendable, Hashable {
         case refuse(UploadError)
         /// A valid repeat of the completing append: send the stored response again.
-        case replay(FinalResponse)
+        case replay(Response)
         /// The target resource still processes the upload: wait for its response and send that.
         case join
         case accept(ContentPlan)

@@ -41,22 +41,22 @@ package struct UploadResponses: Sendable {
     // MARK: Final
 
     /// The response to a creation with a part of the content.
-    package func created(location: String, state: UploadState) -> FinalResponse {
-        var response = FinalResponse(status: 201, fields: stateFields(state, isComplete: false))
+    package func created(location: String, state: UploadState) -> Response {
+        var response = Response(status: 201, fields: stateFields(state, isComplete: false))
         response.fields.append("Location", location)
         return response
     }
 
     /// The response to an append with a part of the content.
-    package func appended(state: UploadState) -> FinalResponse {
-        FinalResponse(status: dialect.appendedStatus, fields: stateFields(state, isComplete: false))
+    package func appended(state: UploadState) -> Response {
+        Response(status: dialect.appendedStatus, fields: stateFields(state, isComplete: false))
     }
 
     /// The response of the target resource with the fields of the protocol. It is stored without them, because a later
     /// request may use another dialect. It is also used if `Repr-Digest` does not match.
     /// - Parameter uploadLocation: the location of the upload resource if this is the response to its creation,
     ///   otherwise `nil`.
-    package func finished(_ answer: FinalResponse, state: UploadState, uploadLocation: String?) -> FinalResponse {
+    package func finished(_ answer: Response, state: UploadState, uploadLocation: String?) -> Response {
         var response = answer
         // The location of a redirection must not be replaced.
         if let uploadLocation, dialect.finalLocationIsUploadResource, !answer.status.isRedirection {
@@ -68,30 +68,30 @@ package struct UploadResponses: Sendable {
     }
 
     /// The response to a retrieval of the offset (draft section 4.3.2).
-    package func retrieved(state: UploadState) -> FinalResponse {
-        var response = FinalResponse(status: 204, fields: stateFields(state, isComplete: state.isComplete))
+    package func retrieved(state: UploadState) -> Response {
+        var response = Response(status: 204, fields: stateFields(state, isComplete: state.isComplete))
         if let length = state.length { response.fields.append(UploadFieldName.length, "\(length)") }
         response.fields.append("Cache-Control", "no-store")
         return response
     }
 
     /// The response to a cancellation.
-    package func cancelled() -> FinalResponse { FinalResponse(status: 204, fields: versionFields) }
+    package func cancelled() -> Response { Response(status: 204, fields: versionFields) }
 
     /// The response to `OPTIONS`: the features of a target resource or an upload resource (draft section 4.1.4).
-    package func discovered(limits: UploadLimits, allow: [Method]) -> FinalResponse {
+    package func discovered(limits: UploadLimits, allow: [Method]) -> Response {
         var fields = versionFields
         fields.append("Allow", allow.map(\.rawValue).joined(separator: ", "))
         fields.append("Accept-Patch", partialUploadMediaType)
         fields.append(UploadFieldName.limit, limits.fieldValue(for: dialect))
-        return FinalResponse(status: 204, fields: fields)
+        return Response(status: 204, fields: fields)
     }
 
     /// An error of the upload protocol: a problem document, never marked as complete.
     /// - Parameters:
     ///   - offset: the offset of the upload, if it is known and the upload is active.
     ///   - limits: the limits to announce, if they are the reason or known.
-    package func refused(_ error: UploadError, offset: Int64? = nil, limits: UploadLimits? = nil) -> FinalResponse {
+    package func refused(_ error: UploadError, offset: Int64? = nil, limits: UploadLimits? = nil) -> Response {
         let problem = error.problem(in: dialect)
         var fields = versionFields
         let completeness = dialect.completenessField(false)
@@ -112,17 +112,17 @@ package struct UploadResponses: Sendable {
         default: break
         }
         fields.append("Cache-Control", "no-store")
-        return FinalResponse(problem, fields: fields)
+        return Response(problem, fields: fields)
     }
 
     /// A failure outside the protocol. It is never marked as complete, so that the client can resume.
-    package func failed(_ problem: ProblemDetails, offset: Int64?) -> FinalResponse {
+    package func failed(_ problem: ProblemDetails, offset: Int64?) -> Response {
         var fields = versionFields
         let completeness = dialect.completenessField(false)
         fields.append(completeness.name, completeness.value)
         if let offset { fields.append(UploadFieldName.offset, "\(offset)") }
         fields.append("Cache-Control", "no-store")
-        return FinalResponse(problem, fields: fields)
+        return Response(problem, fields: fields)
     }
 
     // MARK: Fields

@@ -1,3 +1,5 @@
+import HTTPSemantics
+
 /// The state of an upload that requests need, independent of version and storage.
 package struct UploadState: Sendable, Hashable {
     package enum Phase: Sendable, Hashable {
@@ -6,7 +8,7 @@ package struct UploadState: Sendable, Hashable {
         /// All content was received, and the target resource processes it.
         case processing
         /// The target resource has responded.
-        case complete(FinalResponse)
+        case complete(Response)
     }
 
     /// The number of durable bytes of the representation.

@@ -71,12 +71,12 @@
 
         // MARK: - RequestService
 
-        func begin(_ request: IncomingRequest) -> DispatchedRequest {
+        func begin(_ request: RequestContext, for target: RequestTarget) -> FirstStep {
             let recorded = RecordedExchange(request.head) { request, calls in
                 self.received.withLock { $0.append(request) }
                 self.contentCalls.withLock { $0 += calls }
             }
-            return DispatchedRequest(StartedExchange(recorded), fields: [:])
+            return .receive(recorded)
         }
 
         private final class RecordedExchange: Exchange {
@@ -97,7 +97,7 @@
 
             func finish() -> NextStep {
                 record(.init(method: head.method.rawValue, target: head.target, content: content), calls)
-                return .reply(Reply(status: 204))
+                return .respond(Response(status: 204))
             }
 
             func end(_ end: RequestEnd) {}

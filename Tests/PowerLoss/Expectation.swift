@@ -1,3 +1,4 @@
+import HTTPSemantics
 import ResumableUpload
 
 /// What must be found after a crash at one point of a history, from what had been noted by then.
@@ -7,7 +8,7 @@ struct Expectation {
         var offset: Int64 = 0
         var mayEnd = false
         var targetHasRun = false
-        var answer: FinalResponse?
+        var answer: Response?
         var mustBeGone = false
         var mayBeSwept = false
     }

@@ -35,7 +35,7 @@ final class History {
 
     static func configuration(now: @escaping @Sendable () -> Int64) -> StoreConfiguration {
         var configuration = StoreConfiguration(
-            keepCompleted: 150, minFree: 0, interruptedResponse: FinalResponse(status: 500), processingWait: .zero)
+            keepCompleted: 150, minFree: 0, interruptedResponse: Response(status: 500), processingWait: .zero)
         configuration.clock = { ClockReading(wall: now() * 1_000_000_000, boot: now() * 1_000_000_000) }
         return configuration
     }
@@ -90,8 +90,8 @@ final class History {
             guard let index = index(number) else { return }
             let lease = try lease(index, store)
             note(.endBegan(upload: index))
-            try lease.complete(with: FinalResponse(status: 400))
-            note(.answered(upload: index, FinalResponse(status: 400)))
+            try lease.complete(with: Response(status: 400))
+            note(.answered(upload: index, Response(status: 400)))
         case .invalidate(let number):
             guard let index = index(number) else { return }
             let lease = try lease(index, store)
@@ -191,8 +191,8 @@ final class History {
         note(.endBegan(upload: index))
         try lease.beginProcessing(marksDurably: true)
         note(.targetRan(upload: index))
-        try lease.complete(with: FinalResponse(status: 202))
-        note(.answered(upload: index, FinalResponse(status: 202)))
+        try lease.complete(with: Response(status: 202))
+        note(.answered(upload: index, Response(status: 202)))
     }
 
     private func sweep(_ seconds: Int, _ store: UploadStore) {
@@ -219,8 +219,8 @@ final class History {
 extension Publication {
     static func plain(_ name: PublishedName) -> Publication {
         Publication(
-            name: name, refused: FinalResponse(status: 409),
-            response: { created, _ in FinalResponse(status: created ? 201 : 200) })
+            name: name, refused: Response(status: 409),
+            response: { created, _ in Response(status: created ? 201 : 200) })
     }
 }
 

@@ -1,3 +1,4 @@
+import HTTPSemantics
 import ResumableUpload
 
 /// What a client was told, or what had begun and may therefore be found, told or not.
@@ -9,7 +10,7 @@ enum Note {
     case endBegan(upload: Int)
     /// The target was told of the upload, and must never be told again.
     case targetRan(upload: Int)
-    case answered(upload: Int, FinalResponse)
+    case answered(upload: Int, Response)
     case gone(upload: Int)
     /// Seconds since 1970 from here on.
     case time(Int64)

@@ -3,7 +3,7 @@ import ResumableUpload
 import Testing
 
 @Suite struct CompletedUploadTests {
-    private let answer = FinalResponse(status: 201, fields: ["Location": "/doc/1"], content: Array("made".utf8))
+    private let answer = Response(status: 201, fields: ["Location": "/doc/1"], content: Array("made".utf8))
     private var complete: UploadState { UploadState(offset: 40, length: 40, phase: .complete(answer)) }
     private let processing = UploadState(offset: 40, length: 40, phase: .processing)
 
@@ -68,9 +68,9 @@ import Testing
     @Test("CRE-22 CMP-03: an early or failing answer of the target ends the upload", arguments: Dialect.allCases)
     func early(dialect: Dialect) {
         for status in [400, 500] as [Status] {
-            let state = UploadState(offset: 10, length: 100, phase: .complete(FinalResponse(status: status)))
+            let state = UploadState(offset: 10, length: 100, phase: .complete(Response(status: status)))
             let response = dialect.responses.finished(
-                FinalResponse(status: status), state: state, uploadLocation: "/u/1")
+                Response(status: status), state: state, uploadLocation: "/u/1")
             #expect(response.status == status)
             #expect(response.fields.completeness(in: dialect) == true)
             let head = dialect.responses.retrieved(state: state)
@@ -85,7 +85,7 @@ import Testing
     func digestOfRepresentation(dialect: Dialect) {
         let error = UploadError.digestMismatch(field: "Repr-Digest", algorithm: "sha-256")
         let response = dialect.responses.finished(
-            FinalResponse(error.problem(in: dialect)), state: UploadState(offset: 10), uploadLocation: nil)
+            Response(error.problem(in: dialect)), state: UploadState(offset: 10), uploadLocation: nil)
         #expect(response.status == 400)
         #expect(response.fields.completeness(in: dialect) == true)
         #expect(response.fields["Content-Type"] == "application/problem+json")

@@ -109,7 +109,7 @@ import Testing
         let limits = UploadLimits(maxSize: 100, maxAge: 60)
         let response = dialect.responses.discovered(limits: limits, allow: [.post, .options])
         #expect(response.status == 204)
-        #expect(response.content.isEmpty)
+        #expect(response.content == .bytes([]))
         #expect(response.fields["Allow"] == "POST, OPTIONS")
         #expect(response.fields["Accept-Patch"] == "application/partial-upload")
         let created = dialect.responses.created(location: "/u/1", state: UploadState(offset: 0, limits: limits))

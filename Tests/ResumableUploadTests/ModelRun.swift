@@ -89,7 +89,7 @@ struct ModelRun {
     // MARK: What must hold
 
     private mutating func check(
-        _ request: ModelServer.Request, isCreation: Bool, _ act: (inout ModelServer) -> FinalResponse?
+        _ request: ModelServer.Request, isCreation: Bool, _ act: (inout ModelServer) -> Response?
     ) {
         let before = server
         let response = act(&server)
@@ -143,11 +143,11 @@ struct ModelRun {
         return request.dialect.lengthCompletes && server.length == Int64(server.stored.count)
     }
 
-    private mutating func judge(_ response: FinalResponse, to request: ModelServer.Request) {
+    private mutating func judge(_ response: Response, to request: ModelServer.Request) {
         guard response.status != 200 else { return }
         let completeness = response.fields.completeness(in: request.dialect)
         #expect(completeness != nil, comment)
-        if completeness == true { #expect(isDone && response.content == server.stored, comment) }
+        if completeness == true { #expect(isDone && response.content.bytes == server.stored, comment) }
         if response.status.isClientError { #expect(completeness == false, comment) }
         observe(response)
         if response.status == 409 {
@@ -171,7 +171,7 @@ struct ModelRun {
     }
 
     /// Offsets that are told never fall.
-    private mutating func observe(_ response: FinalResponse) {
+    private mutating func observe(_ response: Response) {
         guard let text = response.fields["Upload-Offset"], let offset = Int64(text) else { return }
         #expect(offset >= published, comment)
         published = offset

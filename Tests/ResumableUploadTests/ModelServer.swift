@@ -18,7 +18,7 @@ struct ModelServer {
     let limits: UploadLimits
     private(set) var stored: [UInt8] = []
     private(set) var length: Int64?
-    private(set) var answer: FinalResponse?
+    private(set) var answer: Response?
     /// The target works; its answer is still to come.
     private(set) var isProcessing = false
     private(set) var isInvalid = false
@@ -33,21 +33,21 @@ struct ModelServer {
         return UploadState(offset: Int64(stored.count), length: length, phase: phase, limits: limits)
     }
 
-    mutating func create(_ request: Request) -> FinalResponse? {
+    mutating func create(_ request: Request) -> Response? {
         let responses = UploadResponses(answering: request.fields)
         let creation = Creation(
             dialect: responses.dialect, isComplete: responses.dialect.completeness(of: request.fields),
             framing: request.framing, fields: request.fields)
         switch creation.decide(limits: limits) {
         case .refuse(let error): return responses.refused(error, limits: limits)
-        case .plain: return FinalResponse(status: 200)
+        case .plain: return Response(status: 200)
         case .create(let plan):
             exists = true
             return take(request, plan, responses, isCreation: true)
         }
     }
 
-    mutating func append(_ request: Request) -> FinalResponse? {
+    mutating func append(_ request: Request) -> Response? {
         let responses = UploadResponses(answering: request.fields)
         guard exists, !isInvalid else { return responses.refused(.notFound) }
         let append: Append
@@ -61,12 +61,12 @@ struct ModelServer {
         case .replay(let response): return responses.finished(response, state: state, uploadLocation: nil)
         case .join:
             process()
-            return responses.finished(answer ?? FinalResponse(status: 500), state: state, uploadLocation: nil)
+            return responses.finished(answer ?? Response(status: 500), state: state, uploadLocation: nil)
         case .accept(let plan): return take(request, plan, responses, isCreation: false)
         }
     }
 
-    mutating func retrieve(_ dialect: Dialect) -> FinalResponse {
+    mutating func retrieve(_ dialect: Dialect) -> Response {
         guard exists, !isInvalid else { return dialect.responses.refused(.notFound) }
         if dialect.completesOnRetrieval(state) {
             isProcessing = true
@@ -80,13 +80,13 @@ struct ModelServer {
         guard isProcessing else { return }
         timesProcessed += 1
         isProcessing = false
-        answer = FinalResponse(status: 201, content: stored)
+        answer = Response(status: 201, content: stored)
     }
 
     /// The response, or `nil` where nobody is left to read it.
     private mutating func take(
         _ request: Request, _ plan: ContentPlan, _ responses: UploadResponses, isCreation: Bool
-    ) -> FinalResponse? {
+    ) -> Response? {
         if plan.learnsLength { length = plan.length }
         var counter = ContentCounter(plan)
         var rest = request.content[...]

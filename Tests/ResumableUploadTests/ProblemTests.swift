@@ -12,7 +12,7 @@ import Testing
         #expect(response.status == 409)
         #expect(response.fields.values("Upload-Offset") == ["40"])
         #expect(response.fields.completeness(in: dialect) == false)
-        let json = String(decoding: response.content, as: UTF8.self)
+        let json = String(decoding: response.content.bytes ?? [], as: UTF8.self)
         #expect(json.contains("\"type\":\"\(registry)mismatching-upload-offset\""))
         #expect(json.contains("\"expected-offset\":40,\"provided-offset\":41"))
     }
@@ -21,7 +21,7 @@ import Testing
     func inconsistentLength(dialect: Dialect) {
         let response = dialect.responses.refused(.inconsistentLength(detail: "It differs."), offset: 40)
         #expect(response.status == 400)
-        let json = String(decoding: response.content, as: UTF8.self)
+        let json = String(decoding: response.content.bytes ?? [], as: UTF8.self)
         #expect(json.contains("\"type\":\"\(registry)inconsistent-upload-length\""))
     }
 
@@ -39,7 +39,7 @@ import Testing
             let response = dialect.responses.refused(error)
             #expect(response.fields.values("Content-Type") == ["application/problem+json"])
             #expect(response.status == error.status(in: dialect))
-            let json = String(decoding: response.content, as: UTF8.self)
+            let json = String(decoding: response.content.bytes ?? [], as: UTF8.self)
             #expect(json.contains("\"status\":\(response.status.rawValue)"))
             #expect(json.contains("\"code\":\"\(error.code)\""))
             #expect(json.contains("\"detail\":\"\(error.detail)\""))

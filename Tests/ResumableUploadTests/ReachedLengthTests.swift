@@ -4,7 +4,7 @@ import Testing
 
 /// What it means that content reaches the declared length while the request says `Upload-Complete: ?0`.
 @Suite struct ReachedLengthTests {
-    private let answer = FinalResponse(status: 201, fields: ["Location": "/doc/1"], content: Array("made".utf8))
+    private let answer = Response(status: 201, fields: ["Location": "/doc/1"], content: Array("made".utf8))
 
     /// Sends `count` bytes in pieces through the plan.
     private func end(_ plan: ContentPlan, after count: Int, pieces: Int = 7) -> ContentCounter.End {

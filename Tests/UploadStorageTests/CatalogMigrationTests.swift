@@ -48,7 +48,7 @@ import Testing
             ]
             return CatalogRow(
                 id: UploadID(), blob: UploadID().text, upload: upload, createdAt: 5, expiresAt: 6, epoch: 1, offset: 0,
-                length: nil, phase: number % 2 == 0 ? .complete(FinalResponse(status: 201)) : .receiving, intent: nil,
+                length: nil, phase: number % 2 == 0 ? .complete(Response(status: 201)) : .receiving, intent: nil,
                 digestStates: [])
         }
 

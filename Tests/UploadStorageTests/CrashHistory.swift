@@ -19,7 +19,7 @@ struct CrashHistory {
         var lease: UploadLease?
         var name: PublishedName
         /// The final response, once it was told.
-        var answer: FinalResponse?
+        var answer: Response?
         var mayBeGone = false
     }
 
@@ -120,7 +120,7 @@ struct CrashHistory {
             try sendRest(index, store)
             uploads[index].answer = try lease(index, store).publish(.testing(uploads[index].name))
         case .complete:
-            let answer = FinalResponse(status: 400)
+            let answer = Response(status: 400)
             try lease(index, store).complete(with: answer)
             uploads[index].answer = answer
         case .cancel:

@@ -1,3 +1,4 @@
+import HTTPSemantics
 import Foundation
 import ResumableUpload
 import SystemCalls
@@ -16,7 +17,7 @@ import Testing
         for _ in 0..<count {
             let lease = try fixture.store.create(.testing(length: 3, expiresAt: 1_000_040))
             try lease.append("abc")
-            if areFinished { try lease.complete(with: FinalResponse(status: 200)) }
+            if areFinished { try lease.complete(with: Response(status: 200)) }
             lease.release()
         }
         let staying = try fixture.store.create(.testing(length: 3))
@@ -45,7 +46,7 @@ import Testing
             for _ in 0..<150 {
                 let lease = try fixture.store.create(.testing(length: 1))
                 try lease.append("a")
-                try lease.complete(with: FinalResponse(status: 200))
+                try lease.complete(with: Response(status: 200))
                 lease.release()
             }
             fixture.advance(1)
@@ -68,7 +69,7 @@ import Testing
                 for _ in 0..<80 {
                     guard let lease = try? store.create(.testing()), let id = lease.id else { continue }
                     switch Int.random(in: 0..<3, using: &generator) {
-                    case 0: try? lease.complete(with: FinalResponse(status: 200))
+                    case 0: try? lease.complete(with: Response(status: 200))
                     case 1: try? lease.invalidate(reason: "r")
                     default: break
                     }
@@ -96,7 +97,7 @@ import Testing
         @Sendable func create(_ count: Int) {
             for _ in 0..<count {
                 guard let lease = try? store.create(.testing(expiresAt: 1)) else { continue }
-                if areFinished { try? lease.complete(with: FinalResponse(status: 200)) }
+                if areFinished { try? lease.complete(with: Response(status: 200)) }
                 lease.release()
             }
         }
@@ -134,7 +135,7 @@ import Testing
         #expect(fixture.store.sweepPart().expired == 9)
         #expect(revocations.value == 9)
         #expect(leases[3].isCurrent)
-        try leases[3].complete(with: FinalResponse(status: 200))
+        try leases[3].complete(with: Response(status: 200))
         #expect(try fixture.blobCount() == 0)
     }
 

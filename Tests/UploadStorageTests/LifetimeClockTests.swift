@@ -1,3 +1,4 @@
+import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 import Testing
@@ -151,7 +152,7 @@ import Testing
         let ids = try (0..<5 * UploadStore.expiryBatch).map { number in
             let lease = try fixture.store.create(.testing(expiresAt: fixture.store.time + 1000))
             defer { lease.release() }
-            if number % 2 == 0 { try lease.complete(with: FinalResponse(status: 200)) }
+            if number % 2 == 0 { try lease.complete(with: Response(status: 200)) }
             return try #require(lease.id)
         }
         fixture.step(-10_000_000)

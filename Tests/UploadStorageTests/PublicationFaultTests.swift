@@ -1,3 +1,4 @@
+import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 import Testing
@@ -140,8 +141,8 @@ import Testing
         let intent = PublicationIntent(
             name: target,
             replaced: kind.replaces ? try fixture.store.publishedFile(target).attributes.entityTag.opaque : nil,
-            identity: try area.open(row.blob).identity(), response: FinalResponse(status: 201),
-            refused: FinalResponse(status: 409))
+            identity: try area.open(row.blob).identity(), response: Response(status: 201),
+            refused: Response(status: 409))
         try catalog.commit(.intend(id, epoch: 1, intent))
         try area.makeDirectories(for: target, durably: true)
         _ = try area.publish(row.blob, as: target, replacing: kind.replaces)
@@ -217,7 +218,7 @@ import Testing
             lease.release()
             for operation in [operation, .commit] { fixture.plan.fail(operation, with: nil) }
             try fixture.reopen(losingPower: false)
-            #expect(try fixture.store.record(id).phase == .complete(FinalResponse(status: replaces ? 200 : 201)))
+            #expect(try fixture.store.record(id).phase == .complete(Response(status: replaces ? 200 : 201)))
             let before = try fixture.store.publishedFile(name("x")).attributes
             try fixture.reopen(seed: seed)
             let file = try? fixture.store.publishedFile(name("x"))
@@ -315,7 +316,7 @@ import Testing
         catalog = catalog.durableImage(plan: plan)
         area = area.durableImage(using: &generator, plan: plan)
         var id: UploadID?
-        var answer: FinalResponse?
+        var answer: Response?
         if let store = try? UploadStore(catalog: catalog, area: area, configuration: configuration) {
             let lease =
                 run.kind.isPlain
@@ -347,7 +348,7 @@ import Testing
     private var configuration: StoreConfiguration { StoreConfiguration(minFree: 0, processingWait: .zero) }
 
     private func judge(
-        _ store: UploadStore, _ area: MemoryBlobArea, _ id: UploadID?, _ answer: FinalResponse?, _ run: Run
+        _ store: UploadStore, _ area: MemoryBlobArea, _ id: UploadID?, _ answer: Response?, _ run: Run
     ) throws {
         let content = area.publishedContents["x"]
         if content == nil {

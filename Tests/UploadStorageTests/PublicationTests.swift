@@ -51,12 +51,12 @@ import Testing
         var publication = Publication.testing(target)
         publication.condition = { attributes in
             seen.withLock { $0.append(attributes) }
-            return FinalResponse(status: 412)
+            return Response(status: 412)
         }
         let second = try lease(fixture, "two")
-        #expect(try second.publish(publication) == FinalResponse(status: 412))
+        #expect(try second.publish(publication) == Response(status: 412))
         #expect(seen.withLock { $0.map { $0?.size } } == [3])
-        #expect(try fixture.store.record(#require(second.id)).phase == .complete(FinalResponse(status: 412)))
+        #expect(try fixture.store.record(#require(second.id)).phase == .complete(Response(status: 412)))
         #expect(try fixture.store.publishedFile(target).readAll() == Array("one".utf8))
         #expect(try fixture.blobCount() == 0)
         let transient = try fixture.store.createTransient(principal: "alice", length: nil)
@@ -79,7 +79,7 @@ import Testing
         publication.replaces = false
         publication.alternatives = alternatives
         publication.response = { created, name in
-            FinalResponse(status: created ? 201 : 200, fields: ["Location": name.path])
+            Response(status: created ? 201 : 200, fields: ["Location": name.path])
         }
         let response = try lease(fixture, "new").publish(publication)
         #expect(response.fields["Location"] == "file-2")
@@ -87,7 +87,7 @@ import Testing
         let late = try lease(fixture, "late")
         #expect(throws: StoreError.noFreeName) { try late.publish(publication) }
         // Nothing was decided: the caller may answer as it likes.
-        try late.complete(with: FinalResponse(status: 409))
+        try late.complete(with: Response(status: 409))
     }
 
     @Test("directories and files in the way are told apart, and the caller completes", arguments: StoreKind.allCases)
@@ -97,7 +97,7 @@ import Testing
         let upload = try lease(fixture, "y")
         #expect(throws: StoreError.targetIsDirectory) { try upload.publish(.testing(name("dir"))) }
         #expect(throws: StoreError.parentIsFile) { try upload.publish(.testing(name("dir/file/below"))) }
-        try upload.complete(with: FinalResponse(status: 409))
+        try upload.complete(with: Response(status: 409))
         #expect(throws: StoreError.targetIsDirectory) { try fixture.store.publishedFile(name("dir")) }
         #expect(throws: StoreError.parentIsFile) { try fixture.store.publishedFile(name("dir/file/below")) }
         #expect(throws: StoreError.notFound) { try fixture.store.publishedFile(name("nothing")) }
@@ -125,7 +125,7 @@ import Testing
             for lease in leases {
                 group.addTask {
                     var publication = Publication.testing(target)
-                    publication.condition = { $0 == nil ? nil : FinalResponse(status: 412) }
+                    publication.condition = { $0 == nil ? nil : Response(status: 412) }
                     return try? lease.publish(publication).status
                 }
             }
@@ -193,12 +193,12 @@ import Testing
         let row = try #require(try fixture.store.catalog.row(id))
         let identity = try fixture.store.area.open(row.blob).identity()
         let intent = PublicationIntent(
-            name: try name("file"), replaced: nil, identity: identity, response: FinalResponse(status: 201),
-            refused: FinalResponse(status: 409))
+            name: try name("file"), replaced: nil, identity: identity, response: Response(status: 201),
+            refused: Response(status: 409))
         try fixture.store.catalog.commit(.intend(id, epoch: 1, intent))
         try Data("outside".utf8).write(to: URL(fileURLWithPath: fixture.root + "/files/file"))
         try fixture.reopen()
-        #expect(try fixture.store.record(id).phase == .complete(FinalResponse(status: 409)))
+        #expect(try fixture.store.record(id).phase == .complete(Response(status: 409)))
         #expect(try fixture.store.publishedFile(name("file")).readAll() == Array("outside".utf8))
         #expect(try fixture.blobCount() == 0)
         upload.release()

@@ -1,3 +1,4 @@
+import HTTPSemantics
 import CSQLite
 import Foundation
 import ResumableUpload
@@ -62,8 +63,8 @@ import Testing
             let row = row(3)
             try catalog.commit(.insert(row))
             let intent = PublicationIntent(
-                name: try name("a"), replaced: "t", identity: "1", response: FinalResponse(status: 201),
-                refused: FinalResponse(status: 409))
+                name: try name("a"), replaced: "t", identity: "1", response: Response(status: 201),
+                refused: Response(status: 409))
             try catalog.commit(.intend(row.id, epoch: 2, intent))
             #expect(throws: StoreError.superseded) { try catalog.commit(advance(row, epoch: 2, offset: 9)) }
             #expect(throws: StoreError.superseded) { try catalog.commit(.markProcessing(row.id, epoch: 2)) }
@@ -313,7 +314,7 @@ import Testing
                 var row = row(Int64(number % 7))
                 row.upload.principal = "p\(number % 3)"
                 row.length = number % 2 == 0 ? nil : 11
-                if number % 5 == 0 { row.phase = .complete(FinalResponse(status: 201)) }
+                if number % 5 == 0 { row.phase = .complete(Response(status: 201)) }
                 if number % 11 == 1 { row.phase = .invalid(reason: "r") }
                 switch row.phase {
                 case .complete: expected.complete += 1
@@ -383,7 +384,7 @@ import Testing
                         try catalog.commit(
                             .complete(
                                 CatalogChange.Completion(
-                                    id: row.id, epoch: 2, offset: 3, response: FinalResponse(status: 201),
+                                    id: row.id, epoch: 2, offset: 3, response: Response(status: 201),
                                     expiresAt: 9,
                                     file: FileRecord(name: number == 7 ? "bad" : "\(number)", principal: "p", size: 1),
                                     upload: row.upload)))
@@ -397,7 +398,7 @@ import Testing
             for thread in threads + [first] { thread.join() }
             #expect(failures.withLock { Array($0.keys) } == [7])
             for (number, row) in rows.enumerated() {
-                let isComplete = try catalog.row(row.id)?.phase == .complete(FinalResponse(status: 201))
+                let isComplete = try catalog.row(row.id)?.phase == .complete(Response(status: 201))
                 #expect(isComplete == (number != 7))
                 #expect(try (catalog.file("\(number)") != nil) == (number != 7))
             }

@@ -176,13 +176,13 @@ extension Publication {
     /// Answers 201 or 200, with the entity tag.
     static func testing(_ name: PublishedName) -> Publication {
         Publication(
-            name: name, refused: FinalResponse(status: 409),
+            name: name, refused: Response(status: 409),
             validated: { response, attributes in
                 var response = response
                 response.fields.set("ETag", attributes.entityTag.serialized)
                 return response
             },
-            response: { created, _ in FinalResponse(status: created ? 201 : 200) })
+            response: { created, _ in Response(status: created ? 201 : 200) })
     }
 }
 

@@ -1,3 +1,4 @@
+import HTTPSemantics
 import Foundation
 import ResumableUpload
 import Testing
@@ -93,7 +94,7 @@ import Testing
         case .complete, .invalidate:
             guard try next.machine.enter(.settling, as: lease) else { return nil }
             _ = next.machine.finish(
-                as: event == .complete ? .complete(FinalResponse(status: 201)) : .invalid(reason: "no"))
+                as: event == .complete ? .complete(Response(status: 201)) : .invalid(reason: "no"))
         case .allowTakeOver: next.machine.allowTakeOver(of: lease)
         case .release:
             if lease == world.machine.epoch {

@@ -45,7 +45,7 @@ import Testing
         #expect(second.received == 3)
         #expect(throws: StoreError.superseded) { try first.append("XXX") }
         #expect(throws: StoreError.superseded) { try first.acknowledge() }
-        #expect(throws: StoreError.superseded) { try first.complete(with: FinalResponse(status: 201)) }
+        #expect(throws: StoreError.superseded) { try first.complete(with: Response(status: 201)) }
         first.onRevocation { revocations.add() }
         #expect(revocations.value == 2)
         first.release()
@@ -137,10 +137,10 @@ import Testing
         let lease = try fixture.store.create(.testing())
         let id = try #require(lease.id)
         try lease.append("early")
-        let response = FinalResponse(status: 400, fields: ["X": "y"], content: [1, 2, 3])
+        let response = Response(status: 400, fields: ["X": "y"], content: [1, 2, 3])
         try lease.complete(with: response)
         #expect(throws: StoreError.completed) { try lease.append("late") }
-        #expect(throws: StoreError.completed) { try lease.complete(with: FinalResponse(status: 200)) }
+        #expect(throws: StoreError.completed) { try lease.complete(with: Response(status: 200)) }
         lease.release()
         #expect(fixture.store.usage(of: "alice") == Usage())
         for _ in 0..<2 {
@@ -187,8 +187,8 @@ import Testing
         try unmarked.append("abc")
         try marked.beginProcessing(marksDurably: true)
         try unmarked.beginProcessing(marksDurably: false)
-        try fixture.reopen { $0.interruptedResponse = FinalResponse(status: 503) }
-        #expect(try fixture.store.record(ids[0]).phase == .complete(FinalResponse(status: 503)))
+        try fixture.reopen { $0.interruptedResponse = Response(status: 503) }
+        #expect(try fixture.store.record(ids[0]).phase == .complete(Response(status: 503)))
         #expect(try fixture.store.record(ids[1]).phase == .receiving)
         #expect(try fixture.blobCount() == 1)
         marked.release()
@@ -204,7 +204,7 @@ import Testing
             try lease.beginProcessing(marksDurably: marks)
             lease.release()
             let phase = try fixture.store.record(id).phase
-            #expect(phase == (marks ? .complete(FinalResponse(status: 500)) : .receiving))
+            #expect(phase == (marks ? .complete(Response(status: 500)) : .receiving))
         }
     }
 
@@ -274,7 +274,7 @@ import Testing
         let revocations = Counter()
         expiring.onRevocation { revocations.add() }
         try expiring.append("abc")
-        try complete.complete(with: FinalResponse(status: 200))
+        try complete.complete(with: Response(status: 200))
         let ids = [try #require(expiring.id), try #require(complete.id), try #require(staying.id)]
         #expect(fixture.store.sweep() == SweepReport())
         fixture.advance(100)
@@ -299,7 +299,7 @@ import Testing
         try lease.beginProcessing(marksDurably: false)
         fixture.advance(20)
         #expect(fixture.store.sweep().expired == 0)
-        try lease.complete(with: FinalResponse(status: 200))
+        try lease.complete(with: Response(status: 200))
     }
 
     @Test("limits of a principal: uploads and bytes", arguments: StoreKind.allCases)

@@ -45,10 +45,10 @@ import Testing
         upload.dialect = .interop6
         upload.fields = Fields([("A", "1"), ("B", "ü"), ("A", "")])
         #expect(try NewUpload(savedBytes: upload.savedBytes) == upload)
-        let response = FinalResponse(status: 201, fields: ["ETag": "\"x\""], content: [0, 255, 10])
-        #expect(try FinalResponse(savedBytes: response.savedBytes) == response)
+        let response = Response(status: 201, fields: ["ETag": "\"x\""], content: [0, 255, 10])
+        #expect(try Response(savedBytes: response.savedBytes) == response)
         let intent = PublicationIntent(
-            name: try name("a/b"), replaced: nil, identity: "7", response: response, refused: FinalResponse(status: 409)
+            name: try name("a/b"), replaced: nil, identity: "7", response: response, refused: Response(status: 409)
         )
         #expect(try PublicationIntent(savedBytes: intent.savedBytes) == intent)
     }
@@ -64,7 +64,7 @@ import Testing
             }
             if Bool.random(using: &generator) { bytes.removeLast(Int.random(in: 1..<bytes.count, using: &generator)) }
             _ = try? NewUpload(savedBytes: bytes)
-            _ = try? FinalResponse(savedBytes: bytes)
+            _ = try? Response(savedBytes: bytes)
             _ = try? PublicationIntent(savedBytes: bytes)
         }
     }

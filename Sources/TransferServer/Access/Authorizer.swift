@@ -17,3 +17,38 @@ public protocol Authorizer: Sendable {
     ///   upload; `nil` means the server itself.
     func refusal(of identity: Identity, _ operation: Operation, at path: PathSegments?) -> AuthorizationRefusal?
 }
+
+/// The operation of a request on a target resource.
+public enum Operation: Sendable, Hashable, CaseIterable {
+    /// Read the methods and limits (`OPTIONS`).
+    case discover
+    case read
+    /// Read the server's metrics.
+    case readMetrics
+    /// Create a file with a new name, or append to, retrieve or cancel an upload.
+    case create
+    /// Replace or delete an existing file.
+    case write
+
+    /// The operation of a request without content.
+    init(_ method: Method) {
+        self = method == .options ? .discover : method.isSafe ? .read : .write
+    }
+}
+
+/// The sender of a request.
+public struct Identity: Sendable, Hashable {
+    /// The principal: the name that owns uploads and files, for which quotas are counted, and which is logged.
+    public let principal: String
+    /// The credential that the client sent, as an identifier of the authorizer; never the credential itself.
+    public let credential: String
+
+    /// Creates an identity.
+    public init(principal: String, credential: String = "") {
+        self.principal = principal
+        self.credential = credential
+    }
+
+    /// The identity of all clients without credentials.
+    public static let anonymous = Identity(principal: "anonymous")
+}

@@ -15,8 +15,8 @@ protocol RequestService: Sendable {
     func client(of fields: Fields, origin: RequestOrigin) -> ConnectionClient?
     /// The fields of every response to a request with `fields`, which can be incomplete.
     func responseFields(for fields: Fields, isSecure: Bool) -> Fields
-    /// Starts to serve a request whose head is complete.
-    func begin(_ request: IncomingRequest) -> DispatchedRequest
+    /// Starts to serve a request whose head is complete, and sets its principal.
+    func begin(_ request: RequestContext, for target: RequestTarget) -> FirstStep
     /// Records a request that has ended.
     func record(_ summary: RequestSummary)
     /// Reports that content of a response could not be read or produced.
@@ -128,178 +128,180 @@ final class MicroHTTPDaemon: @unchecked Sendable {
     // MARK: - One request
 
     fileprivate func serve(
-        _ state: RequestState, on connection: RequestConnection, data: UnsafePointer<CChar>?,
+        _ request: RequestContext, on connection: RequestConnection, data: UnsafePointer<CChar>?,
         size: UnsafeMutablePointer<Int>
     ) -> MHD_Result {
         let entry = connection.entry
-        switch state.stage {
+        switch request.stage {
         case .begun:
             entry.enter(.server, at: SystemClock.monotonicNanoseconds())
-            return begin(state, on: connection)
-        case .receiving(let exchange) where connection.accepted.contentRefusal != nil:
-            // The content before this piece is kept; this piece is invalid.
-            exchange.end(.interrupted)
-            state.exchange = nil
-            size.pointee = 0
-            guard let refusal = connection.accepted.contentRefusal else { return .NO }
-            return refuse(refusal, state, on: connection)
-        case .receiving(let exchange) where size.pointee > 0:
+            return begin(request, on: connection)
+        case .receiving:
+            guard let exchange = request.exchange else { return .NO }
+            if let refusal = connection.accepted.contentRefusal {
+                // The content before this piece is kept; this piece is invalid.
+                exchange.end(.interrupted)
+                request.exchange = nil
+                size.pointee = 0
+                return respondEarly(Response(ProblemDetails(refusal)), to: request, on: connection)
+            }
             let bytes = UnsafeRawBufferPointer(start: data, count: size.pointee)
-            state.contentReceived += Int64(bytes.count)
             size.pointee = 0
-            // While the server works, the timeouts for the client do not apply. After the last byte the connection is
-            // not closed for a timeout.
-            entry.enter(
-                state.isCompletelyReceived ? .server : .storing, received: bytes.count,
-                at: SystemClock.monotonicNanoseconds())
-            let step = exchange.receive(bytes)
-            if !state.isCompletelyReceived { entry.enter(.content, at: SystemClock.monotonicNanoseconds()) }
-            switch step {
-            case .proceed: return .YES
-            case .reply(let reply): return replyEarly(reply, state, on: connection)
-            case .drop: return .NO
-            }
-        case .receiving(let exchange):
-            entry.enter(.server, at: SystemClock.monotonicNanoseconds())
-            switch exchange.finish() {
-            case .reply(let reply): return queue(reply, state, on: connection)
-            case .proceed, .drop: return .NO
-            }
-        case .answering(let reply):
-            return queue(reply, state, on: connection)
+            return receive(bytes, of: request, by: exchange, on: connection)
+        case .responding(let response):
+            return queue(response, to: request, on: connection)
         case .discarding:
             // The response was sent. Reading continues so that the kernel does not destroy it with a reset.
             if size.pointee == 0 { return .NO }
-            state.contentReceived += Int64(size.pointee)
-            state.discarded += Int64(size.pointee)
+            request.contentReceived += Int64(size.pointee)
+            request.discarded += Int64(size.pointee)
             size.pointee = 0
-            return state.discarded < RequestReader.maxDiscarded ? .YES : .NO
+            return request.discarded < RequestReader.maxDiscarded ? .YES : .NO
         case .queued:
             return .NO
         }
     }
 
-    private func begin(_ state: RequestState, on connection: RequestConnection) -> MHD_Result {
-        let head = state.head
-        state.account.begin(head)
-        let framing: MessageFraming
+    /// Handles content, or its end if there are no bytes.
+    private func receive(
+        _ bytes: UnsafeRawBufferPointer, of request: RequestContext, by exchange: any Exchange,
+        on connection: RequestConnection
+    ) -> MHD_Result {
+        let entry = connection.entry
+        if bytes.isEmpty {
+            entry.enter(.server, at: SystemClock.monotonicNanoseconds())
+            switch exchange.finish() {
+            case .respond(let response): return queue(response, to: request, on: connection)
+            case .proceed, .drop: return .NO
+            }
+        }
+        request.contentReceived += Int64(bytes.count)
+        // While the server works, the timeouts for the client do not apply. After the last byte the connection is
+        // not closed for a timeout.
+        entry.enter(
+            request.isCompletelyReceived ? .server : .storing, received: bytes.count,
+            at: SystemClock.monotonicNanoseconds())
+        let step = exchange.receive(bytes)
+        if !request.isCompletelyReceived { entry.enter(.content, at: SystemClock.monotonicNanoseconds()) }
+        switch step {
+        case .proceed: return .YES
+        case .respond(let response): return respondEarly(response, to: request, on: connection)
+        case .drop: return .NO
+        }
+    }
+
+    private func begin(_ request: RequestContext, on connection: RequestConnection) -> MHD_Result {
+        let head = request.head
+        if [.put, .post, .patch].contains(head.method) { request.explanation = UploadExplanation() }
         let target: RequestTarget
-        switch state.received.evaluation {
-        case .accepted(let receivedFraming, let receivedTarget): (framing, target) = (receivedFraming, receivedTarget)
+        switch request.received.evaluation {
+        case .accepted(let framing, let acceptedTarget): (request.framing, target) = (framing, acceptedTarget)
         case .refused(let refusal):
-            state.responseFields = service.responseFields(
-                for: head.fields, isSecure: connection.entry.credentials != nil)
-            return refuse(refusal, state, on: connection)
+            request.responseFields = service.responseFields(for: head.fields, isSecure: request.isSecure)
+            // Nothing after the request on this connection is served.
+            return respondEarly(Response(ProblemDetails(refusal)), to: request, on: connection)
         }
-        state.framing = framing
         // The origin is evaluated only if the head is valid.
-        let origin = service.origin(of: head.fields, peer: connection.entry.peer)
-        state.origin = origin
-        if connection.entry.peerClient.isExempt, let client = service.client(of: head.fields, origin: origin) {
+        request.origin = service.origin(of: head.fields, peer: connection.entry.peer)
+        request.interim = connection.interimChannel(version: head.version, base: request.origin.base)
+        request.responseFields = service.responseFields(for: head.fields, isSecure: request.isSecure)
+        if connection.entry.peerClient.isExempt, let client = service.client(of: head.fields, origin: request.origin) {
             registry.count(connection.entry, for: client)
-            state.isForwarded = true
+            request.isForwarded = true
         }
-        let request = IncomingRequest(
-            id: state.id, head: head, framing: framing, target: target, origin: origin, connection: connection.entry,
-            interim: connection.interimChannel(version: head.version, base: origin.base), account: state.account)
-        let dispatched = service.begin(request)
-        let started = dispatched.started
-        state.responseFields = dispatched.fields
-        state.principal = dispatched.principal
-        state.stage = .receiving(started.exchange)
-        state.exchange = started.exchange
-        switch started.step {
-        case .proceed:
-            if !state.isCompletelyReceived { connection.entry.enter(.content, at: SystemClock.monotonicNanoseconds()) }
+        let waitsFor100 = Expectation(fields: head.fields, version: head.version) == .continue100
+        switch service.begin(request, for: target) {
+        case .receive(let exchange):
+            request.stage = .receiving
+            request.exchange = exchange
+            if !request.isCompletelyReceived {
+                connection.entry.enter(.content, at: SystemClock.monotonicNanoseconds())
+            }
             // libmicrohttpd does not get the Expect field, so the server sends 100 itself.
-            if request.expectsContent, Expectation(fields: head.fields, version: head.version) == .continue100 {
+            if request.expectsContent, waitsFor100 {
                 guard connection.output.send(Self.continueHead, timeout: 2000) == .sent else { return .NO }
             }
             return .YES
         case .drop: return .NO
-        case .reply(let reply):
+        case .respond(let response):
             guard request.expectsContent else {
-                if reply.status == .lengthRequired {
+                if response.status == .lengthRequired {
                     // Content without a length can follow.
-                    state.shouldLinger = true
-                    return queue(reply, state, on: connection)
+                    request.shouldLinger = true
+                    return queue(response, to: request, on: connection)
                 }
                 // If the response is queued at the end of the request, the connection stays open.
-                state.stage = .answering(reply)
+                request.stage = .responding(response)
                 return .YES
             }
             // A client that waits for 100 gets the final status instead.
-            if Expectation(fields: head.fields, version: head.version) == .continue100 {
+            if waitsFor100 {
                 // The client may have stopped waiting and be sending content, but libmicrohttpd closes at once, so the
                 // connection is kept open for a moment.
-                state.shouldLinger = true
-                return queue(reply, state, on: connection)
+                request.shouldLinger = true
+                return queue(response, to: request, on: connection)
             }
-            return replyEarly(reply, state, on: connection)
+            return respondEarly(response, to: request, on: connection)
         }
     }
 
     private static let continueHead = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
 
-    /// Rejects a request with invalid framing. Nothing after it on this connection is served.
-    private func refuse(
-        _ refusal: FramingRefusal, _ state: RequestState, on connection: RequestConnection
-    ) -> MHD_Result {
-        replyEarly(Reply(ProblemDetails(refusal)), state, on: connection)
-    }
-
     /// Sends a response before the content has ended, which libmicrohttpd cannot do. The server writes the response
     /// itself, ends its output, and discards input until the client closes or a timeout ends the connection.
-    private func replyEarly(_ reply: Reply, _ state: RequestState, on connection: RequestConnection) -> MHD_Result {
-        let reply = state.complete(reply)
-        guard case .bytes(let content) = reply.content else { return .NO }
-        var fields = reply.fields
-        if !reply.status.forbidsContent { fields.set("Content-Length", "\(content.count)") }
+    private func respondEarly(
+        _ response: Response, to request: RequestContext, on connection: RequestConnection
+    ) -> MHD_Result {
+        let response = request.complete(response)
+        guard let content = (try? response.loaded())?.content.bytes else { return .NO }
+        var fields = response.fields
+        if !response.status.forbidsContent { fields.set("Content-Length", "\(content.count)") }
         fields.set("Connection", "close")
-        let head = ResponseHead(status: reply.status, fields: fields)
-        let isHead = state.head.method == .head
+        let head = ResponseHead(status: response.status, fields: fields)
+        let isHead = request.method == .head
         let outcome = connection.output.send(head.serialized() + (isHead ? [] : content), timeout: 2000)
         guard outcome == .sent else { return .NO }
-        state.isAnswered = true
+        request.sent?.isQueued = true
         connection.output.endOutput()
         connection.entry.enter(.discarding, at: SystemClock.monotonicNanoseconds())
-        state.stage = .discarding
+        request.stage = .discarding
         return .YES
     }
 
-    private func queue(_ reply: Reply, _ state: RequestState, on connection: RequestConnection) -> MHD_Result {
-        let reply = state.complete(reply)
-        state.stage = .queued
+    private func queue(
+        _ response: Response, to request: RequestContext, on connection: RequestConnection
+    ) -> MHD_Result {
+        let response = request.complete(response)
+        request.stage = .queued
         let entry = connection.entry
         let service = service
-        let id = state.id
-        var isEndedByClosing = false
-        if case .stream = reply.content { isEndedByClosing = state.head.version == .http10 }
-        let response = OutgoingResponse(
-            reply, isSecure: entry.credentials != nil, isHead: state.head.method == .head,
+        let id = request.id
+        let isEndedByClosing = response.content.length == nil && request.head.version == .http10
+        let outgoing = OutgoingResponse(
+            response, isSecure: entry.credentials != nil, isHead: request.method == .head,
             events: .init(
-                streamed: { state.countStreamed($0) },
-                failed: { [isEndedByClosing] error in
+                streamed: { request.sent?.bytes += Int64($0) },
+                failed: { error in
                     service.contentFailed(error, request: id)
                     entry.failContent(resets: isEndedByClosing)
                 }))
-        guard let response else { return .NO }
-        state.acknowledgedBefore = connection.entry.output.acknowledgedBytes()
-        guard connection.queue(response, status: reply.status) else { return .NO }
-        connection.entry.enter(.response, at: SystemClock.monotonicNanoseconds())
-        state.isAnswered = true
+        guard let outgoing else { return .NO }
+        request.sent?.acknowledgedBefore = entry.output.acknowledgedBytes()
+        guard connection.queue(outgoing, status: response.status) else { return .NO }
+        entry.enter(.response, at: SystemClock.monotonicNanoseconds())
+        request.sent?.isQueued = true
         return .YES
     }
 
-    fileprivate func complete(_ state: RequestState, on connection: RequestConnection, code: UInt32) {
+    fileprivate func complete(_ request: RequestContext, on connection: RequestConnection, code: UInt32) {
         let isComplete = code == MHD_RequestTerminationCode.REQUEST_TERMINATED_COMPLETED_OK.rawValue
         let end: RequestEnd
-        if case .discarding = state.stage { end = .answered } else { end = isComplete ? .answered : .interrupted }
-        state.exchange?.end(end)
-        state.exchange = nil
-        service.record(state.summary(end, of: connection.entry))
-        if state.isForwarded { registry.count(connection.entry, for: connection.entry.peerClient) }
-        if state.shouldLinger {
+        if case .discarding = request.stage { end = .answered } else { end = isComplete ? .answered : .interrupted }
+        request.exchange?.end(end)
+        request.exchange = nil
+        service.record(request.summary(end))
+        if request.isForwarded { registry.count(connection.entry, for: connection.entry.peerClient) }
+        if request.shouldLinger {
             // Without this the kernel would destroy the response with a reset because of unread content.
             connection.output.endOutput()
             connection.entry.enter(.discarding, at: SystemClock.monotonicNanoseconds())
@@ -352,13 +354,14 @@ private func daemon(_ context: UnsafeMutableRawPointer?) -> MicroHTTPDaemon? {
     context.map { Unmanaged<MicroHTTPDaemon>.fromOpaque($0).takeUnretainedValue() }
 }
 
-/// Called when the first line of a request has arrived. Returns the state of the request; nil if it was not received
-/// through the filter.
+/// Called when the first line of a request has arrived. Returns its context; nil if it was not received through the
+/// filter.
 private let beginTarget:
     @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?) -> UnsafeMutableRawPointer? = {
         _, _, handle in
-        guard let request = handle.flatMap({ RequestConnection($0) })?.accepted.takeRequest() else { return nil }
-        return Unmanaged.passRetained(RequestState(request)).toOpaque()
+        guard let accepted = handle.flatMap({ RequestConnection($0) })?.accepted, let received = accepted.takeRequest()
+        else { return nil }
+        return Unmanaged.passRetained(RequestContext(received, on: accepted.entry)).toOpaque()
     }
 
 private let admit: @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<sockaddr>?, socklen_t) -> MHD_Result = {
@@ -375,8 +378,8 @@ private let answer:
         guard let daemon = daemon(context), let handle, let size, let raw = slot?.pointee,
             let connection = RequestConnection(handle)
         else { return .NO }
-        let state = Unmanaged<RequestState>.fromOpaque(raw).takeUnretainedValue()
-        return daemon.serve(state, on: connection, data: data, size: size)
+        let request = Unmanaged<RequestContext>.fromOpaque(raw).takeUnretainedValue()
+        return daemon.serve(request, on: connection, data: data, size: size)
     }
 
 private let notifyCompleted:
@@ -386,9 +389,9 @@ private let notifyCompleted:
     ) -> Void = { context, handle, slot, code in
         guard let daemon = daemon(context), let handle, let raw = slot?.pointee else { return }
         slot?.pointee = nil
-        let state = Unmanaged<RequestState>.fromOpaque(raw).takeRetainedValue()
+        let request = Unmanaged<RequestContext>.fromOpaque(raw).takeRetainedValue()
         guard let connection = RequestConnection(handle) else { return }
-        daemon.complete(state, on: connection, code: code.rawValue)
+        daemon.complete(request, on: connection, code: code.rawValue)
     }
 
 private let notifyConnection:

@@ -19,15 +19,15 @@ final class OutgoingResponse {
     ///   - isSecure: whether the connection is encrypted.
     ///   - isHead: whether the request is `HEAD`.
     /// - Returns: `nil` if memory is not available or the content cannot be opened.
-    init?(_ reply: Reply, isSecure: Bool, isHead: Bool, events: ContentEvents) {
-        guard let made = Self.make(reply.content, isSecure: isSecure, events) else { return nil }
+    init?(_ response: Response, isSecure: Bool, isHead: Bool, events: ContentEvents) {
+        guard let made = Self.make(response.content, isSecure: isSecure, events) else { return nil }
         handle = made
-        if isHead, case .stream = reply.content {
+        if isHead, response.content.length == nil {
             // For HEAD libmicrohttpd 0.9.75 would send the last chunk, which the client would read as the start of the
             // next response. In this mode it uses no chunks, and closes the connection.
             _ = onward_mhd_set_flags(handle, .RF_HTTP_1_0_COMPATIBLE_STRICT)
         }
-        for field in reply.fields where Fields.isValidName(field.name) && Fields.isValidValue(field.value) {
+        for field in response.fields where Fields.isValidName(field.name) && Fields.isValidValue(field.value) {
             // libmicrohttpd rejects empty values, which have no meaning in any field that the server sends.
             MHD_add_response_header(handle, field.name, field.value)
         }
@@ -35,32 +35,32 @@ final class OutgoingResponse {
 
     deinit { MHD_destroy_response(handle) }
 
-    private static func make(_ content: Reply.Content, isSecure: Bool, _ events: ContentEvents) -> OpaquePointer? {
+    private static func make(_ content: Response.Content, isSecure: Bool, _ events: ContentEvents) -> OpaquePointer? {
         switch content {
         case .bytes(let bytes):
             return bytes.withUnsafeBytes { buffer in
                 MHD_create_response_from_buffer(
                     buffer.count, UnsafeMutableRawPointer(mutating: buffer.baseAddress), .RESPMEM_MUST_COPY)
             }
-        case .file(let file, let range) where isSecure:
-            // The kernel cannot encrypt the file, and libmicrohttpd reads files in small blocks.
-            let reader = SegmentReader(file: file, segments: [.range(range)])
-            return make(ContentFeed(events, reader.read), count: UInt64(range.upperBound - range.lowerBound))
-        case .file(let file, let range):
-            // The kernel sends the content from the file. libmicrohttpd closes the descriptor with the response.
-            guard let descriptor = try? file.duplicateDescriptor()?.duplicateForHandover() else { return nil }
-            return MHD_create_response_from_fd_at_offset64(
-                UInt64(range.upperBound - range.lowerBound), descriptor, UInt64(range.lowerBound))
-        case .parts(let file, let parts):
-            let reader = SegmentReader(file: file, segments: parts.segments)
-            return make(ContentFeed(events, reader.read), count: UInt64(parts.contentLength))
-        case .stream(let content):
-            let feed = ContentFeed(events, isStreamed: true) { _, buffer in try content.read(into: buffer) }
-            return make(feed, count: ContentFeed.unknownLength, block: 64 << 10)
+        case .stream(let stream):
+            // The kernel sends a file that need not be encrypted, because libmicrohttpd reads files in small blocks.
+            if !isSecure, let content = stream as? FileContent, let range = content.range {
+                // libmicrohttpd closes the descriptor with the response.
+                guard let descriptor = try? content.file.duplicateDescriptor()?.duplicateForHandover() else {
+                    return nil
+                }
+                return MHD_create_response_from_fd_at_offset64(
+                    UInt64(range.upperBound - range.lowerBound), descriptor, UInt64(range.lowerBound))
+            }
+            let feed = ContentFeed(events, stream)
+            guard let length = stream.length else {
+                return make(feed, count: ContentFeed.unknownLength, block: 64 << 10)
+            }
+            return make(feed, count: UInt64(length), block: 256 << 10)
         }
     }
 
-    private static func make(_ feed: ContentFeed, count: UInt64, block: Int = 256 << 10) -> OpaquePointer? {
+    private static func make(_ feed: ContentFeed, count: UInt64, block: Int) -> OpaquePointer? {
         MHD_create_response_from_callback(
             count, block,
             { context, position, buffer, capacity in
@@ -84,66 +84,22 @@ private final class ContentFeed {
     static let unknownLength = UInt64.max
 
     private let events: OutgoingResponse.ContentEvents
-    private let isStreamed: Bool
-    private let source: (Int64, UnsafeMutableRawBufferPointer) throws -> Int
+    private let stream: any ContentStream
 
-    /// - Parameter source: reads the bytes at a position of the content and returns how many there were.
-    init(
-        _ events: OutgoingResponse.ContentEvents, isStreamed: Bool = false,
-        _ source: @escaping (Int64, UnsafeMutableRawBufferPointer) throws -> Int
-    ) {
+    init(_ events: OutgoingResponse.ContentEvents, _ stream: any ContentStream) {
         self.events = events
-        self.isStreamed = isStreamed
-        self.source = source
+        self.stream = stream
     }
 
     func read(at position: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
         do {
-            let count = try source(position, buffer)
-            guard isStreamed else { return count }
+            let count = try stream.read(into: buffer, at: position)
+            guard stream.length == nil else { return count }
             events.streamed(count)
             return count > 0 ? count : Self.end
         } catch {
             events.failed(error)
             return Self.failure
-        }
-    }
-}
-
-/// Reads content that is made of parts of a file at any position.
-private final class SegmentReader {
-    /// The file has become shorter.
-    private struct UnexpectedEnd: Error, CustomStringConvertible {
-        let description = "a published file became shorter while it was sent"
-    }
-
-    private let file: PublishedFile
-    private let segments: [(start: Int64, segment: MultipartByteRanges.Segment)]
-
-    init(file: PublishedFile, segments: [MultipartByteRanges.Segment]) {
-        self.file = file
-        var start: Int64 = 0
-        self.segments = segments.map { segment in
-            defer { start += segment.count }
-            return (start, segment)
-        }
-    }
-
-    func read(at position: Int64, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
-        guard let (start, segment) = segments.last(where: { $0.start <= position && $0.segment.count > 0 })
-        else { throw UnexpectedEnd() }
-        let skipped = position - start
-        let count = Int(min(Int64(buffer.count), segment.count - skipped))
-        guard count > 0 else { throw UnexpectedEnd() }
-        switch segment {
-        case .bytes(let bytes):
-            buffer.copyBytes(from: bytes[Int(skipped)..<Int(skipped) + count])
-            return count
-        case .range(let range):
-            let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
-            let read = try file.read(into: part, at: range.lowerBound + skipped)
-            guard read > 0 else { throw UnexpectedEnd() }
-            return read
         }
     }
 }

@@ -37,7 +37,9 @@ struct RequestConnection {
 
     /// The channel for interim responses to a client of `version`; closed for HTTP/1.0 (RFC 9110 section 15.2).
     func interimChannel(version: ProtocolVersion, base: PublicBase) -> InterimChannel {
-        InterimChannel(output: version >= .http11 ? output : nil, base: base)
+        guard version >= .http11 else { return InterimChannel(send: nil, base: base) }
+        let output = output
+        return InterimChannel(send: { bytes, timeout in output.send(bytes, timeout: timeout) }, base: base)
     }
 
     func queue(_ response: OutgoingResponse, status: Status) -> Bool {

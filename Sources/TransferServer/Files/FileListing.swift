@@ -7,7 +7,7 @@ struct FileListing {
     let store: UploadStore
     let resourcePolicy: ResourcePolicy
 
-    func answer(to request: TargetRequest, directory: [String]) throws(StoreError) -> TargetAnswer {
+    func response(to request: TargetRequest, directory: [String]) throws(StoreError) -> Response {
         guard let directory = PublishedName.Directory(segments: directory) else { throw .notFound }
         return Self.prefersJSON(request.fields)
             ? try json(directory, request) : try html(directory, request)
@@ -34,7 +34,7 @@ struct FileListing {
     /// The complete directory in one document, in the order of the file system.
     private func html(
         _ directory: PublishedName.Directory, _ request: TargetRequest
-    ) throws(StoreError) -> TargetAnswer {
+    ) throws(StoreError) -> Response {
         var fields = fields
         fields.append("Content-Type", "text/html; charset=utf-8")
         fields.append("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
@@ -44,16 +44,16 @@ struct FileListing {
             title: "/" + directory.segments.joined(separator: "/"),
             prefix: request.target.path.hasSuffix("/") ? "./" : "./" + last)
         let content = ListingContent(try store.listing(of: directory), as: format)
-        return .stream(status: 200, fields: fields, content)
+        return Response(status: 200, fields: fields, content: .stream(content))
     }
 
     /// One page, ordered by the bytes of the names, with a link to the next page.
     private func json(
         _ directory: PublishedName.Directory, _ request: TargetRequest
-    ) throws(StoreError) -> TargetAnswer {
+    ) throws(StoreError) -> Response {
         let query: ListingQuery
         do throws(ListingQuery.Refusal) { query = try ListingQuery(parsing: request.target.query) } catch {
-            return .response(FinalResponse(ProblemDetails(error)))
+            return Response(ProblemDetails(error))
         }
         let path = request.target.path
         let url = request.base.reference(to: path.hasSuffix("/") ? path : path + "/")
@@ -63,6 +63,7 @@ struct FileListing {
         if let cursor = page.nextCursor {
             fields.append("Link", "<\(url)?\(query.serialized(after: cursor))>; rel=\"next\"")
         }
-        return .stream(status: 200, fields: fields, ListingContent(page, as: JSONListing(url: url)))
+        return Response(
+            status: 200, fields: fields, content: .stream(ListingContent(page, as: JSONListing(url: url))))
     }
 }

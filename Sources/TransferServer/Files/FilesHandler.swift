@@ -53,7 +53,7 @@ public struct FilesHandler: TargetHandler {
         if proposal.target.isCollection {
             // A browser form would publish the multipart body instead of the file.
             let type = proposal.fields["Content-Type"].flatMap { MediaType(parsing: $0) }
-            return type?.essence == "multipart/form-data" ? .refuse(FinalResponse(ProblemDetails.form)) : .accept
+            return type?.essence == "multipart/form-data" ? .refuse(Response(ProblemDetails.form)) : .accept
         }
         do {
             let name = try Self.existing(PublishedName(segments: proposal.target.segments))
@@ -65,12 +65,12 @@ public struct FilesHandler: TargetHandler {
             }
             return .accept
         } catch {
-            return .refuse(FinalResponse(ProblemDetails(error)))
+            return .refuse(Response(ProblemDetails(error)))
         }
     }
 
     /// Publishes the file under its name.
-    public func complete(_ upload: ReceivedUpload) throws -> TargetOutcome {
+    public func complete(_ upload: ReceivedUpload) throws -> Response {
         let fields = upload.fields
         let method = upload.method
         let mayReplace = upload.mayReplace
@@ -80,45 +80,45 @@ public struct FilesHandler: TargetHandler {
                 directory: upload.target.segments, disposition: fields["Content-Disposition"],
                 metadata: UploadMetadata(fields))
             let path = collectionPath(of: upload.target)
-            return .publish(
+            return try upload.publish(
                 Publication(
                     name: try Self.existing(names.name(0)), fields: FileFields.saved(of: fields), replaces: false,
                     alternatives: { names.name($0) },
-                    refused: FinalResponse(ProblemDetails(StoreError.noFreeName)), validated: Self.validated,
+                    refused: Response(ProblemDetails(StoreError.noFreeName)), validated: Self.validated,
                     response: { _, name in
-                        FinalResponse(status: 201, fields: ["Location": path + Self.encoded(name.segments.suffix(1))])
+                        Response(status: 201, fields: ["Location": path + Self.encoded(name.segments.suffix(1))])
                     }))
         }
         let location = upload.target.path
-        return .publish(
+        return try upload.publish(
             Publication(
                 name: try Self.existing(PublishedName(segments: upload.target.segments)),
                 fields: FileFields.saved(of: fields),
                 condition: { Self.refusal(method: method, fields: fields, current: $0, mayReplace: mayReplace) },
-                refused: FinalResponse(ProblemDetails.preconditionFailed), validated: Self.validated,
+                refused: Response(ProblemDetails.preconditionFailed), validated: Self.validated,
                 response: { created, _ in
-                    created ? FinalResponse(status: 201, fields: ["Location": location]) : FinalResponse(status: 204)
+                    created ? Response(status: 201, fields: ["Location": location]) : Response(status: 204)
                 }))
     }
 
     /// The response if the conditions fail, at creation and again at publication.
     private static func refusal(
         method: Method, fields: Fields, current: PublishedFile.Attributes?, mayReplace: Bool = true
-    ) -> FinalResponse? {
-        if current != nil && !mayReplace { return FinalResponse(ProblemDetails.nameTaken) }
+    ) -> Response? {
+        if current != nil && !mayReplace { return Response(ProblemDetails.nameTaken) }
         let now = HTTPDate(secondsSinceEpoch: SystemClock.realtimeSeconds())
         let validators = current.map {
             Validators(
                 entityTag: $0.entityTag, lastModified: HTTPDate(secondsSinceEpoch: $0.modifiedSeconds), date: now)
         }
         let outcome = Preconditions(fields: fields, now: now).evaluate(method: method, current: validators)
-        return outcome == .proceed ? nil : FinalResponse(ProblemDetails.preconditionFailed)
+        return outcome == .proceed ? nil : Response(ProblemDetails.preconditionFailed)
     }
 
     /// The response of a publication, for ``StoreConfiguration/validated``, so that recovery sends the same.
     @Sendable public static func validated(
-        _ response: FinalResponse, _ attributes: PublishedFile.Attributes
-    ) -> FinalResponse {
+        _ response: Response, _ attributes: PublishedFile.Attributes
+    ) -> Response {
         var response = response
         response.fields.set("ETag", attributes.entityTag.serialized)
         response.fields.set(
@@ -152,35 +152,34 @@ public struct FilesHandler: TargetHandler {
     // MARK: Other requests
 
     /// Sends or deletes a file, or lists a collection.
-    public func respond(to request: TargetRequest) -> TargetAnswer {
+    public func respond(to request: TargetRequest) -> Response {
         do {
             if request.target.isCollection {
                 return try FileListing(store: store, resourcePolicy: resourcePolicy)
-                    .answer(to: request, directory: request.target.segments)
+                    .response(to: request, directory: request.target.segments)
             }
             let name = try Self.existing(PublishedName(segments: request.target.segments))
-            if request.method == .delete { return .response(try remove(name, fields: request.fields)) }
+            if request.method == .delete { return try remove(name, fields: request.fields) }
             let file = try store.publishedFile(name)
             var fields = FileFields.served(of: file, named: name.lastSegment, showsActiveTypes: showsActiveTypes)
             fields.append("Cross-Origin-Resource-Policy", resourcePolicy.rawValue)
-            return .file(file, fields: fields)
+            return Response(status: 200, fields: fields, content: .file(file))
         } catch .targetIsDirectory where request.method != .delete {
             let query = request.target.query.map { "?" + $0 } ?? ""
-            return .response(
-                FinalResponse(status: 308, fields: ["Location": request.target.path + "/" + query]))
+            return Response(status: 308, fields: ["Location": request.target.path + "/" + query])
         } catch  where [.notFound, .parentIsFile, .targetIsSpecial].contains(error) {
-            return .response(FinalResponse(ProblemDetails.noSuchFile))
+            return Response(ProblemDetails.noSuchFile)
         } catch {
-            return .response(FinalResponse(ProblemDetails(error)))
+            return Response(ProblemDetails(error))
         }
     }
 
-    private func remove(_ name: PublishedName, fields: Fields) throws(StoreError) -> FinalResponse {
+    private func remove(_ name: PublishedName, fields: Fields) throws(StoreError) -> Response {
         do {
             try store.remove(name) { Self.refusal(method: .delete, fields: fields, current: $0) == nil }
-            return FinalResponse(status: 204)
+            return Response(status: 204)
         } catch .preconditionFailed {
-            return FinalResponse(ProblemDetails.preconditionFailed)
+            return Response(ProblemDetails.preconditionFailed)
         }
     }
 }
@@ -195,4 +194,14 @@ extension ProblemDetails {
         code: "insufficient-scope")
     static let noSuchFile = ProblemDetails(
         status: 404, detail: "The file does not exist. It appears when its upload is complete.", code: "no-such-file")
+}
+
+/// Which pages may embed a response without CORS: the values of `Cross-Origin-Resource-Policy` (the Fetch standard).
+public enum ResourcePolicy: String, Sendable, Hashable, CaseIterable {
+    /// Pages of the server's own origin.
+    case sameOrigin = "same-origin"
+    /// Pages of the same site, such as those of `app.example` for `files.app.example`.
+    case sameSite = "same-site"
+    /// Any page.
+    case crossOrigin = "cross-origin"
 }

@@ -2,7 +2,7 @@ import SystemCalls
 import UploadStorage
 
 /// The content of a listing. An entry is read and written when the connection is writable.
-final class ListingContent: StreamedContent {
+final class ListingContent: ContentStream {
     private enum Stage {
         case start, entries, ended
     }
@@ -24,7 +24,7 @@ final class ListingContent: StreamedContent {
         self.format = format
     }
 
-    func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
+    func read(into buffer: UnsafeMutableRawBufferPointer, at position: Int64) throws -> Int {
         try state.withLock { (state) throws(StoreError) in
             var filled = 0
             while filled < buffer.count {

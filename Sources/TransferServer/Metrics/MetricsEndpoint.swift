@@ -5,20 +5,20 @@ import SystemCalls
 /// authorized request.
 struct MetricsEndpoint {
     let service: TransferService
-    let request: IncomingRequest
+    let request: RequestContext
     let identity: Identity
 
     private static let processStart = ProcessControl.startSeconds()
 
-    func serve() -> StartedExchange {
+    func response() -> Response {
         if let refusal = service.refusal(of: identity, .readMetrics, at: PathSegments.metrics) {
-            return StartedExchange(refusal)
+            return Response(refusal.problem, fields: refusal.fields)
         }
         guard request.method == .get || request.method == .head else {
-            return StartedExchange(Reply(ProblemDetails.methodNotAllowed, fields: ["Allow": "GET, HEAD"]))
+            return Response(ProblemDetails.methodNotAllowed, fields: ["Allow": "GET, HEAD"])
         }
         let fields: Fields = ["Content-Type": Exposition.mediaType, "Cache-Control": "no-store"]
-        return StartedExchange(Reply(status: 200, fields: fields, content: .bytes(Array(report.text.utf8))))
+        return Response(status: 200, fields: fields, content: Array(report.text.utf8))
     }
 
     private var report: MetricsReport {

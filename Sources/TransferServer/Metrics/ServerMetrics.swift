@@ -12,9 +12,9 @@ final class ServerMetrics: StoreObserver {
     func record(_ request: RequestSummary) { counts.withLock { $0.record(request) } }
 
     /// Counts the content of a request in progress, up to `total` bytes.
-    func count(received total: Int64, of account: RequestAccount) {
-        let bytes = total - account.countedReceived
-        account.countedReceived = total
+    func count(received total: Int64, of request: RequestContext) {
+        let bytes = total - request.countedReceived
+        request.countedReceived = total
         counts.withLock { $0.add(received: bytes) }
     }
 

@@ -1,11 +1,27 @@
 import HTTPSemantics
 
-/// The next step of a request.
+/// The first step of a request whose head is complete.
+enum FirstStep {
+    /// Give the content and its end to this exchange.
+    case receive(any Exchange)
+    /// Send this response; content is not needed.
+    case respond(Response)
+    /// Close the connection without a response.
+    case drop
+
+    static func respond(_ problem: ProblemDetails) -> FirstStep { .respond(Response(problem)) }
+
+    static func respond(_ refusal: AuthorizationRefusal) -> FirstStep {
+        .respond(Response(refusal.problem, fields: refusal.fields))
+    }
+}
+
+/// The next step of a request whose content is received.
 enum NextStep {
     /// Continue with the content or its end.
     case proceed
     /// Send this response; remaining content is not needed.
-    case reply(Reply)
+    case respond(Response)
     /// Close the connection without a response.
     case drop
 }
@@ -29,16 +45,16 @@ protocol Exchange: AnyObject {
 
 /// An exchange that responds at the end of the content, which it ignores or rejects.
 final class DeferredExchange: Exchange {
-    private let refusal: Reply?
-    private let answer: () -> Reply
+    private let refusal: Response?
+    private let answer: () -> Response
 
     /// - Parameter refusal: the response if there is content; `nil`: content is ignored.
-    init(_ refusal: Reply? = nil, _ answer: @escaping () -> Reply) {
+    init(_ refusal: Response? = nil, _ answer: @escaping () -> Response) {
         self.refusal = refusal
         self.answer = answer
     }
 
-    func receive(_ bytes: UnsafeRawBufferPointer) -> NextStep { refusal.map { .reply($0) } ?? .proceed }
-    func finish() -> NextStep { .reply(answer()) }
+    func receive(_ bytes: UnsafeRawBufferPointer) -> NextStep { refusal.map { .respond($0) } ?? .proceed }
+    func finish() -> NextStep { .respond(answer()) }
     func end(_ end: RequestEnd) {}
 }

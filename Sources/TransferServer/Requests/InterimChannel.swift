@@ -4,21 +4,22 @@ import SystemCalls
 /// Sends interim responses to one request. Only the thread of the connection may use it, between the first and the last
 /// call for that request, when nothing else writes to the connection.
 struct InterimChannel: Sendable {
-    /// `nil` if the client does not support interim responses (HTTP/1.0) or they are turned off.
-    let output: ConnectionOutput?
+    /// Sends bytes and waits at most that many milliseconds until the connection is writable; `nil` if the client does
+    /// not support interim responses (HTTP/1.0).
+    let send: (@Sendable (_ bytes: [UInt8], _ timeout: Int32) -> SocketOutput.Outcome)?
     /// The base of the server's paths for the client.
     let base: PublicBase
 
     /// Whether interim responses can be sent.
-    var isOpen: Bool { output != nil }
+    var isOpen: Bool { send != nil }
 
     /// Sends the head of an interim response. Waits at most `timeout` milliseconds until the connection is writable.
     ///
     /// An interim response is optional: a client that does not read misses it (RFC 9110 section 15.2).
     func send(_ head: ResponseHead, timeout: Int32) -> SocketOutput.Outcome {
-        guard let output else { return .notWritable }
+        guard let send else { return .notWritable }
         let rebased = ResponseHead(status: head.status, fields: base.rebased(head.fields))
-        return output.send(rebased.serialized(), timeout: timeout)
+        return send(rebased.serialized(), timeout)
     }
 }
 
@@ -30,4 +31,34 @@ extension ResponseHead {
         text += "\r\n"
         return Array(text.utf8)
     }
+}
+
+/// The maximum number of interim responses to a request.
+enum InterimAllowance {
+    /// Go's HTTP client, and proxies that use it (Caddy, Traefik), accept at most 5 interim responses, and abort the
+    /// request at the sixth.
+    private static let maxResponses = 5
+
+    /// The maximum number of interim responses with offsets, in addition to the one with the URL of the upload and a
+    /// possible 100; `nil`: any number.
+    ///
+    /// The limit applies to every proxy, because the server cannot see whether it is written in Go.
+    static func offsets(for fields: Fields) -> Int? {
+        let isForwarded = ["Via", "Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host"].contains {
+            fields.contains($0)
+        }
+        let isGo = fields["User-Agent"]?.hasPrefix("Go-http-client/") == true
+        return isForwarded || isGo ? maxResponses - 2 : nil
+    }
+}
+
+/// Names of fields that only this server uses.
+enum ServerFieldName {
+    /// In a request, `off` turns off interim responses of the upload protocol, for proxies that fail on them.
+    static let interim = "Onward-Interim"
+    /// In a request, `?1` requests an explanation of omitted interim responses, in a field of this name in the
+    /// response.
+    static let explain = "Onward-Explain"
+
+    static let requestFields = [interim, explain]
 }

@@ -71,11 +71,8 @@ enum ReceiveFilterCheck {
 
         var received: [String] { requests.withLock { $0 } }
 
-        func begin(_ request: IncomingRequest) -> DispatchedRequest {
-            DispatchedRequest(
-                StartedExchange(
-                    RecordedExchange(path: request.path) { text in self.requests.withLock { $0.append(text) } }),
-                fields: [:])
+        func begin(_ request: RequestContext, for target: RequestTarget) -> FirstStep {
+            .receive(RecordedExchange(path: target.path) { text in self.requests.withLock { $0.append(text) } })
         }
     }
 
@@ -93,7 +90,7 @@ enum ReceiveFilterCheck {
 
         func finish() -> NextStep {
             record("\(path) \(String(decoding: content, as: UTF8.self))")
-            return .reply(Reply(status: 204))
+            return .respond(Response(status: 204))
         }
 
         func end(_ end: RequestEnd) {}

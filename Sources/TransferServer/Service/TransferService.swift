@@ -96,39 +96,37 @@ final class TransferService: RequestService {
         return result
     }
 
-    func begin(_ request: IncomingRequest) -> DispatchedRequest {
-        let fields = responseFields(for: request.fields, isSecure: request.isSecure)
-        let place = RequestPlace(request, routes: routes)
-        request.account.route = place.label
-        if !place.canReceiveContent { request.account.explanation = nil }
+    func begin(_ request: RequestContext, for target: RequestTarget) -> FirstStep {
+        let route = routes.route(of: target)
+        request.route = route.label
+        if !route.canReceiveContent { request.explanation = nil }
         if Expectation(fields: request.fields, version: request.head.version) == .unsupported {
-            return DispatchedRequest(StartedExchange(ProblemDetails.unsupportedExpectation), fields: fields)
+            return .respond(ProblemDetails.unsupportedExpectation)
         }
         // Health checks do not need a token.
-        if case .health = place { return DispatchedRequest(serveHealth(request), fields: fields) }
+        if case .health(let path) = route { return .respond(health(request, path)) }
         let identity: Identity
         do throws(AuthorizationRefusal) {
-            identity = try authorizer.identify(request.head, target: request.target)
+            identity = try authorizer.identify(request.head, target: target)
         } catch {
-            return DispatchedRequest(serveUnauthenticated(request, refusal: error), fields: fields)
+            return .respond(unauthenticated(request, refusal: error))
         }
+        request.principal = identity.principal
         // Otherwise the common field names would be read as those of the draft, and the client would report an upload
         // that does not exist.
-        if TusProtocol.isUsed(by: request.fields), place.canReceiveContent {
-            return DispatchedRequest(
-                StartedExchange(ProblemDetails.tusProtocol), fields: fields, principal: identity.principal)
+        if TusProtocol.isUsed(by: request.fields), route.canReceiveContent {
+            return .respond(ProblemDetails.tusProtocol)
         }
-        return DispatchedRequest(serve(request, at: place, identity), fields: fields, principal: identity.principal)
+        return serve(request, at: route, identity)
     }
 
     /// Responds to a request without valid credentials. Browsers send preflights without credentials; they get the CORS
     /// fields, and no information about resources.
-    private func serveUnauthenticated(_ request: IncomingRequest, refusal: AuthorizationRefusal) -> StartedExchange {
+    private func unauthenticated(_ request: RequestContext, refusal: AuthorizationRefusal) -> Response {
         guard refusal.isForLackOfCredentials, request.method == .options, !request.fields.contains("Authorization"),
             CrossOrigin.isPreflight(request.fields)
-        else { return StartedExchange(refusal) }
-        let fields = crossOrigin.optionsFields(for: request.fields, methods: Self.methods)
-        return StartedExchange(Reply(status: 204, fields: fields, content: .bytes([])))
+        else { return Response(refusal.problem, fields: refusal.fields) }
+        return Response(status: 204, fields: crossOrigin.optionsFields(for: request.fields, methods: Self.methods))
     }
 
     /// Why this identity may not perform an operation on a target, or without a target on the server.
@@ -140,37 +138,34 @@ final class TransferService: RequestService {
         authorizer.refusal(of: identity, operation, at: path)
     }
 
-    private func serve(_ request: IncomingRequest, at place: RequestPlace, _ identity: Identity) -> StartedExchange {
-        switch place {
-        case .health: serveHealth(request)
-        case .metrics: MetricsEndpoint(service: self, request: request, identity: identity).serve()
-        case .asterisk: serveAsterisk(request, identity)
+    private func serve(_ request: RequestContext, at route: Route, _ identity: Identity) -> FirstStep {
+        switch route {
+        case .health(let path): .respond(health(request, path))
+        case .metrics: .respond(MetricsEndpoint(service: self, request: request, identity: identity).response())
+        case .server: .respond(server(request, identity))
         case .upload(let path): UploadEndpoint(service: self, request: request, identity: identity).serve(path)
         case .target(let handler, let target):
             TargetEndpoint(service: self, request: request, identity: identity, handler: handler, target: target)
                 .serve()
-        case .unreadable(let refusal):
+        case .invalid(let refusal, let isUpload):
             // Every invalid URL of an upload gets the response for an unknown upload.
-            StartedExchange(
-                request.path.hasPrefix("/uploads/")
-                    ? UploadError.notFound.problem(in: .rfc) : ProblemDetails(refusal))
-        case .nowhere: StartedExchange(ProblemDetails.notFound)
+            .respond(isUpload ? UploadError.notFound.problem(in: .rfc) : ProblemDetails(refusal))
+        case .unknown: .respond(ProblemDetails.notFound)
         }
     }
 
-    private func serveHealth(_ request: IncomingRequest) -> StartedExchange {
+    private func health(_ request: RequestContext, _ path: String) -> Response {
         guard request.method == .get || request.method == .head else {
-            return StartedExchange(Reply(ProblemDetails.methodNotAllowed, fields: ["Allow": "GET, HEAD"]))
+            return Response(ProblemDetails.methodNotAllowed, fields: ["Allow": "GET, HEAD"])
         }
-        let fields: Fields = ["Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"]
-        let reasons = request.path == "/healthz" ? [] : unreadiness
+        let reasons = path == "/healthz" ? [] : unreadiness
         guard reasons.isEmpty else {
-            return StartedExchange(
-                Reply(
-                    ProblemDetails.notReady(reasons), fields: ["Cache-Control": "no-store", "Retry-After": "5"]))
+            return Response(
+                ProblemDetails.notReady(reasons), fields: ["Cache-Control": "no-store", "Retry-After": "5"])
         }
-        let text = request.path == "/healthz" ? "ok\n" : "ready\n"
-        return StartedExchange(Reply(status: 200, fields: fields, content: .bytes(Array(text.utf8))))
+        return Response(
+            status: 200, fields: ["Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"],
+            content: Array((path == "/healthz" ? "ok\n" : "ready\n").utf8))
     }
 
     /// The stable codes of the reasons why the server is not ready; empty if it is ready.
@@ -179,27 +174,28 @@ final class TransferService: RequestService {
     }
 
     /// `OPTIONS *`: the limits that all resources share.
-    private func serveAsterisk(_ request: IncomingRequest, _ identity: Identity) -> StartedExchange {
-        guard request.method == .options else { return StartedExchange(ProblemDetails.malformedTarget) }
-        if let refusal = refusal(of: identity, .discover, on: nil) { return StartedExchange(refusal) }
-        return StartedExchange(discovery(request, methods: Self.methods))
+    private func server(_ request: RequestContext, _ identity: Identity) -> Response {
+        guard request.method == .options else { return Response(ProblemDetails.malformedTarget) }
+        if let refusal = refusal(of: identity, .discover, on: nil) {
+            return Response(refusal.problem, fields: refusal.fields)
+        }
+        return discovery(request, methods: Self.methods)
     }
 
     private static let methods: [Method] = [.get, .head, .put, .post, .patch, .delete, .options]
 
     /// The response to `OPTIONS`, both for discovery and for preflights of browsers.
-    func discovery(_ request: IncomingRequest, methods: [Method], limits: UploadLimits? = nil) -> Reply {
-        let response = responses(for: request, stored: nil).discovered(
+    func discovery(_ request: RequestContext, methods: [Method], limits: UploadLimits? = nil) -> Response {
+        var response = responses(for: request, stored: nil).discovered(
             limits: limits ?? configuration.limits, allow: methods)
-        var reply = Reply(response)
         for field in crossOrigin.optionsFields(for: request.fields, methods: methods) {
-            reply.fields.append(field.name, field.value)
+            response.fields.append(field.name, field.value)
         }
-        return reply
+        return response
     }
 
     /// The responses in the dialect of a request, or otherwise in that of the creation of its upload.
-    func responses(for request: IncomingRequest, stored: Dialect?) -> UploadResponses {
+    func responses(for request: RequestContext, stored: Dialect?) -> UploadResponses {
         UploadResponses(
             answering: request.fields, version: request.head.version, storedDialect: stored,
             announcesWithoutVersion: configuration.announcesWithoutVersion, withholding: withholding(request.fields))

@@ -1,8 +1,9 @@
 import HTTPSemantics
+import SystemCalls
 import UploadStorage
 
 /// A complete representation for its target. Valid only during `complete(_:)`.
-public struct ReceivedUpload: Sendable {
+public final class ReceivedUpload: Sendable {
     /// The target of the upload.
     public let target: Target
     /// The method of the request that created the upload.
@@ -17,8 +18,11 @@ public struct ReceivedUpload: Sendable {
     public let mayReplace: Bool
 
     private let lease: UploadLease
+    private let digest: String?
+    private let publishing = Monitor<Result<Response, StoreError>?>(nil)
 
-    init(target: Target, upload: NewUpload, length: Int64, mayReplace: Bool, lease: UploadLease) {
+    /// - Parameter digest: the value of `Repr-Digest` in the response.
+    init(target: Target, upload: NewUpload, length: Int64, mayReplace: Bool, lease: UploadLease, digest: String?) {
         self.target = target
         method = upload.method
         principal = upload.principal
@@ -26,6 +30,7 @@ public struct ReceivedUpload: Sendable {
         self.length = length
         self.mayReplace = mayReplace
         self.lease = lease
+        self.digest = digest
     }
 
     /// Reads bytes of the representation from `offset` on.
@@ -33,5 +38,33 @@ public struct ReceivedUpload: Sendable {
     /// - Throws: `StoreError` if the bytes cannot be read.
     public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StoreError) -> Int {
         try lease.read(into: buffer, at: offset)
+    }
+
+    /// Makes the bytes a file, atomically, and stores the response with it. The upload is complete then: the handler
+    /// returns this response.
+    /// - Returns: The response of the publication: that of its `condition`, its `response`, or `refused`.
+    /// - Throws: `StoreError`. After `targetIsDirectory`, `targetIsSpecial`, `parentIsFile` and `noFreeName` the handler
+    ///   can still return a response of its own; if it throws them, the client gets 409.
+    public func publish(_ publication: Publication) throws(StoreError) -> Response {
+        var publication = publication
+        if digest != nil {
+            publication.response = { [respond = publication.response] created, name in
+                self.withDigest(respond(created, name))
+            }
+        }
+        let result: Result<Response, StoreError>
+        do throws(StoreError) { result = .success(try lease.publish(publication)) } catch { result = .failure(error) }
+        publishing.withLock { $0 = result }
+        return try result.get()
+    }
+
+    /// The result of ``publish(_:)``; `nil` if it was not called.
+    var publicationResult: Result<Response, StoreError>? { publishing.withLock { $0 } }
+
+    /// The response with the digest that the client wants.
+    func withDigest(_ response: Response) -> Response {
+        var response = response
+        if let digest { response.fields.set("Repr-Digest", digest) }
+        return response
     }
 }

@@ -12,6 +12,22 @@ struct Routes: Sendable {
             .sorted { $0.prefix.count > $1.prefix.count }
     }
 
+    /// Finds out what the target of a request names.
+    func route(of target: RequestTarget) -> Route {
+        if case .asterisk = target.form { return .server }
+        switch target.path {
+        case "/healthz", "/readyz": return .health(target.path)
+        case "/metrics": return .metrics
+        default: break
+        }
+        let path: PathSegments
+        do { path = try PathSegments(decoding: target.path) } catch {
+            return .invalid(error, isUpload: target.path.hasPrefix("/uploads/"))
+        }
+        if path.segments.first == "uploads" && path.segments.count <= 2 { return .upload(path) }
+        return match(path, query: target.query).map { .target($0.handler, $0.target) } ?? .unknown
+    }
+
     /// The target of an upload that was saved as `Target.reference`.
     func match(reference: String) -> (handler: any TargetHandler, target: Target)? {
         guard let target = RequestTarget(parsing: reference), let path = try? PathSegments(decoding: target.path)
@@ -30,5 +46,41 @@ struct Routes: Sendable {
             return (handler, target)
         }
         return nil
+    }
+}
+
+/// What the target of a request names, independent of access and existence.
+enum Route: Sendable {
+    /// `/healthz` or `/readyz`.
+    case health(String)
+    case metrics
+    /// `*`: the server itself.
+    case server
+    /// `/uploads` or a path below it.
+    case upload(PathSegments)
+    case target(any TargetHandler, Target)
+    /// An invalid path.
+    case invalid(PathSegments.Refusal, isUpload: Bool)
+    case unknown
+
+    /// Whether a request can have content: for a target, an upload, or an invalid path.
+    var canReceiveContent: Bool {
+        switch self {
+        case .health, .metrics, .server: false
+        case .upload, .target, .invalid, .unknown: true
+        }
+    }
+
+    /// The label of the metrics: one for each handler, and a few others.
+    var label: String {
+        switch self {
+        case .health(let path): path
+        case .metrics: "/metrics"
+        case .server: "*"
+        case .upload: "/uploads"
+        case .target(_, let target):
+            "/" + target.location.segments.dropLast(target.segments.count).joined(separator: "/")
+        case .invalid, .unknown: "other"
+        }
     }
 }

@@ -38,11 +38,19 @@ public protocol TargetHandler: Sendable {
 
     /// Handles a complete and durable representation, and returns the final response. Called at most once for an
     /// upload, except with `completionIsRepeatable`.
+    ///
+    /// ``ReceivedUpload/publish(_:)`` makes the bytes a file; otherwise they are removed after this call. The response is
+    /// stored, so that it can be sent again: its content may have 1 MiB at most.
     /// - Throws: any error; the client then gets 500 as the final response.
-    func complete(_ upload: ReceivedUpload) throws -> TargetOutcome
+    func complete(_ upload: ReceivedUpload) throws -> Response
 
     /// Responds to a request without a representation: `GET`, `HEAD`, `DELETE` and other methods of the handler.
-    func respond(to request: TargetRequest) -> TargetAnswer
+    ///
+    /// If the status is 200 and the content is a published file (``Response/Content/file(_:)``), the server evaluates
+    /// conditions and ranges, adds the validators, and sends 200, 206, 304, 412 or 416. If the method is safe and the fields
+    /// have no `Cache-Control`, the server adds ``ServerConfiguration/cacheControl`` for files and `no-cache` for other
+    /// responses, with `private` if the request requires credentials.
+    func respond(to request: TargetRequest) -> Response
 }
 
 extension TargetHandler {
@@ -99,15 +107,7 @@ public struct UploadProposal: Sendable {
 public enum Acceptance: Sendable {
     case accept
     /// Reject it with this final response. Nothing is created and no content is read.
-    case refuse(FinalResponse)
-}
-
-/// How a handler has processed a complete representation.
-public enum TargetOutcome: Sendable {
-    /// The handler has used the bytes. The server removes them and sends this response.
-    case respond(FinalResponse)
-    /// The store publishes the bytes atomically as a file.
-    case publish(Publication)
+    case refuse(Response)
 }
 
 /// A request without a representation.
@@ -123,16 +123,4 @@ public struct TargetRequest: Sendable {
     /// The base of the server's paths for the client. The server adds it to the paths in `Location` and
     /// `Content-Location`.
     public let base: PublicBase
-}
-
-/// The response of a handler to a request without a representation. If the method is safe and the fields have no
-/// Cache-Control, the server adds ``ServerConfiguration/cacheControl`` for files and `no-cache` for other responses,
-/// with `private` if the request requires credentials.
-public enum TargetAnswer: Sendable {
-    case response(FinalResponse)
-    /// A published file: the server evaluates conditions and ranges, and sends its bytes. `fields` are sent with 200,
-    /// 206 and 304; the server adds the validators.
-    case file(PublishedFile, fields: Fields)
-    /// Content that is produced while it is sent: chunked, or to HTTP/1.0 clients until the connection ends.
-    case stream(status: Status, fields: Fields, any StreamedContent)
 }

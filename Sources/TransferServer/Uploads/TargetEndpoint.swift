@@ -6,21 +6,21 @@ import UploadStorage
 /// Serves one request to a target resource: creations of uploads, plain uploads, and everything without a representation.
 struct TargetEndpoint {
     let service: TransferService
-    let request: IncomingRequest
+    let request: RequestContext
     let identity: Identity
     let handler: any TargetHandler
     let target: Target
 
     private var principal: String { identity.principal }
 
-    func serve() -> StartedExchange {
+    func serve() -> FirstStep {
         let responses = service.responses(for: request, stored: nil)
         let kind = RequestKind(
             method: request.method, addressesUpload: false, fields: request.fields, dialect: responses.dialect)
         switch kind {
         case .discovery:
-            if let refusal = refusal(.discover) { return StartedExchange(refusal) }
-            return StartedExchange(service.discovery(request, methods: handler.methods(of: target)))
+            if let refusal = refusal(.discover) { return .respond(refusal) }
+            return .respond(service.discovery(request, methods: handler.methods(of: target)))
         case .creation(let isComplete):
             return serveContent(isComplete: isComplete, responses: responses)
         default:
@@ -35,9 +35,9 @@ struct TargetEndpoint {
 
     // MARK: Without a representation
 
-    private func serveWithoutContent() -> StartedExchange {
-        if let refusal = refusal(Operation(request.method)) { return StartedExchange(refusal) }
-        guard handler.methods(of: target).contains(request.method) else { return StartedExchange(methodNotAllowed) }
+    private func serveWithoutContent() -> FirstStep {
+        if let refusal = refusal(Operation(request.method)) { return .respond(refusal) }
+        guard handler.methods(of: target).contains(request.method) else { return .respond(methodNotAllowed) }
         let wanted = TargetRequest(
             target: target, method: request.method, principal: principal, fields: request.fields,
             base: request.origin.base)
@@ -45,25 +45,22 @@ struct TargetEndpoint {
         let handler = handler
         let connection = request.connection
         let isPersonal = needsCredentials
-        let answer: () -> Reply = {
-            var reply: Reply
+        let answer: () -> Response = {
+            var response = handler.respond(to: wanted)
             var caching = CacheControl.noCache
-            switch handler.respond(to: wanted) {
-            case .response(let response): reply = Reply(response)
-            case .file(let file, let fields):
-                reply = FileReply(service.digests, isAwaited: { connection.isAwaited })
-                    .reply(file, fields: fields, to: wanted)
-                if !reply.status.isClientError { caching = service.configuration.cacheControl }
-            case .stream(let status, let fields, let content):
-                reply = Reply(status: status, fields: fields, content: .stream(content))
+            if response.status == 200, case .stream(let stream) = response.content, let content = stream as? FileContent
+            {
+                response = FileResponses(service.digests, isAwaited: { connection.isAwaited })
+                    .response(content.file, fields: response.fields, to: wanted)
+                if !response.status.isClientError { caching = service.configuration.cacheControl }
             }
-            if wanted.method.isSafe, !reply.fields.contains("Cache-Control") {
-                reply.fields.append("Cache-Control", (isPersonal ? caching.forOneUser : caching).serialized)
+            if wanted.method.isSafe, !response.fields.contains("Cache-Control") {
+                response.fields.append("Cache-Control", (isPersonal ? caching.forOneUser : caching).serialized)
             }
-            return reply
+            return response
         }
         // Unexpected content is read and ignored, so that the connection can be reused.
-        return request.expectsContent ? StartedExchange(DeferredExchange(nil, answer)) : StartedExchange(answer())
+        return request.expectsContent ? .receive(DeferredExchange(nil, answer)) : .respond(answer())
     }
 
     /// Whether the same request without credentials would be rejected.
@@ -72,34 +69,33 @@ struct TargetEndpoint {
             && service.refusal(of: .anonymous, Operation(request.method), on: target) != nil
     }
 
-    private var methodNotAllowed: Reply {
+    private var methodNotAllowed: Response {
         let allow = handler.methods(of: target).map(\.rawValue).joined(separator: ", ")
-        return Reply(ProblemDetails.methodNotAllowed, fields: ["Allow": allow])
+        return Response(ProblemDetails.methodNotAllowed, fields: ["Allow": allow])
     }
 
     // MARK: With a representation
 
-    private func serveContent(isComplete: Bool?, responses: UploadResponses) -> StartedExchange {
-        if let refusal = refusal(.create) { return StartedExchange(refusal) }
-        guard handler.methods(of: target).contains(request.method) else { return StartedExchange(methodNotAllowed) }
+    private func serveContent(isComplete: Bool?, responses: UploadResponses) -> FirstStep {
+        if let refusal = refusal(.create) { return .respond(refusal) }
+        guard handler.methods(of: target).contains(request.method) else { return .respond(methodNotAllowed) }
         // A part would replace the complete file (RFC 9110 section 9.3.4).
         if request.method == .put, request.fields.contains("Content-Range") {
             let problem = ProblemDetails.partialContent
-            return StartedExchange(
-                Reply(isComplete == nil ? FinalResponse(problem) : responses.failed(problem, offset: nil)))
+            return .respond(isComplete == nil ? Response(problem) : responses.failed(problem, offset: nil))
         }
         // Uploads of the draft can start without content.
-        if isComplete != false, request.lacksLength { return StartedExchange(ProblemDetails.missingLength) }
+        if isComplete != false, request.lacksLength { return .respond(ProblemDetails.missingLength) }
         let limits = service.configuration.limits
-        if request.account.explanation == nil { request.account.explanation = UploadExplanation() }
-        request.account.explanation?.permission = responses.interim
+        if request.explanation == nil { request.explanation = UploadExplanation() }
+        request.explanation?.permission = responses.interim
         let creation = Creation(
             dialect: responses.dialect, isComplete: isComplete, framing: request.framing, fields: request.fields)
         switch creation.decide(limits: limits, announces: responses.allowsInterimResponses) {
         case .refuse(let error):
-            return StartedExchange(Reply(responses.refused(error, limits: limits), code: error.code))
+            return .respond(responses.refused(error, limits: limits))
         case .plain(let plan, let reason):
-            request.account.explanation?.course = .plain(reason)
+            request.explanation?.course = .plain(reason)
             return begin(plan, isComplete: isComplete, responses: responses, isUpload: false)
         case .create(let plan):
             return begin(plan, isComplete: isComplete, responses: responses, isUpload: true)
@@ -108,19 +104,18 @@ struct TargetEndpoint {
 
     private func begin(
         _ plan: ContentPlan, isComplete: Bool?, responses: UploadResponses, isUpload: Bool
-    ) -> StartedExchange {
+    ) -> FirstStep {
         if service.configuration.requiresLength && plan.isOpenEnded(request.framing) {
             let error = UploadError.lengthRequired
-            return StartedExchange(
+            return .respond(
                 isComplete == nil
-                    ? Reply(error.problem(in: responses.dialect))
-                    : Reply(responses.refused(error, limits: service.configuration.limits), code: error.code))
+                    ? Response(error.problem(in: responses.dialect))
+                    : responses.refused(error, limits: service.configuration.limits))
         }
-        let stored = StoredRequest(fields: request.fields, target: target, handler: handler)
-        if stored.size > StoredRequest.maximumSize {
+        let stored = StoredCreation(fields: request.fields, target: target, handler: handler)
+        if stored.size > StoredCreation.maximumSize {
             let problem = ProblemDetails.storedFieldsTooLarge
-            return StartedExchange(
-                Reply(isComplete == nil ? FinalResponse(problem) : responses.failed(problem, offset: nil)))
+            return .respond(isComplete == nil ? Response(problem) : responses.failed(problem, offset: nil))
         }
         let proposal = UploadProposal(
             target: target, method: request.method, principal: principal, fields: request.fields, length: plan.length,
@@ -129,8 +124,8 @@ struct TargetEndpoint {
             let state = UploadState(offset: 0, limits: service.configuration.limits)
             // A 5xx is not final, so the client can retry.
             let isAnswer = isComplete != nil && !response.status.isServerError
-            return StartedExchange(
-                Reply(isAnswer ? responses.finished(response, state: state, uploadLocation: nil) : response))
+            return .respond(
+                isAnswer ? responses.finished(response, state: state, uploadLocation: nil) : response)
         }
         let limits = service.configuration.limits
         let upload = NewUpload(
@@ -146,22 +141,22 @@ struct TargetEndpoint {
                     principal: upload.principal, length: upload.length, digests: upload.digests)
             let location = lease.id.map { UploadEndpoint.path(of: $0) }
             if let id = lease.id {
-                request.account.upload = id
-                request.account.progress.hasCreated = true
-                request.account.explanation?.course = .creation(isPart: plan.completion != .atEnd)
+                request.upload = id
+                request.progress.hasCreated = true
+                request.explanation?.course = .creation(isPart: plan.completion != .atEnd)
             }
             let connection = request.connection
             lease.onRevocation { connection.close(reason: .takenOver) }
             if let location, responses.allowsInterimResponses {
                 let head = responses.announcement(location: location, limits: limits)
                 switch request.interim.send(head, timeout: 1000) {
-                case .sent: request.account.explanation?.announcements += 1
-                case .notWritable: request.account.explanation?.unwritable += 1
+                case .sent: request.explanation?.announcements += 1
+                case .notWritable: request.explanation?.unwritable += 1
                 case .broken:
                     // No client knows this upload.
                     lease.release()
                     if let id = lease.id { _ = try? service.store.cancel(id, principal: principal) }
-                    return .dropped
+                    return .drop
                 }
             }
             let context = UploadExchange.Context(
@@ -171,10 +166,10 @@ struct TargetEndpoint {
                 context, lease: lease, plan: plan,
                 origin: isComplete == nil ? .plain : .creation(location: location))
         } catch .superseded {
-            return .dropped
+            return .drop
         } catch {
             service.report(error, request: request.id)
-            return StartedExchange(Reply(responses.failed(ProblemDetails(error), offset: nil), code: error.code))
+            return .respond(responses.failed(ProblemDetails(error), offset: nil))
         }
     }
 }

@@ -18,12 +18,12 @@ struct UploadCompletion {
 
     /// - Returns: the response of the target, independent of a dialect.
     /// - Throws: `StoreError` if the store failed; the upload is then unchanged, and its client can retry.
-    mutating func run() throws(StoreError) -> FinalResponse {
+    mutating func run() throws(StoreError) -> Response {
         let digests = RepresentationDigests(fields: context.upload.fields)
         for (algorithm, expected) in digests.expected?.values ?? [] {
             guard try lease.representationDigest(algorithm) != expected else { continue }
             let mismatch = UploadError.digestMismatch(field: "Repr-Digest", algorithm: algorithm.rawValue)
-            return try store(FinalResponse(mismatch.problem(in: context.responses.dialect)))
+            return try store(Response(mismatch.problem(in: context.responses.dialect)))
         }
         var digestValue: String?
         if let wanted = digests.wanted {
@@ -31,50 +31,52 @@ struct UploadCompletion {
         }
         let upload = ReceivedUpload(
             target: context.target, upload: context.upload, length: length,
-            mayReplace: context.service.refusal(of: context.identity, .write, on: context.target) == nil, lease: lease)
-        let outcome: TargetOutcome
+            mayReplace: context.service.refusal(of: context.identity, .write, on: context.target) == nil, lease: lease,
+            digest: digestValue)
         targetHasRun = true
-        do {
-            outcome = try context.handler.complete(upload)
-        } catch {
-            context.service.log.error("target failed: \(error)", request: context.request.id)
-            return try store(FinalResponse(ProblemDetails.targetFailed))
-        }
-        switch outcome {
-        case .respond(var response):
-            if let digestValue { response.fields.set("Repr-Digest", digestValue) }
-            return try store(response)
-        case .publish(var publication):
-            if let digestValue {
-                let respond = publication.response
-                publication.response = { created, name in
-                    var response = respond(created, name)
-                    response.fields.set("Repr-Digest", digestValue)
-                    return response
-                }
+        let result = Result { try context.handler.complete(upload) }
+        switch (upload.publicationResult, result) {
+        case (.success(let published)?, _): return published
+        case (_, .success(let response)): return try store(upload.withDigest(response))
+        case (.failure(let error)?, .failure):
+            guard [.targetIsDirectory, .targetIsSpecial, .parentIsFile, .noFreeName].contains(error) else {
+                throw error
             }
-            return try publish(publication)
+            return try store(Response(ProblemDetails(error)))
+        case (nil, .failure(let error)): return try store(failed(error))
         }
     }
 
-    private func publish(_ publication: Publication) throws(StoreError) -> FinalResponse {
-        do {
-            return try lease.publish(publication)
-        } catch .targetIsDirectory {
-            return try store(FinalResponse(ProblemDetails(StoreError.targetIsDirectory)))
-        } catch .targetIsSpecial {
-            return try store(FinalResponse(ProblemDetails(StoreError.targetIsSpecial)))
-        } catch .parentIsFile {
-            return try store(FinalResponse(ProblemDetails(StoreError.parentIsFile)))
-        } catch .noFreeName {
-            return try store(FinalResponse(ProblemDetails(StoreError.noFreeName)))
-        } catch {
-            throw error
-        }
+    private func failed(_ error: any Error) -> Response {
+        context.service.log.error("target failed: \(error)", request: context.request.id)
+        return Response(ProblemDetails.targetFailed)
     }
 
-    private func store(_ response: FinalResponse) throws(StoreError) -> FinalResponse {
-        try lease.complete(with: response)
-        return response
+    private func store(_ response: Response) throws(StoreError) -> Response {
+        let saved: Response
+        do { saved = try response.loaded() } catch { saved = failed(error) }
+        try lease.complete(with: saved)
+        return saved
+    }
+}
+
+/// The digest fields of a creation about its complete representation (RFC 9530, draft section 10.1).
+struct RepresentationDigests: Sendable {
+    /// The fields that are read.
+    static let requestFields = ["Repr-Digest", "Want-Repr-Digest"]
+
+    /// The expected digests from `Repr-Digest`; unknown algorithms are skipped.
+    let expected: DigestField?
+    /// The algorithm that the client requests with `Want-Repr-Digest`.
+    let wanted: DigestAlgorithm?
+
+    init(fields: Fields) {
+        expected = DigestField(fieldLines: fields.values("Repr-Digest"))
+        wanted = DigestPreferences(fieldLines: fields.values("Want-Repr-Digest"))?.preferred
+    }
+
+    /// The algorithms that must be updated while content arrives.
+    var algorithms: Set<DigestAlgorithm> {
+        Set((expected?.values.map(\.algorithm) ?? []) + (wanted.map { [$0] } ?? []))
     }
 }

@@ -6,7 +6,7 @@ import UploadStorage
 /// Serves one request to an upload resource (draft sections 4.3 to 4.5).
 struct UploadEndpoint {
     let service: TransferService
-    let request: IncomingRequest
+    let request: RequestContext
     let identity: Identity
 
     /// How long a repeat of the completing request waits for a target at work.
@@ -18,25 +18,25 @@ struct UploadEndpoint {
     /// The path of an upload resource, the value of `Location`.
     static func path(of id: UploadID) -> String { "/uploads/\(id.text)" }
 
-    func serve(_ path: PathSegments) -> StartedExchange {
+    func serve(_ path: PathSegments) -> FirstStep {
         let unknown = service.responses(for: request, stored: nil)
         // Before the look-up, so that a client without the right to upload cannot find out whether the upload exists.
-        if let refusal = service.refusal(of: identity, operation, on: nil) { return StartedExchange(refusal) }
+        if let refusal = service.refusal(of: identity, operation, on: nil) { return .respond(refusal) }
         guard path.segments.count == 2, !path.hasTrailingSlash, let id = UploadID(parsing: path.segments[1]) else {
-            return StartedExchange(refused(.notFound, unknown))
+            return .respond(refused(.notFound, unknown))
         }
         do {
             let record = try store.record(id)
-            guard record.upload.principal == principal else { return StartedExchange(refused(.notFound, unknown)) }
-            request.account.upload = id
+            guard record.upload.principal == principal else { return .respond(refused(.notFound, unknown)) }
+            request.upload = id
             let responses = service.responses(for: request, stored: record.upload.dialect)
-            if let refusal = refusal(of: record) { return StartedExchange(refusal) }
+            if let refusal = refusal(of: record) { return .respond(refusal) }
             if case .invalid(let reason) = record.phase, request.method != .options {
-                return StartedExchange(refused(.deactivated(reason: reason), responses))
+                return .respond(refused(.deactivated(reason: reason), responses))
             }
             return try serve(record, responses)
         } catch {
-            return StartedExchange(failed(error, unknown))
+            return .respond(failed(error, unknown))
         }
     }
 
@@ -47,29 +47,29 @@ struct UploadEndpoint {
         return service.refusal(of: identity, operation, on: target)
     }
 
-    private func serve(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> StartedExchange {
+    private func serve(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> FirstStep {
         let kind = RequestKind(
             method: request.method, addressesUpload: true, fields: request.fields, dialect: responses.dialect)
         switch kind {
         case .discovery:
-            return StartedExchange(
+            return .respond(
                 service.discovery(
                     request, methods: [.head, .get, .patch, .delete, .options], limits: remainingLimits(record)))
         case .retrieval:
             if let error = responses.dialect.retrievalRefusal(fields: request.fields) {
-                return StartedExchange(refused(error, responses))
+                return .respond(refused(error, responses))
             }
-            return StartedExchange(try repeatingOnce { () throws(StoreError) in try retrieve(record, responses) })
+            return .respond(try repeatingOnce { () throws(StoreError) in try retrieve(record, responses) })
         case .cancellation:
             if let error = responses.dialect.retrievalRefusal(fields: request.fields) {
-                return StartedExchange(refused(error, responses))
+                return .respond(refused(error, responses))
             }
             try store.cancel(record.id, principal: principal)
-            return StartedExchange(Reply(responses.cancelled()))
+            return .respond(responses.cancelled())
         case .append:
             return try append(record, responses)
         case .creation, .plain, .notAllowed:
-            return StartedExchange(refused(.methodNotAllowed, responses))
+            return .respond(refused(.methodNotAllowed, responses))
         }
     }
 
@@ -82,51 +82,54 @@ struct UploadEndpoint {
     // MARK: Retrieval
 
     /// Ends the request that still sends, so that the reported offset is the one at which an append is accepted.
-    private func retrieve(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> Reply {
+    private func retrieve(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> Response {
         switch try store.takeOver(record.id, principal: principal, waitForProcessing: .zero, exclusive: true) {
         case .lease(let lease):
             defer { lease.release() }
             let offset = try lease.acknowledge()
-            request.account.offset = offset
+            request.offset = offset
             let state = state(of: lease.record, offset: offset)
             if responses.dialect.completesOnRetrieval(state), let context = context(of: lease.record, responses) {
                 return try complete(lease, state, context)
             }
-            return Reply(responses.retrieved(state: state))
+            return responses.retrieved(state: state)
         case .processing(let record), .complete(let record):
-            request.account.offset = record.offset
-            return Reply(responses.retrieved(state: state(of: record, offset: record.offset)))
+            request.offset = record.offset
+            return responses.retrieved(state: state(of: record, offset: record.offset))
         }
     }
 
     /// Completes an upload whose content reached its length in a request that was not answered.
     private func complete(
         _ lease: UploadLease, _ state: UploadState, _ context: UploadExchange.Context
-    ) throws(StoreError) -> Reply {
+    ) throws(StoreError) -> Response {
         let plan = ContentPlan(start: state.offset, completion: .atLength, length: state.length)
-        let served = try UploadExchange.begin(context, lease: lease, plan: plan, origin: .retrieval)
-        if case .reply(let reply) = served.step { return reply }
-        // Content that this request may have is not the upload's, and is not read.
-        guard case .reply(let reply) = served.exchange.finish() else { throw .superseded }
-        return reply
+        switch try UploadExchange.begin(context, lease: lease, plan: plan, origin: .retrieval) {
+        case .respond(let response): return response
+        case .receive(let exchange):
+            // Content that this request may have is not the upload's, and is not read.
+            guard case .respond(let response) = exchange.finish() else { throw .superseded }
+            return response
+        case .drop: throw .superseded
+        }
     }
 
     // MARK: Append
 
-    private func append(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> StartedExchange {
-        request.account.explanation?.course = .append
-        request.account.explanation?.permission = responses.interim
+    private func append(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> FirstStep {
+        request.explanation?.course = .append
+        request.explanation?.permission = responses.interim
         let append: Append
         do {
             append = try Append(dialect: responses.dialect, fields: request.fields, framing: request.framing)
         } catch {
-            return StartedExchange(refused(error, responses, record))
+            return .respond(refused(error, responses, record))
         }
         // With a known length an append without content is checked against it.
         if append.isComplete, record.length == nil, request.lacksLength {
-            return StartedExchange(ProblemDetails.missingLength)
+            return .respond(ProblemDetails.missingLength)
         }
-        func attempt() throws(StoreError) -> StartedExchange {
+        func attempt() throws(StoreError) -> FirstStep {
             switch try store.takeOver(record.id, principal: principal, waitForProcessing: .zero, exclusive: true) {
             case .lease(let lease): try begin(append, lease, responses)
             case .processing(let record), .complete(let record): answer(append, record, responses)
@@ -134,33 +137,33 @@ struct UploadEndpoint {
         }
         if append.contentLength == 0 { return try repeatingOnce(attempt) }
         // A newer request may take the upload over before this one receives content.
-        do { return try attempt() } catch .superseded { return .dropped }
+        do { return try attempt() } catch .superseded { return .drop }
     }
 
     /// An append to an upload that takes no more content.
-    private func answer(_ append: Append, _ record: UploadRecord, _ responses: UploadResponses) -> StartedExchange {
-        request.account.offset = record.offset
+    private func answer(_ append: Append, _ record: UploadRecord, _ responses: UploadResponses) -> FirstStep {
+        request.offset = record.offset
         let state = state(of: record, offset: record.offset)
         guard append.contentLength != nil else {
             // Without Content-Length only the end of the content shows whether this append repeats the completing one.
             var empty = append
             empty.contentLength = 0
             let served = answer(empty, record, responses)
-            guard case .reply(let reply) = served.step else { return served }
-            return StartedExchange(DeferredExchange(refused(.completed, responses, record)) { reply })
+            guard case .respond(let response) = served else { return served }
+            return .receive(DeferredExchange(refused(.completed, responses, record)) { response })
         }
         switch append.decide(state: state) {
         case .refuse(let error):
-            return StartedExchange(refused(error, responses, record))
+            return .respond(refused(error, responses, record))
         case .replay(let response):
-            return StartedExchange(Reply(responses.finished(response, state: state, uploadLocation: nil)))
+            return .respond(responses.finished(response, state: state, uploadLocation: nil))
         case .join, .accept:
-            return StartedExchange(DeferredExchange(refused(.completed, responses, record)) { join(record, responses) })
+            return .receive(DeferredExchange(refused(.completed, responses, record)) { join(record, responses) })
         }
     }
 
     /// Waits until the target has processed the upload, and returns its response. The target never runs twice.
-    private func join(_ record: UploadRecord, _ responses: UploadResponses) -> Reply {
+    private func join(_ record: UploadRecord, _ responses: UploadResponses) -> Response {
         do {
             let outcome = try store.takeOver(
                 record.id, principal: principal, waitForProcessing: Self.processingWait, exclusive: true)
@@ -168,47 +171,46 @@ struct UploadEndpoint {
             case .complete(let record):
                 guard case .complete(let response) = record.phase else { break }
                 let state = state(of: record, offset: record.offset)
-                return Reply(responses.finished(response, state: state, uploadLocation: nil))
+                return responses.finished(response, state: state, uploadLocation: nil)
             case .lease(let lease):
                 // The store lost the processing of the target. A repeated request completes the upload.
                 lease.release()
             case .processing: break
             }
-            var reply = Reply(
-                responses.failed(ProblemDetails.stillProcessing, offset: record.offset), code: "upload-processing")
-            reply.fields.set("Retry-After", "1")
-            return reply
+            var response = responses.failed(ProblemDetails.stillProcessing, offset: record.offset)
+            response.fields.set("Retry-After", "1")
+            return response
         } catch {
             return failed(error, responses)
         }
     }
 
     private func begin(_ append: Append, _ lease: UploadLease, _ responses: UploadResponses) throws(StoreError)
-        -> StartedExchange
+        -> FirstStep
     {
         var isHandedOn = false
         defer { if !isHandedOn { lease.release() } }
         let offset = try lease.acknowledge()
-        request.account.offset = offset
+        request.offset = offset
         let record = lease.record
         let state = state(of: record, offset: offset)
         switch append.decide(state: state) {
         case .refuse(let error):
-            return StartedExchange(refused(error, responses, record, offset: offset))
+            return .respond(refused(error, responses, record, offset: offset))
         case .replay, .join:
-            return StartedExchange(refused(.completed, responses, record, offset: offset))
+            return .respond(refused(.completed, responses, record, offset: offset))
         case .accept(let plan) where service.configuration.requiresLength && plan.isOpenEnded(request.framing):
-            return StartedExchange(refused(.lengthRequired, responses, record, offset: offset))
+            return .respond(refused(.lengthRequired, responses, record, offset: offset))
         case .accept(let plan):
             guard let context = context(of: record, responses) else {
-                return StartedExchange(refused(.deactivated(reason: "its target is no longer served"), responses))
+                return .respond(refused(.deactivated(reason: "its target is no longer served"), responses))
             }
             // An append without content is already received: a take-over waits for it instead of closing its connection.
             if append.contentLength != 0 {
                 let connection = request.connection
                 lease.onRevocation { connection.close(reason: .takenOver) }
             }
-            request.account.progress.hasResumed = plan.start > 0
+            request.progress.hasResumed = plan.start > 0
             isHandedOn = true
             return try UploadExchange.begin(context, lease: lease, plan: plan, origin: .append)
         }
@@ -241,20 +243,18 @@ struct UploadEndpoint {
 
     private func refused(
         _ error: UploadError, _ responses: UploadResponses, _ record: UploadRecord? = nil, offset: Int64? = nil
-    ) -> Reply {
-        Reply(
-            responses.refused(error, offset: offset ?? record?.offset, limits: record.map(remainingLimits)),
-            code: error.code)
+    ) -> Response {
+        responses.refused(error, offset: offset ?? record?.offset, limits: record.map(remainingLimits))
     }
 
-    private func failed(_ error: StoreError, _ responses: UploadResponses) -> Reply {
+    private func failed(_ error: StoreError, _ responses: UploadResponses) -> Response {
         service.report(error, request: request.id)
         return switch error {
         case .notFound: refused(.notFound, responses)
         case .gone(let reason): refused(.deactivated(reason: reason), responses)
         case .stateLost: refused(.deactivated(reason: "bytes of it are missing"), responses)
         case .completed: refused(.completed, responses)
-        default: Reply(responses.failed(ProblemDetails(error), offset: nil), code: error.code)
+        default: responses.failed(ProblemDetails(error), offset: nil)
         }
     }
 }

@@ -8,7 +8,7 @@ final class UploadExchange: Exchange {
     /// The context of the exchange.
     struct Context {
         let service: TransferService
-        let request: IncomingRequest
+        let request: RequestContext
         let identity: Identity
         let responses: UploadResponses
         /// The upload as it was stored at creation.
@@ -43,7 +43,7 @@ final class UploadExchange: Exchange {
         counter = ContentCounter(plan)
         pace = AcknowledgmentPace(
             start: plan.start, now: SystemClock.monotonicNanoseconds(),
-            maxReports: InterimAllowance.offsets(for: context.request.head.fields))
+            maxReports: InterimAllowance.offsets(for: context.request.fields))
         contentDigest = DigestField(fieldLines: context.request.fields.values("Content-Digest"))
     }
 
@@ -51,9 +51,9 @@ final class UploadExchange: Exchange {
     /// - Throws: only `superseded`, if another request has taken the upload over.
     static func begin(
         _ context: Context, lease: UploadLease, plan: ContentPlan, origin: Origin
-    ) throws(StoreError) -> StartedExchange {
+    ) throws(StoreError) -> FirstStep {
         let exchange = UploadExchange(context, lease: lease, plan: plan, origin: origin)
-        context.request.account.explanation?.progressObstacle = exchange.progressObstacle
+        context.request.explanation?.progressObstacle = exchange.progressObstacle
         do throws(StoreError) {
             if plan.learnsLength, let length = plan.length { try lease.setLength(length) }
             // Bytes are not acknowledged before their digest was compared.
@@ -62,11 +62,11 @@ final class UploadExchange: Exchange {
             }
             // A request without content is complete here, so other requests must not end it from now on.
             if exchange.isCompletelyReceived && exchange.contentDigest == nil { try exchange.beginProcessing() }
-            return StartedExchange(exchange)
+            return .receive(exchange)
         } catch {
             lease.release()
             if case .superseded = error { throw error }
-            return StartedExchange(exchange.failed(error))
+            return .respond(exchange.failed(error))
         }
     }
 
@@ -76,7 +76,7 @@ final class UploadExchange: Exchange {
         return contentDigest == nil ? nil : .contentDigest
     }
 
-    private var account: RequestAccount { context.request.account }
+    private var request: RequestContext { context.request }
 
     // MARK: Content
 
@@ -94,7 +94,7 @@ final class UploadExchange: Exchange {
         case .exceedsMaxSize(let limit): return invalidate(.uploadTooLarge(limit: limit))
         case .exceedsMaxContent(let limit):
             acknowledgeForRefusal()
-            return .reply(refused(.appendTooLarge(limit: limit)))
+            return .respond(refused(.appendTooLarge(limit: limit)))
         }
         do {
             let completes = isCompletelyReceived
@@ -114,16 +114,16 @@ final class UploadExchange: Exchange {
         let now = SystemClock.monotonicNanoseconds()
         if pace.shouldAcknowledge(received: lease.received, now: now) {
             lease.startAcknowledging()
-            context.service.metrics.count(received: counter.received, of: account)
+            context.service.metrics.count(received: counter.received, of: request)
         }
         guard lease.id != nil else { return true }
         guard context.responses.allowsInterimResponses else { return true }
         let durable = lease.acknowledged
         if pace.shouldReport(durable: durable, now: now), let head = context.responses.progress(offset: durable) {
             // A client that does not read misses the response.
-            switch context.request.interim.send(head, timeout: 0) {
-            case .sent: account.explanation?.offsets += 1
-            case .notWritable: account.explanation?.unwritable += 1
+            switch request.interim.send(head, timeout: 0) {
+            case .sent: request.explanation?.offsets += 1
+            case .notWritable: request.explanation?.unwritable += 1
             case .broken: return false
             }
         }
@@ -139,7 +139,7 @@ final class UploadExchange: Exchange {
     /// Whether all content of a completing request has arrived. Other requests then wait for it and do not end it.
     private var isCompletelyReceived: Bool {
         guard case .complete = counter.end() else { return false }
-        switch context.request.framing {
+        switch request.framing {
         case .none: return true
         case .length(let length): return counter.received == length
         case .chunked: return false
@@ -159,15 +159,15 @@ final class UploadExchange: Exchange {
         // The lease is released before the response is sent, so that a later request does not close this connection.
         defer { lease.release() }
         do {
-            if let refusal = try verifyContentDigest() { return .reply(refusal) }
+            if let refusal = try verifyContentDigest() { return .respond(refusal) }
             switch counter.end() {
             case .part:
                 _ = try lease.acknowledge()
-                return .reply(partReply())
+                return .respond(partResponse())
             case .short(let length, let received):
                 _ = try lease.acknowledge()
                 let detail = "The request completes the upload at \(received) bytes, but its length is \(length)."
-                return .reply(refused(.inconsistentLength(detail: detail)))
+                return .respond(refused(.inconsistentLength(detail: detail)))
             case .complete(let length):
                 try lease.setLength(length)
                 // The authorization can be revoked while the content is received (draft section 13).
@@ -175,13 +175,13 @@ final class UploadExchange: Exchange {
                     if isProcessing { lease.endProcessing() }
                     isProcessing = false
                     _ = try lease.acknowledge()
-                    return .reply(refused(refusal))
+                    return .respond(refused(refusal))
                 }
                 try beginProcessing()
                 completion = UploadCompletion(context, lease: lease, length: length)
-                let answer = try completion?.run() ?? FinalResponse(status: 500)
-                account.progress.hasCompleted = lease.id != nil
-                return .reply(finished(answer, length: length))
+                let answer = try completion?.run() ?? Response(status: 500)
+                request.progress.hasCompleted = lease.id != nil
+                return .respond(finished(answer, length: length))
             }
         } catch {
             // If a target that must not run twice has run, the release stores that it was interrupted.
@@ -193,11 +193,11 @@ final class UploadExchange: Exchange {
 
     func end(_ end: RequestEnd) {
         lease.release()
-        if lease.id != nil { account.offset = lease.acknowledged }
+        if lease.id != nil { request.offset = lease.acknowledged }
     }
 
     /// - Returns: the error if the content does not match its digest; the content is then discarded.
-    private func verifyContentDigest() throws(StoreError) -> Reply? {
+    private func verifyContentDigest() throws(StoreError) -> Response? {
         guard let contentDigest else { return nil }
         for (algorithm, expected) in contentDigest.values where try lease.stagedDigest(algorithm) != expected {
             lease.discardStaged()
@@ -207,53 +207,48 @@ final class UploadExchange: Exchange {
         return nil
     }
 
-    // MARK: Replies
+    // MARK: Responses
 
-    private func partReply() -> Reply {
+    private func partResponse() -> Response {
         switch origin {
-        case .creation(let location?): Reply(context.responses.created(location: location, state: state()))
-        default: Reply(context.responses.appended(state: state()))
+        case .creation(let location?): context.responses.created(location: location, state: state())
+        default: context.responses.appended(state: state())
         }
     }
 
-    private func finished(_ answer: FinalResponse, length: Int64) -> Reply {
+    private func finished(_ answer: Response, length: Int64) -> Response {
         switch origin {
-        case .plain: Reply(answer)
+        case .plain: answer
         case .creation(let location):
-            Reply(context.responses.finished(answer, state: state(offset: length), uploadLocation: location))
+            context.responses.finished(answer, state: state(offset: length), uploadLocation: location)
         case .append:
-            Reply(context.responses.finished(answer, state: state(offset: length), uploadLocation: nil))
+            context.responses.finished(answer, state: state(offset: length), uploadLocation: nil)
         case .retrieval:
-            Reply(context.responses.retrieved(state: state(offset: length, phase: .complete(answer))))
+            context.responses.retrieved(state: state(offset: length, phase: .complete(answer)))
         }
     }
 
-    private func refused(_ error: UploadError) -> Reply {
-        if case .plain = origin { return Reply(error.problem(in: context.responses.dialect)) }
-        return Reply(
-            context.responses.refused(
-                error, offset: lease.id == nil ? nil : lease.acknowledged, limits: remainingLimits),
-            code: error.code)
+    private func refused(_ error: UploadError) -> Response {
+        if case .plain = origin { return Response(error.problem(in: context.responses.dialect)) }
+        return context.responses.refused(
+            error, offset: lease.id == nil ? nil : lease.acknowledged, limits: remainingLimits)
     }
 
-    private func refused(_ refusal: AuthorizationRefusal) -> Reply {
-        var reply: Reply
+    private func refused(_ refusal: AuthorizationRefusal) -> Response {
+        var response: Response
         if case .plain = origin {
-            reply = Reply(refusal.problem)
+            response = Response(refusal.problem)
         } else {
-            reply = Reply(
-                context.responses.failed(refusal.problem, offset: lease.id == nil ? nil : lease.acknowledged),
-                code: refusal.problem.code)
+            response = context.responses.failed(refusal.problem, offset: lease.id == nil ? nil : lease.acknowledged)
         }
-        for field in refusal.fields { reply.fields.set(field.name, field.value) }
-        return reply
+        for field in refusal.fields { response.fields.set(field.name, field.value) }
+        return response
     }
 
-    private func failed(_ error: StoreError) -> Reply {
+    private func failed(_ error: StoreError) -> Response {
         let problem = ProblemDetails(error)
-        if case .plain = origin { return Reply(problem) }
-        return Reply(
-            context.responses.failed(problem, offset: lease.id == nil ? nil : lease.acknowledged), code: error.code)
+        if case .plain = origin { return Response(problem) }
+        return context.responses.failed(problem, offset: lease.id == nil ? nil : lease.acknowledged)
     }
 
     private func invalidate(_ error: UploadError) -> NextStep {
@@ -264,18 +259,18 @@ final class UploadExchange: Exchange {
         } catch {
             return step(for: error)
         }
-        let reply: Reply =
-            if case .plain = origin { Reply(error.problem(in: context.responses.dialect)) } else {
-                Reply(context.responses.refused(error, limits: remainingLimits), code: error.code)
+        let response: Response =
+            if case .plain = origin { Response(error.problem(in: context.responses.dialect)) } else {
+                context.responses.refused(error, limits: remainingLimits)
             }
-        return .reply(reply)
+        return .respond(response)
     }
 
     private func step(for error: StoreError) -> NextStep {
         if case .superseded = error { return .drop }
-        context.service.report(error, request: context.request.id)
+        context.service.report(error, request: request.id)
         acknowledgeForRefusal()
-        return .reply(failed(error))
+        return .respond(failed(error))
     }
 
     private func state(offset: Int64? = nil, phase: UploadState.Phase = .receiving) -> UploadState {

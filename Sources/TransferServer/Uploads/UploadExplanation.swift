@@ -75,3 +75,70 @@ struct UploadExplanation: Sendable, Hashable {
         }
     }
 }
+
+/// Why a request with content got no interim response.
+enum InterimOmission: Sendable, Hashable {
+    case withheld(InterimObstacle)
+    case plain(Creation.PlainReason)
+    /// The final response came first: an error with this code.
+    case refused(String)
+    case noProgressInVersion(Int)
+    case contentDigest
+    /// The peer did not read.
+    case notWritable
+    /// The content ended before an offset had to be reported.
+    case notDue
+    /// The request ended before any decision.
+    case undecided
+
+    /// The stable code for metrics and log.
+    var word: String {
+        switch self {
+        case .withheld(let obstacle): obstacle.rawValue
+        case .plain(let reason): reason.rawValue
+        case .refused: "refused"
+        case .noProgressInVersion: "no-progress-in-version"
+        case .contentDigest: "content-digest"
+        case .notWritable: "not-writable"
+        case .notDue: "not-due"
+        case .undecided: "undecided"
+        }
+    }
+
+    /// All codes.
+    static let words: [String] =
+        InterimObstacle.allCases.map(\.rawValue) + Creation.PlainReason.allCases.map(\.rawValue)
+        + [.refused(""), .noProgressInVersion(0), .contentDigest, .notWritable, .notDue, .undecided].map(
+            \InterimOmission.word)
+
+    /// An explanation for people in printable ASCII.
+    var sentence: String {
+        switch self {
+        case .withheld(.oldHTTP):
+            "the request is HTTP/1.0, which has no interim responses (a proxy may use it towards the server)"
+        case .withheld(.turnedOff): "the server runs with --interim off"
+        case .withheld(.declined): "the request has Onward-Interim: off"
+        case .withheld(.noVersion):
+            "the request names no Upload-Draft-Interop-Version, without which the draft forbids it"
+        case .withheld(.unusableVersion): "Upload-Draft-Interop-Version is not a number from 3 to 8"
+        case .plain(.noCompleteness): "the request has no Upload-Complete (version 3: Upload-Incomplete)"
+        case .plain(.voidCompleteness):
+            "Upload-Complete (version 3: Upload-Incomplete) is not ?0 or ?1 on one line, and is ignored"
+        case .plain(.belowMinSize): "the representation is smaller than the minimum of resumable uploads (--min-size)"
+        case .plain(.unannounced): "no response could report the URL of the upload"
+        case .refused(let code): "the request was refused (\(code.printableASCII))"
+        case .noProgressInVersion(let version): "interop version \(version) has no 104 for offsets"
+        case .contentDigest: "nothing is acknowledged before Content-Digest has been verified"
+        case .notWritable: "the connection was not writable: the client, or a proxy, does not read while it sends"
+        case .notDue: "the content ended before the first offset was reported (every 8 MiB or second)"
+        case .undecided: "the request ended before a decision"
+        }
+    }
+}
+
+extension String {
+    /// At most 64 characters that are valid in a structured field String.
+    fileprivate var printableASCII: String {
+        String(String.UnicodeScalarView(unicodeScalars.prefix(64).map { (0x20..<0x7F).contains($0.value) ? $0 : "?" }))
+    }
+}

@@ -1,3 +1,4 @@
+import HTTPSemantics
 import ResumableUpload
 
 /// One change of the catalog, made completely or not at all.
@@ -46,7 +47,7 @@ package enum CatalogChange: Sendable {
         package var id: UploadID
         package var epoch: Int64
         package var offset: Int64
-        package var response: FinalResponse
+        package var response: Response
         package var expiresAt: Int64?
         package var file: FileRecord?
         /// What is kept of the creation.

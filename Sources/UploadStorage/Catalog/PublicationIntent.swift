@@ -10,8 +10,8 @@ package struct PublicationIntent: Sendable, Hashable {
     package var identity: String
     /// Representation metadata, to be served with the file.
     package var fields: Fields = [:]
-    package var response: FinalResponse
-    package var refused: FinalResponse
+    package var response: Response
+    package var refused: Response
 
     /// Whether this file is the one that was evaluated.
     ///

@@ -41,11 +41,12 @@ extension Fields: SavedForm {
     }
 }
 
-extension FinalResponse: SavedForm {
+extension Response: SavedForm {
     func encode(into encoder: inout ByteEncoder) {
         encoder.write(status.rawValue)
         fields.encode(into: &encoder)
-        encoder.write(content)
+        guard let bytes = content.bytes else { preconditionFailure("a response is loaded before it is saved") }
+        encoder.write(bytes)
     }
 
     init(from decoder: inout ByteDecoder) throws(ByteDecoder.Malformed) {
@@ -106,8 +107,8 @@ extension PublicationIntent: SavedForm {
         guard let name = PublishedName(segments: segments) else { throw ByteDecoder.Malformed() }
         self.init(
             name: name, replaced: try decoder.optionalString(), identity: try decoder.string(),
-            fields: try Fields(from: &decoder), response: try FinalResponse(from: &decoder),
-            refused: try FinalResponse(from: &decoder))
+            fields: try Fields(from: &decoder), response: try Response(from: &decoder),
+            refused: try Response(from: &decoder))
     }
 }
 

@@ -46,7 +46,7 @@ extension CatalogRow {
         switch number {
         case CatalogSQL.Phase.receiving: return .receiving
         case CatalogSQL.Phase.processing: return .processing
-        case CatalogSQL.Phase.complete: return .complete(try FinalResponse(savedBytes: response ?? []))
+        case CatalogSQL.Phase.complete: return .complete(try Response(savedBytes: response ?? []))
         case CatalogSQL.Phase.invalid: return .invalid(reason: reason ?? "")
         default: throw ByteDecoder.Malformed()
         }

@@ -1,3 +1,4 @@
+import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 
@@ -27,8 +28,9 @@ extension OpenUpload {
     ///
     /// - Parameter leavesName: whether something may have the name of the bytes.
     func finish(
-        with response: FinalResponse, publishedAs file: FileRecord?, leavesName: Bool = true
+        with response: Response, publishedAs file: FileRecord?, leavesName: Bool = true
     ) throws(StoreError) {
+        let response = try response.saved()
         let (machine, row) = monitor.withLock { ($0.machine, $0.row) }
         guard let row else { throw .notFound }
         let expiresAt = context.expiryOfFinished
@@ -257,6 +259,16 @@ extension OpenUpload {
             var phase = RemovedUploads()
             phase.add(removal.row.phase)
             context.finished.remove(removed ?? phase)
+        }
+    }
+}
+
+extension Response {
+    /// The response with all its content in memory, as it is saved.
+    /// - Throws: `invalidState` if its content cannot be read, or is too long to be saved.
+    func saved() throws(StoreError) -> Response {
+        do { return try loaded() } catch {
+            throw .invalidState("\(error)")
         }
     }
 }

@@ -1,3 +1,4 @@
+import HTTPSemantics
 import ResumableUpload
 import Synchronization
 import SystemCalls
@@ -21,7 +22,7 @@ final class OpenUpload: Sendable {
     /// A publication that was decided and has not come to its end.
     struct DecidedPublication {
         var intent: PublicationIntent
-        var validated: @Sendable (FinalResponse, PublishedFile.Attributes) -> FinalResponse
+        var validated: @Sendable (Response, PublishedFile.Attributes) -> Response
     }
 
     struct State {

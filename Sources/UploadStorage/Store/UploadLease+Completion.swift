@@ -1,3 +1,4 @@
+import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 
@@ -30,7 +31,7 @@ extension UploadLease {
     }
 
     /// Stores the final response durably and removes the bytes. It may be called before all bytes have arrived.
-    package func complete(with response: FinalResponse) throws(StoreError) {
+    package func complete(with response: Response) throws(StoreError) {
         let last = upload.monitor.withLock { $0.machine.activity }
         try enter(.settling)
         do throws(StoreError) {
@@ -72,7 +73,7 @@ extension UploadLease {
     ///
     /// `targetIsDirectory`, `parentIsFile` and `noFreeName` leave the upload in processing, for the caller to complete or
     /// to end. After `io` the lease is lost if the publication was decided already; a take-over brings it to its end.
-    package func publish(_ publication: Publication) throws(StoreError) -> FinalResponse {
+    package func publish(_ publication: Publication) throws(StoreError) -> Response {
         let isProcessing = upload.monitor.withLock { state in
             state.machine.epoch == epoch && state.machine.activity == .processing
         }
@@ -104,7 +105,7 @@ extension UploadLease {
         if isLonger || needsName { try upload.synchronize(blob, includingName: needsName, askedBy: epoch) }
     }
 
-    private func publishUnderSomeName(_ publication: Publication) throws(StoreError) -> FinalResponse {
+    private func publishUnderSomeName(_ publication: Publication) throws(StoreError) -> Response {
         var name = publication.name
         for attempt in 1...Self.maximumAttempts {
             let response = try registry.withName(name, for: upload.id) { () throws(StoreError) in
@@ -124,7 +125,7 @@ extension UploadLease {
     /// Nil if another name has to be tried. The path lock of the name is held.
     private func publish(
         _ publication: Publication, under name: PublishedName
-    ) throws(StoreError) -> FinalResponse? {
+    ) throws(StoreError) -> Response? {
         let (blob, row) = upload.monitor.withLock { ($0.blob, $0.row) }
         guard let blob, let row else { throw .superseded }
         let identity = try translating("identify") { () throws(Errno) in try blob.identity() }
@@ -137,14 +138,15 @@ extension UploadLease {
                 return try refuse(publication, because: error)
             }
             if current != nil && !publication.replaces { return nil }
-            if let refusal = publication.condition(current?.file.attributes) {
+            if let refusal = try publication.condition(current?.file.attributes)?.saved() {
                 try upload.finish(with: refusal, publishedAs: nil)
                 return refusal
             }
             let intent = PublicationIntent(
                 name: name, replaced: current?.file.attributes.entityTag.opaque, identity: identity,
                 fields: publication.fields,
-                response: publication.response(current == nil, name), refused: publication.refused)
+                response: try publication.response(current == nil, name).saved(),
+                refused: try publication.refused.saved())
             try context.area.requirePublishable(name)
             // A failure after a new file was placed loses only that file. A failure during a replacement could lose the old
             // file, so that it needs a row.
@@ -153,7 +155,7 @@ extension UploadLease {
             }
             switch try context.place(intent, from: row.blob, blob) {
             case .published(let attributes, let leavesName):
-                let response = publication.validated(intent.response, attributes)
+                let response = try publication.validated(intent.response, attributes).saved()
                 try upload.finish(
                     with: response,
                     publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes),
@@ -175,7 +177,7 @@ extension UploadLease {
 
     private func decide(
         _ intent: PublicationIntent,
-        _ validated: @escaping @Sendable (FinalResponse, PublishedFile.Attributes) -> FinalResponse
+        _ validated: @escaping @Sendable (Response, PublishedFile.Attributes) -> Response
     ) throws(StoreError) {
         let id = upload.id
         if upload.monitor.withLock({ $0.machine.isRecorded }) {
@@ -228,7 +230,7 @@ extension UploadLease {
     }
 
     /// Before the publication is decided, an error changes nothing. Afterwards `publication.refused` is the final response.
-    private func refuse(_ publication: Publication, because error: StoreError) throws(StoreError) -> FinalResponse {
+    private func refuse(_ publication: Publication, because error: StoreError) throws(StoreError) -> Response {
         guard !upload.isTransient, upload.monitor.withLock({ $0.machine.isDecided }) else {
             try upload.removeRecord()
             throw error

@@ -9,17 +9,17 @@ public struct Publication: Sendable {
     public var fields: Fields
     /// Runs while the name is locked, so that it must not call the store. Evaluates the file that has the name now, or nil if there is none, in one step with the publication. A response
     /// refuses: it becomes the final one and the bytes are dropped.
-    public var condition: @Sendable (PublishedFile.Attributes?) -> FinalResponse?
+    public var condition: @Sendable (PublishedFile.Attributes?) -> Response?
     /// Whether a file of this name is replaced. If not, the next name of `alternatives` is tried on a collision.
     public var replaces: Bool
     /// The name for the n-th further try, n counting from 1; nil ends the search.
     public var alternatives: @Sendable (Int) -> PublishedName?
     /// The final response, saved before the file appears: whether the name is new, and which name it became.
-    public var response: @Sendable (_ created: Bool, _ name: PublishedName) -> FinalResponse
+    public var response: @Sendable (_ created: Bool, _ name: PublishedName) -> Response
     /// Completes the response with the validators of the new file, known only once it is in its place.
-    public var validated: @Sendable (FinalResponse, PublishedFile.Attributes) -> FinalResponse
+    public var validated: @Sendable (Response, PublishedFile.Attributes) -> Response
     /// The final response if, after an interruption, the publication turns out to be impossible.
-    public var refused: FinalResponse
+    public var refused: Response
 
     /// A publication under `name`; see the properties for each part.
     public init(
@@ -27,12 +27,12 @@ public struct Publication: Sendable {
         fields: Fields = [:],
         replaces: Bool = true,
         alternatives: @escaping @Sendable (Int) -> PublishedName? = { _ in nil },
-        condition: @escaping @Sendable (PublishedFile.Attributes?) -> FinalResponse? = { _ in nil },
-        refused: FinalResponse = FinalResponse(status: 409),
-        validated: @escaping @Sendable (FinalResponse, PublishedFile.Attributes) -> FinalResponse = { response, _ in
+        condition: @escaping @Sendable (PublishedFile.Attributes?) -> Response? = { _ in nil },
+        refused: Response = Response(status: 409),
+        validated: @escaping @Sendable (Response, PublishedFile.Attributes) -> Response = { response, _ in
             response
         },
-        response: @escaping @Sendable (_ created: Bool, _ name: PublishedName) -> FinalResponse
+        response: @escaping @Sendable (_ created: Bool, _ name: PublishedName) -> Response
     ) {
         self.name = name
         self.fields = fields

@@ -21,9 +21,9 @@ public struct StoreConfiguration: Sendable {
     /// The system's clocks. Ages and expiry are measured with them, see ``UploadStore/time``.
     package var clock: @Sendable () -> ClockReading = { SystemClock.reading() }
     /// The final response of an upload whose target was at work when the process ended.
-    public var interruptedResponse: FinalResponse
+    public var interruptedResponse: Response
     /// What ``Publication/validated`` does, for a publication that recovery has to finish on its own.
-    public var validated: @Sendable (FinalResponse, PublishedFile.Attributes) -> FinalResponse
+    public var validated: @Sendable (Response, PublishedFile.Attributes) -> Response
     /// How long ``UploadStore/cancel(_:principal:)`` waits for a target at work, and ``UploadStore/close()`` for all.
     public var processingWait: Duration
 
@@ -36,8 +36,8 @@ public struct StoreConfiguration: Sendable {
         quotaPerPrincipal: Int64? = nil,
         writeBackWindow: Int64 = 16 << 20,
         lifetime: Int64 = 604_800,
-        interruptedResponse: FinalResponse = FinalResponse(status: 500),
-        validated: @escaping @Sendable (FinalResponse, PublishedFile.Attributes) -> FinalResponse = { response, _ in
+        interruptedResponse: Response = Response(status: 500),
+        validated: @escaping @Sendable (Response, PublishedFile.Attributes) -> Response = { response, _ in
             response
         },
         processingWait: Duration = .seconds(5)

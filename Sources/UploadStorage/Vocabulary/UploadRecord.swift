@@ -1,3 +1,4 @@
+import HTTPSemantics
 import ResumableUpload
 
 /// The state of one upload at one moment.
@@ -8,7 +9,7 @@ package struct UploadRecord: Sendable, Hashable {
         /// Fully received; the target resource works on it.
         case processing
         /// The target resource has answered.
-        case complete(FinalResponse)
+        case complete(Response)
         /// Will never be usable again.
         case invalid(reason: String)
     }

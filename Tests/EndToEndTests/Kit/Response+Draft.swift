@@ -1,6 +1,9 @@
 import ConformanceKit
 import FoundationEssentials
 
+/// A response as the wire kit received it. HTTPSemantics has another type of this name.
+typealias Response = ConformanceKit.Response
+
 // MARK: - The upload protocol's fields, read strictly
 
 extension FieldSection {

@@ -141,7 +141,7 @@ struct ModelLink {
         if response == nil {
             server.process()
             response = server.answer.map {
-                FinalResponse(status: $0.status, fields: dialect.head(complete: true), content: $0.content)
+                Response(status: $0.status, fields: dialect.head(complete: true), content: $0.content)
             }
         }
         guard let response, !(isKnown && chance(20)) else {

@@ -1,6 +1,7 @@
 import HTTPSemantics
 import ResumableUpload
 import SystemCalls
+import TestSupport
 import Testing
 
 @testable import TransferServer
@@ -93,6 +94,23 @@ struct ServiceTests {
     func places(_ transport: Transport, _ place: (method: HTTPSemantics.Method, target: String, status: Int)) throws {
         let response = try transport.start().exchange(place.method, place.target)
         #expect(response.status == place.status)
+    }
+
+    @Test("An interim response announces the upload before its content, and others report offsets, in process")
+    func interimResponses() throws {
+        let service = try InProcessService(UploadLimits(maxAge: 604_800))
+        let running = try service.begin(.put, "/files/f", Self.draft + ["Upload-Complete": "?1"], .length(40_000_000))
+        let announcement = try #require(running.interimResponses.first)
+        #expect(announcement.hasPrefix("HTTP/1.1 104 ") && announcement.contains("Location: /uploads/"))
+        running.receive([UInt8](repeating: 7, count: 9_000_000))
+        // Bytes become durable on another thread, and the next piece of content reports them.
+        let report: String? = pollUntil(within: .seconds(60)) {
+            running.receive([7])
+            return running.interimResponses.dropFirst().first
+        }
+        let offset = try #require(report?.firstMatch(of: /Upload-Offset: (\d+)/)?.1)
+        #expect((1...10_000_000).contains(Int(offset) ?? 0))
+        running.interrupt()
     }
 
     @Test("An interrupted append keeps what arrived, in process")

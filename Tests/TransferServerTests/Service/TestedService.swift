@@ -58,7 +58,7 @@ private struct ServiceStore {
     var handlers: [(prefix: String, handler: any TargetHandler)] { [("files", FilesHandler(store: store))] }
 }
 
-/// Calls the service as the daemon does, without a socket. Interim responses are not sent.
+/// Calls the service as the daemon does, without a socket. Interim responses are recorded.
 final class InProcessService: TestedService {
     private let parts: ServiceStore
     private let service: TransferService
@@ -75,66 +75,56 @@ final class InProcessService: TestedService {
 
     deinit { parts.store.close() }
 
-    /// A request whose head the service has seen.
+    /// A request whose head the service has received.
     final class Running {
-        let entry: ConnectionEntry
-        private let started: StartedExchange
-        private let fields: Fields
-        private var reply: Reply?
+        private let request: RequestContext
+        private var exchange: (any Exchange)?
+        private var response: HTTPSemantics.Response?
         private(set) var isDropped = false
+        private let interim: Monitor<[String]>
 
-        fileprivate init(_ service: TransferService, _ request: IncomingRequest) {
-            entry = request.connection
-            let dispatched = service.begin(request)
-            started = dispatched.started
-            fields = dispatched.fields
-            advance(started.step)
+        var entry: ConnectionEntry { request.connection }
+        /// The heads of the interim responses so far.
+        var interimResponses: [String] { interim.withLock { $0 } }
+
+        fileprivate init(
+            _ service: TransferService, _ request: RequestContext, for target: RequestTarget,
+            _ interim: Monitor<[String]>
+        ) {
+            self.request = request
+            self.interim = interim
+            switch service.begin(request, for: target) {
+            case .receive(let exchange): self.exchange = exchange
+            case .respond(let response): self.response = response
+            case .drop: isDropped = true
+            }
         }
 
         private func advance(_ step: NextStep) {
             switch step {
             case .proceed: break
-            case .reply(let reply): self.reply = reply
+            case .respond(let response): self.response = response
             case .drop: isDropped = true
             }
         }
 
         func receive(_ bytes: [UInt8]) {
-            guard reply == nil, !isDropped else { return }
-            bytes.withUnsafeBytes { advance(started.exchange.receive($0)) }
+            guard let exchange, response == nil, !isDropped else { return }
+            bytes.withUnsafeBytes { advance(exchange.receive($0)) }
         }
 
         /// The end of the content.
         func finish() throws -> ServiceResponse? {
-            if reply == nil, !isDropped { advance(started.exchange.finish()) }
-            started.exchange.end(reply == nil ? .interrupted : .answered)
-            guard let reply else { return nil }
+            if let exchange, response == nil, !isDropped { advance(exchange.finish()) }
+            exchange?.end(response == nil ? .interrupted : .answered)
+            guard let response = try response?.loaded(limit: 100_000_000) else { return nil }
             return ServiceResponse(
-                status: Int(reply.status.rawValue), fields: reply.fields + fields, content: try content(of: reply))
+                status: Int(response.status.rawValue), fields: response.fields + request.responseFields,
+                content: response.content.bytes ?? [])
         }
 
         /// The client has gone.
-        func interrupt() { started.exchange.end(.interrupted) }
-
-        private func content(of reply: Reply) throws -> [UInt8] {
-            switch reply.content {
-            case .bytes(let bytes): return bytes
-            case .file(let file, let range):
-                var content = [UInt8](repeating: 0, count: Int(range.count))
-                var done = 0
-                while done < content.count {
-                    let count = try content.withUnsafeMutableBytes { buffer in
-                        try file.read(
-                            into: UnsafeMutableRawBufferPointer(rebasing: buffer[done...]),
-                            at: range.lowerBound + Int64(done))
-                    }
-                    try #require(count > 0)
-                    done += count
-                }
-                return content
-            case .parts, .stream: throw TestFailure("content that is produced while it is sent")
-            }
-        }
+        func interrupt() { exchange?.end(.interrupted) }
     }
 
     /// Hands a head to the service.
@@ -142,19 +132,21 @@ final class InProcessService: TestedService {
         _ method: HTTPSemantics.Method, _ target: String, _ fields: Fields, _ framing: MessageFraming
     ) throws -> Running {
         let head = RequestHead(method: method, target: target, fields: fields + ["Host": "localhost"])
-        let account = RequestAccount()
-        account.begin(head)
         // No descriptor: to end the connection is to record that it has ended.
         let entry = ConnectionEntry(
             output: SocketOutput(descriptor: -1), peer: "127.0.0.1", client: service.client(ofPeer: "127.0.0.1"),
             credentials: nil, now: SystemClock.monotonicNanoseconds())
-        let origin = service.origin(of: head.fields, peer: "127.0.0.1")
-        return Running(
-            service,
-            IncomingRequest(
-                id: RequestID(), head: head, framing: framing, target: try #require(RequestTarget(parsing: target)),
-                origin: origin, connection: entry, interim: InterimChannel(output: nil, base: origin.base),
-                account: account))
+        let request = RequestContext(ReceivedRequest(head), on: entry)
+        request.framing = framing
+        request.origin = service.origin(of: head.fields, peer: "127.0.0.1")
+        let interim = Monitor<[String]>([])
+        request.interim = InterimChannel(
+            send: { bytes, _ in
+                interim.withLock { $0.append(String(decoding: bytes, as: UTF8.self)) }
+                return .sent
+            }, base: request.origin.base)
+        request.responseFields = service.responseFields(for: head.fields, isSecure: request.isSecure)
+        return Running(service, request, for: try #require(RequestTarget(parsing: target)), interim)
     }
 
     func exchange(

@@ -4,6 +4,9 @@ import SystemCalls
 
 @testable import ConformanceKit
 
+/// A response as the wire kit received it. HTTPSemantics has another type of this name.
+typealias Response = ConformanceKit.Response
+
 /// A small client of the draft that does everything rightly unless it is given have a defect.
 final class ReferenceClient: Candidate {
     private let defect: ClientDefect?

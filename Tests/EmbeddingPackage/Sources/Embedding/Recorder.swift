@@ -18,17 +18,17 @@ final class Recorder: TargetHandler {
     func methods(of target: Target) -> [Method] { [.get, .put] }
     func accept(_ proposal: UploadProposal) -> Acceptance { .accept }
 
-    func complete(_ upload: ReceivedUpload) throws -> TargetOutcome {
+    func complete(_ upload: ReceivedUpload) throws -> Response {
         var content = [UInt8](repeating: 0, count: Int(upload.length))
         let count = try content.withUnsafeMutableBytes { try upload.read(into: $0, at: 0) }
         received.withLock { $0.append(Call(path: upload.target.path, content: Array(content.prefix(count)))) }
         let problem = OtherClient.exchange()
         if let problem { failures.withLock { $0.append(problem) } }
-        return .respond(FinalResponse(status: 201))
+        return Response(status: 201)
     }
 
-    func respond(to request: TargetRequest) -> TargetAnswer {
+    func respond(to request: TargetRequest) -> Response {
         received.withLock { $0.append(Call(path: request.target.path, content: [])) }
-        return .response(FinalResponse(status: 200, content: Array("served\n".utf8)))
+        return Response(status: 200, content: Array("served\n".utf8))
     }
 }

@@ -1,3 +1,4 @@
+import HTTPSemantics
 import FoundationEssentials
 import Glibc
 import ResumableUpload
@@ -32,7 +33,8 @@ struct LargeCatalog {
         do {
             let connection = try SQLiteConnection(path: root + "/onward.sqlite")
             try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; BEGIN")
-            try insert(finished, .complete(FinalResponse(status: 201, fields: ["Location": "/files/x"])), connection)
+            try insert(
+                finished, .complete(HTTPSemantics.Response(status: 201, fields: ["Location": "/files/x"])), connection)
             try insert(unfinished, .receiving, connection)
             try connection.execute(
                 """

@@ -15,17 +15,57 @@ struct EmbeddingTests {
         func methods(of target: Target) -> [HTTPSemantics.Method] { [.post] }
         func accept(_ proposal: UploadProposal) -> Acceptance { .accept }
 
-        func complete(_ upload: ReceivedUpload) throws -> TargetOutcome {
+        func complete(_ upload: ReceivedUpload) throws -> HTTPSemantics.Response {
             guard let name = PublishedName(segments: ["inbox", "\(upload.length).bin"]) else {
                 throw RecordingTarget.Failure()
             }
-            return .publish(
+            return try upload.publish(
                 Publication(name: name) { created, name in
-                    FinalResponse(status: created ? 201 : 200, content: Array(name.path.utf8))
+                    HTTPSemantics.Response(status: created ? 201 : 200, content: Array(name.path.utf8))
                 })
         }
 
-        func respond(to request: TargetRequest) -> TargetAnswer { .response(FinalResponse(status: 404)) }
+        func respond(to request: TargetRequest) -> HTTPSemantics.Response { HTTPSemantics.Response(status: 404) }
+    }
+
+    /// Publishes under the name of its target, which may be that of a directory.
+    private struct NamedPublisher: TargetHandler {
+        /// What the handler does about an error.
+        enum Manner: CaseIterable { case throwsIt, answers, answersAnyway }
+
+        let manner: Manner
+
+        func methods(of target: Target) -> [HTTPSemantics.Method] { [.post] }
+        func accept(_ proposal: UploadProposal) -> Acceptance { .accept }
+        func respond(to request: TargetRequest) -> HTTPSemantics.Response { HTTPSemantics.Response(status: 404) }
+
+        func complete(_ upload: ReceivedUpload) throws -> HTTPSemantics.Response {
+            guard let name = PublishedName(segments: upload.target.segments) else { throw RecordingTarget.Failure() }
+            do {
+                let response = try upload.publish(
+                    Publication(name: name) { _, _ in HTTPSemantics.Response(status: 201) })
+                return manner == .answersAnyway ? HTTPSemantics.Response(status: 200) : response
+            } catch {
+                if manner == .throwsIt { throw error }
+                return HTTPSemantics.Response(status: 422)
+            }
+        }
+    }
+
+    @Test("A handler can respond to a failed publication; the response to a successful one is the stored one")
+    func refusedPublishing() throws {
+        for manner in NamedPublisher.Manner.allCases {
+            let host = try EmbeddedServer(targets: [("publish", NamedPublisher(manner: manner))])
+            func publish(_ path: String) throws -> [Int] {
+                let location = try host.begin(.v8, "POST", path, [1])
+                return try (1...2).map { _ in
+                    try host.exchange(.append(.v8, location, at: 1, complete: true, .bytes([]))).status
+                }
+            }
+            #expect(try publish("/publish/a/b") == [201, 201], "\(manner)")
+            #expect(try publish("/publish/a") == (manner == .throwsIt ? [409, 409] : [422, 422]), "\(manner)")
+            #expect(try host.exchange(.get("/files/a/b")).content == [1], "\(manner)")
+        }
     }
 
     @Test("A target of one's own may publish its bytes as a file in one step")

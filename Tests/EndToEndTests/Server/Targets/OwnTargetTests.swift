@@ -53,7 +53,7 @@ struct OwnTargetTests {
     @Test("CRE-12: from version 7 on the Location of a whole creation is the target's, beside ?1")
     func ownLocation() throws {
         for version in [Interop.v7, .v8] {
-            let target = RecordingTarget { _ in FinalResponse(status: 201, fields: ["Location": "/doc/1"]) }
+            let target = RecordingTarget { _ in HTTPSemantics.Response(status: 201, fields: ["Location": "/doc/1"]) }
             try withTarget(target) { host in
                 let connection = try host.connect()
                 let response = try connection.exchange(
@@ -74,7 +74,7 @@ struct OwnTargetTests {
         "VER-11: up to version 6 Location stays the upload's, and the target's own becomes Content-Location",
         arguments: [Interop.v3, .v4, .v5, .v6])
     func locationClash(version: Interop) throws {
-        let target = RecordingTarget { _ in FinalResponse(status: 201, fields: ["Location": "/doc/1"]) }
+        let target = RecordingTarget { _ in HTTPSemantics.Response(status: 201, fields: ["Location": "/doc/1"]) }
         try withTarget(target) { host in
             let response = try host.exchange(.creation(version, "POST", "/inbox/", complete: true, .bytes([1, 2, 3])))
             #expect(response.status == 201)
@@ -125,7 +125,7 @@ struct OwnTargetTests {
     @Test("CRE-22: a target that refuses before the content ends the upload with its own answer and ?1")
     func earlyAnswer() throws {
         let target = RecordingTarget(
-            acceptance: { _ in .refuse(FinalResponse(status: 422, content: Array("not this\n".utf8))) })
+            acceptance: { _ in .refuse(HTTPSemantics.Response(status: 422, content: Array("not this\n".utf8))) })
         try withTarget(target) { host in
             for complete in [true, false] {
                 let connection = try host.connect()
@@ -169,7 +169,7 @@ struct OwnTargetTests {
         arguments: Interop.allCases)
     func sameAnswer(version: Interop) throws {
         let target = RecordingTarget { call in
-            FinalResponse(
+            HTTPSemantics.Response(
                 status: 299, fields: ["Content-Type": "text/x", "X-A": "1", "X-A": "2", "Set-Cookie": "a=b"],
                 content: call.content.reversed())
         }
@@ -199,7 +199,8 @@ struct OwnTargetTests {
         let pattern = Array("FORBIDDEN-CONTENT".utf8)
         let target = RecordingTarget { call in
             call.content.firstRange(of: pattern) == nil
-                ? FinalResponse(status: 201) : FinalResponse(status: 422, content: Array("refused\n".utf8))
+                ? HTTPSemantics.Response(status: 201)
+                : HTTPSemantics.Response(status: 422, content: Array("refused\n".utf8))
         }
         try withTarget(target) { host in
             let content = Payload.bytes(1000) + pattern + Payload.bytes(1000)

@@ -27,14 +27,14 @@ final class RecordingTarget: TargetHandler {
     private let standing = Monitor(Standing())
     private let known: [Method]
     private let acceptance: @Sendable (UploadProposal) -> Acceptance
-    private let answer: @Sendable (Call) throws -> FinalResponse
+    private let answer: @Sendable (Call) throws -> HTTPSemantics.Response
 
     /// - Parameters:
     ///   - answer: gives the final answer.
     ///   - acceptance: says what becomes of a representation before its content arrives.
     init(
         methods: [Method] = [.get, .post, .put, .patch],
-        answer: @escaping @Sendable (Call) throws -> FinalResponse = RecordingTarget.summary,
+        answer: @escaping @Sendable (Call) throws -> HTTPSemantics.Response = RecordingTarget.summary,
         acceptance: @escaping @Sendable (UploadProposal) -> Acceptance = { _ in .accept }
     ) {
         known = methods
@@ -43,8 +43,8 @@ final class RecordingTarget: TargetHandler {
     }
 
     /// Status, a field of its own, and a content that tells what arrived.
-    @Sendable static func summary(_ call: Call) -> FinalResponse {
-        FinalResponse(
+    @Sendable static func summary(_ call: Call) -> HTTPSemantics.Response {
+        HTTPSemantics.Response(
             status: 203, fields: ["Content-Type": "text/x-summary", "X-Length": "\(call.content.count)"],
             content: Array("\(call.method) \(call.content.sha256)\n".utf8))
     }
@@ -78,7 +78,7 @@ final class RecordingTarget: TargetHandler {
         return acceptance(proposal)
     }
 
-    func complete(_ upload: ReceivedUpload) throws -> TargetOutcome {
+    func complete(_ upload: ReceivedUpload) throws -> HTTPSemantics.Response {
         var content: [UInt8] = []
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 100_000, alignment: 1)
         defer { buffer.deallocate() }
@@ -92,11 +92,11 @@ final class RecordingTarget: TargetHandler {
         standing.withLock { $0.calls.append(call) }
         standing.notifyAll()
         _ = standing.wait(until: Deadline(in: .seconds(30)).nanoseconds) { $0.isHeld ? nil : true }
-        return .respond(try answer(call))
+        return try answer(call)
     }
 
-    func respond(to request: TargetRequest) -> TargetAnswer {
+    func respond(to request: TargetRequest) -> HTTPSemantics.Response {
         let text = "\(request.method) \(request.target.path) \(request.target.query ?? "-")\n"
-        return .response(FinalResponse(status: 200, content: Array(text.utf8)))
+        return HTTPSemantics.Response(status: 200, content: Array(text.utf8))
     }
 }

@@ -10,7 +10,7 @@ import UploadStorage
 @Suite("Streaming targets", .timeLimit(.minutes(15)), .blocking)
 struct StreamingTargetTests {
     /// Lines with numbers, a few bytes at a time.
-    private final class Numbers: StreamedContent {
+    private final class Numbers: ContentStream {
         private struct State {
             var next = 0
             var pending: ArraySlice<UInt8> = []
@@ -29,7 +29,7 @@ struct StreamingTargetTests {
 
         deinit { isReleased.withLock { $0 += 1 } }
 
-        func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
+        func read(into buffer: UnsafeMutableRawBufferPointer, at position: Int64) throws -> Int {
             try state.withLock { state in
                 if state.pending.isEmpty {
                     if state.next == end {
@@ -49,17 +49,24 @@ struct StreamingTargetTests {
 
     private struct Counting: TargetHandler {
         let released = Monitor(0)
+        var storesQuery: Bool { true }
 
-        func methods(of target: Target) -> [HTTPSemantics.Method] { [.get, .head] }
+        func methods(of target: Target) -> [HTTPSemantics.Method] { [.get, .head, .post] }
         func accept(_ proposal: UploadProposal) -> Acceptance { .accept }
-        func complete(_ upload: ReceivedUpload) throws -> TargetOutcome { throw RecordingTarget.Failure() }
 
-        func respond(to request: TargetRequest) -> TargetAnswer {
+        func complete(_ upload: ReceivedUpload) throws -> HTTPSemantics.Response {
+            HTTPSemantics.Response(status: 203, content: numbers(for: upload.target))
+        }
+
+        func respond(to request: TargetRequest) -> HTTPSemantics.Response {
+            HTTPSemantics.Response(
+                status: 203, fields: ["Content-Type": "text/plain"], content: numbers(for: request.target))
+        }
+
+        private func numbers(for target: Target) -> HTTPSemantics.Response.Content {
             .stream(
-                status: 203, fields: ["Content-Type": "text/plain"],
                 Numbers(
-                    to: Int(request.target.segments.last ?? "") ?? 0, failsAtEnd: request.target.query == "fail",
-                    released: released))
+                    to: Int(target.segments.last ?? "") ?? 0, failsAtEnd: target.query == "fail", released: released))
         }
     }
 
@@ -98,5 +105,32 @@ struct StreamingTargetTests {
         }
         let released: Bool? = pollUntil(within: .seconds(60)) { target.released.withLock { $0 } == 6 ? true : nil }
         #expect(released == true)
+    }
+
+    @Test("Streamed content in the response to an upload is read once and stored, so that it can be sent again")
+    func stored() throws {
+        let target = Counting()
+        let host = try EmbeddedServer(targets: [("count", target)])
+        let location = try host.begin(.v8, "POST", "/count/100", [1])
+        let expected = (0..<100).map { "\($0)\n" }.joined()
+        for _ in 1...2 {
+            let response = try host.exchange(.append(.v8, location, at: 1, complete: true, .none))
+            #expect(response.status == 203)
+            #expect(response.text == expected)
+        }
+        #expect(target.released.withLock { $0 } == 1)
+    }
+
+    @Test("Content that is too long to be stored, or fails, is a failure of the target: 500, and again")
+    func notStored() throws {
+        for path in ["/count/1000000", "/count/5?fail"] {
+            let host = try EmbeddedServer(targets: [("count", Counting())])
+            let location = try host.begin(.v8, "POST", path, [1])
+            for _ in 1...2 {
+                let response = try host.exchange(.append(.v8, location, at: 1, complete: true, .none))
+                #expect(response.status == 500, "\(path)")
+                #expect(response.text.contains("target-failed"), "\(response.text)")
+            }
+        }
     }
 }

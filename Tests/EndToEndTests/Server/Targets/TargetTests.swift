@@ -23,7 +23,7 @@ private final class GatedTarget: TargetHandler {
 
     func accept(_ proposal: UploadProposal) -> Acceptance { .accept }
 
-    func complete(_ upload: ReceivedUpload) throws -> TargetOutcome {
+    func complete(_ upload: ReceivedUpload) throws -> HTTPSemantics.Response {
         standing.withLock { $0.begun += 1 }
         standing.notifyAll()
         let isOpen = standing.wait(until: Deadline(in: .seconds(60)).nanoseconds) { $0.isOpen ? true : nil }
@@ -34,10 +34,10 @@ private final class GatedTarget: TargetHandler {
             "X-Method": upload.method.rawValue, "X-Type": upload.fields["Content-Type"] ?? "",
             "X-Coding": upload.fields["Content-Encoding"] ?? "",
         ]
-        return .respond(FinalResponse(status: 202, fields: fields, content: Array(content[..<count])))
+        return HTTPSemantics.Response(status: 202, fields: fields, content: Array(content[..<count]))
     }
 
-    func respond(to request: TargetRequest) -> TargetAnswer { .response(FinalResponse(status: 404)) }
+    func respond(to request: TargetRequest) -> HTTPSemantics.Response { HTTPSemantics.Response(status: 404) }
 
     func open(fails: Bool = false) {
         standing.withLock {

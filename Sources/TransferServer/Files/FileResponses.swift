@@ -2,9 +2,9 @@ import HTTPSemantics
 import SystemCalls
 import UploadStorage
 
-/// The response to `GET` or `HEAD` for a published file, with conditions, ranges and digests (RFC 9110 sections 13 and
+/// Responses to `GET` and `HEAD` for a published file, with conditions, ranges and digests (RFC 9110 sections 13 and
 /// 14, RFC 9530).
-struct FileReply {
+struct FileResponses {
     private let digests: FileDigests
     private let isAwaited: () -> Bool
 
@@ -14,7 +14,7 @@ struct FileReply {
         self.isAwaited = isAwaited
     }
 
-    func reply(_ file: PublishedFile, fields: Fields, to request: TargetRequest) -> Reply {
+    func response(_ file: PublishedFile, fields: Fields, to request: TargetRequest) -> Response {
         let now = HTTPDate(secondsSinceEpoch: SystemClock.realtimeSeconds())
         let attributes = file.attributes
         // The modification time of a file can be in the future, but Last-Modified must not be.
@@ -26,11 +26,11 @@ struct FileReply {
         for field in fields { common.append(field.name, field.value) }
         let preconditions = Preconditions(fields: request.fields, now: now)
         switch preconditions.evaluate(method: request.method, current: validators) {
-        case .failed: return Reply(ProblemDetails.preconditionFailed)
+        case .failed: return Response(ProblemDetails.preconditionFailed)
         case .notModified:
             common.remove("Content-Type")
             // Content-Length must be that of a 200 response (RFC 9110 section 8.6).
-            return Reply(status: 304, fields: common, content: .file(file, 0..<attributes.size))
+            return Response(status: 304, fields: common, content: .file(file))
         case .proceed: break
         }
         if let algorithm = DigestPreferences(fieldLines: request.fields.values("Want-Repr-Digest"))?.preferred,
@@ -39,7 +39,7 @@ struct FileReply {
             common.append("Repr-Digest", DigestField(values: [(algorithm, value)]).serialized)
         }
         let size = attributes.size
-        let complete = Reply(status: 200, fields: common, content: .file(file, 0..<size))
+        let complete = Response(status: 200, fields: common, content: .file(file))
         guard request.method == .get, request.fields.contains("Range"), preconditions.rangeApplies(current: validators),
             let ranges = ByteRangeSet(fieldLines: request.fields.values("Range"))
         else { return complete }
@@ -51,11 +51,11 @@ struct FileReply {
         }
     }
 
-    private func unsatisfiable(_ attributes: PublishedFile.Attributes) -> Reply {
+    private func unsatisfiable(_ attributes: PublishedFile.Attributes) -> Response {
         let size = attributes.size
         let problem = ProblemDetails(
             status: 416, detail: "The representation has \(size) bytes.", code: "range-not-satisfiable")
-        return Reply(
+        return Response(
             problem,
             fields: [
                 "Content-Range": ContentRange(unsatisfiedSize: size).serialized,
@@ -63,13 +63,13 @@ struct FileReply {
             ])
     }
 
-    private func partial(_ file: PublishedFile, _ ranges: [Range<Int64>], _ common: Fields) -> Reply? {
+    private func partial(_ file: PublishedFile, _ ranges: [Range<Int64>], _ common: Fields) -> Response? {
         let size = file.attributes.size
         var fields = common
         if ranges.count == 1, let range = ranges.first {
             guard let contentRange = ContentRange(range: range, size: size) else { return nil }
             fields.append("Content-Range", contentRange.serialized)
-            return Reply(status: 206, fields: fields, content: .file(file, range))
+            return Response(status: 206, fields: fields, content: .stream(FileContent(file, [.range(range)])))
         }
         // 128 random bits are so unlikely in the content that it is not searched for them.
         let boundary = RequestID().description + RequestID().description
@@ -78,6 +78,6 @@ struct FileReply {
                 boundary: boundary, ranges: ranges, size: size, contentType: common["Content-Type"])
         else { return nil }
         fields.set("Content-Type", parts.contentType)
-        return Reply(status: 206, fields: fields, content: .parts(file, parts))
+        return Response(status: 206, fields: fields, content: .stream(FileContent(file, parts.segments)))
     }
 }

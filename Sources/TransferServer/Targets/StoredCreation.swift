@@ -2,7 +2,7 @@ import HTTPSemantics
 
 /// The part of a creation that is stored with its upload: the fields that its handler declares, and those that the
 /// server needs when the representation is complete. Everything else is discarded after the request.
-struct StoredRequest: Sendable {
+struct StoredCreation: Sendable {
     /// The maximum size of names, values and query that are stored with one upload, in bytes.
     static let maximumSize = 16 << 10
 
@@ -39,7 +39,7 @@ struct StoredRequest: Sendable {
 extension ProblemDetails {
     static let storedFieldsTooLarge = ProblemDetails(
         status: 431,
-        detail: "The fields that describe the upload have more than \(StoredRequest.maximumSize) bytes together. "
+        detail: "The fields that describe the upload have more than \(StoredCreation.maximumSize) bytes together. "
             + "Shorten the longest, such as Content-Disposition.",
-        code: "stored-fields-too-large", members: [("limit", .integer(Int64(StoredRequest.maximumSize)))])
+        code: "stored-fields-too-large", members: [("limit", .integer(Int64(StoredCreation.maximumSize)))])
 }
