@@ -20,8 +20,9 @@ extension OpenUpload {
     }
 
     func invalidateLost() throws(StoreError) {
-        try invalidate(because: Self.lossReason)
-        reportLoss()
+        try invalidate(because: "acknowledged bytes were lost")
+        context.finished.addLost()
+        context.reportLoss(of: id)
     }
 
     /// Makes the final response durable.

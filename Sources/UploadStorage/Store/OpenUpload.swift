@@ -169,14 +169,16 @@ final class OpenUpload: Sendable {
     /// invalid: its offset never decreases.
     private func load() throws(StoreError) {
         do throws(StoreError) {
-            guard var row = try context.catalog.row(id) else { throw .notFound }
-            var blob: (any Blob)?
-            if row.phase == .receiving {
-                blob = try openBlob(of: row)
-                if blob == nil { try invalidateLost(&row) }
-            }
+            guard let row = try context.catalog.row(id) else { throw .notFound }
+            let blob = row.phase == .receiving ? try openBlob(of: row) : nil
+            let isLost = row.phase == .receiving && blob == nil
             if row.isWithdrawn { context.failedPublications.insert(id) }
-            update { load(row, blob: blob, &$0) }
+            update { state in
+                load(row, blob: blob, &state)
+                // Others wait until the loss is durable.
+                if isLost { state.machine.leaveActivity(for: .settling) }
+            }
+            if isLost { try invalidateLost() }
         } catch {
             update { $0.machine.leaveActivity() }
             throw error
@@ -193,31 +195,6 @@ final class OpenUpload: Sendable {
         state.stagedDigests = nil
         state.pace = WritePace(start: row.offset)
         state.machine.load(row, hasBytes: blob != nil)
-    }
-
-    static let lossReason = "acknowledged bytes were lost"
-
-    private func invalidateLost(_ row: inout CatalogRow) throws(StoreError) {
-        let reason = Self.lossReason
-        let expiresAt = context.expiryOfFinished
-        let remaining = row.upload.withoutFields
-        try context.catalog.commit(
-            .invalidate(
-                CatalogChange.Invalidation(
-                    id: id, epoch: row.epoch, reason: reason, expiresAt: expiresAt, upload: remaining)))
-        let reserved = monitor.withLock { max($0.machine.reserved, row.reservedBytes) }
-        context.ledger.end(row.upload.principal, releasing: reserved, counts: true)
-        row.phase = .invalid(reason: reason)
-        row.upload = remaining
-        row.expiresAt = expiresAt
-        context.finished.add(row.phase)
-        reportLoss()
-        context.discard(row.blob)
-    }
-
-    func reportLoss() {
-        context.finished.addLost()
-        context.reportLoss(of: id)
     }
 
     /// Nil if bytes are missing.
