@@ -107,7 +107,7 @@ extension FuzzTarget {
             if index % 2 == 0 {
                 let file = SourceRecord.File(path: "/tmp/source.bin", modified: 1, inode: 42, device: 6, owner: 1000)
                 content = .upload(
-                    UploadRecord(
+                    UploadCheckpoint(
                         resumption: UploadResumption(
                             uri: "http://localhost/uploads/x", dialect: generator.pick(Dialect.allCases),
                             acknowledged: acknowledged, length: index % 3 == 0 ? nil : 100,
@@ -118,7 +118,7 @@ extension FuzzTarget {
                             sample: String(repeating: "ab", count: 32))))
             } else {
                 content = .download(
-                    DownloadRecord(
+                    DownloadCheckpoint(
                         destination: "/tmp/file", partialName: FilePath(".file.\(fixedID.uuidString).part"), inode: 7,
                         received: acknowledged, synchronized: acknowledged / 2, bootID: "boot", entityTag: "\"a\"",
                         total: generator.pick([nil, 100])))

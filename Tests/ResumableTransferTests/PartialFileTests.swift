@@ -19,7 +19,7 @@ struct PartialFileTests {
 
     /// The record of a partial file with bytes in it, which is closed afterwards.
     /// - Parameter synchronized: how many of them are on stable storage; all the others are known by their digest.
-    private func leave(_ count: Int = 150_000, synchronized: Int = 150_000) throws -> DownloadRecord {
+    private func leave(_ count: Int = 150_000, synchronized: Int = 150_000) throws -> DownloadCheckpoint {
         let partial = try PartialFile.create(in: place)
         try partial.begin()
         try partial.appear()
@@ -28,16 +28,16 @@ struct PartialFileTests {
         try bytes[synchronized..<count].withUnsafeBytes { try partial.write($0) }
         partial.span()
         let mark = partial.mark
-        return DownloadRecord(
+        return DownloadCheckpoint(
             destination: FilePath(directory.path + "/result.bin"), partialName: partial.name, inode: partial.inode,
             received: mark.span?.end ?? mark.position, synchronized: mark.position, bootID: BootIdentity.current,
             tailDigest: mark.tailDigest, spanDigest: mark.span?.digest, entityTag: "\"a\"", total: 200_000)
     }
 
-    private func path(_ record: DownloadRecord) -> String { directory.path + "/" + record.partialName.repairedText }
+    private func path(_ record: DownloadCheckpoint) -> String { directory.path + "/" + record.partialName.repairedText }
 
     /// The offset at which a later run resumes; `nil` if it starts again from the beginning.
-    private func position(_ record: DownloadRecord) throws -> Int64? {
+    private func position(_ record: DownloadCheckpoint) throws -> Int64? {
         switch try PartialFile.open(record, in: place) {
         case .usable(let partial): return partial.position
         case .unusable: return nil
@@ -47,7 +47,7 @@ struct PartialFileTests {
         }
     }
 
-    private func change(_ record: DownloadRecord, _ body: (FileDescriptor) throws -> Void) throws {
+    private func change(_ record: DownloadCheckpoint, _ body: (FileDescriptor) throws -> Void) throws {
         try body(FileDescriptor.open(path(record), .readWrite))
     }
 

@@ -22,7 +22,7 @@ extension ResumeRecord {
         let source = SourceRecord(file: file, size: 100, sample: String(repeating: "ab", count: 32))
         return ResumeRecord(
             id: UUID(), generation: 3, createdAt: 1_700_000_000, hasTicket: hasTicket, request: Request(request),
-            content: .upload(UploadRecord(resumption: resumption, source: source)))
+            content: .upload(UploadCheckpoint(resumption: resumption, source: source)))
     }
 
     static func downloadSample() -> ResumeRecord {
@@ -30,7 +30,7 @@ extension ResumeRecord {
             id: UUID(), generation: 0, createdAt: 1_700_000_000, hasTicket: false,
             request: Request(TransferRequest("http://host.example/file")),
             content: .download(
-                DownloadRecord(
+                DownloadCheckpoint(
                     destination: "/tmp/file", partialName: FilePath(".file.\(UUID().uuidString).part"), inode: 7,
                     received: 10,
                     synchronized: 5, bootID: "boot", tailDigest: nil, entityTag: "\"a\"", total: 20)))

@@ -83,7 +83,7 @@ struct TaskMachineTests {
         #expect(machine.state == .canceling && !machine.isOver)
         #expect(machine.cancel() == .nothing && machine.suspend() == .nothing && machine.resume() == .nothing)
         #expect(machine.runEnded(isPaused: true) == .end)
-        #expect(machine.stopRequest == .cancelKeepingData)
+        #expect(machine.earlyEnd == .cancelKeepingData)
         var idle = TaskMachine()
         #expect(idle.cancelKeepingData() == .end)
     }

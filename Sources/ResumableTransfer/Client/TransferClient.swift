@@ -92,10 +92,10 @@ public final class TransferClient: Sendable {
         switch data.record.content {
         case .upload:
             return try await Upload(client: self, plan: TransferPlan(discarding: data, request: request)).discard()
-        case .download(let record):
+        case .download(let checkpoint):
             let claim = try await claim(
                 data.record.id, generation: data.record.generation, hasTicket: data.record.hasTicket)
-            try storage.discard(record)
+            try storage.discard(checkpoint)
             claim?.remove()
             return true
         }

@@ -70,7 +70,7 @@ extension DownloadOperation {
         }
     }
 
-    func conclude(_ error: TransferError) async -> TransferConclusion<DownloadRecord> {
+    func conclude(_ error: TransferError) async -> TransferConclusion<DownloadCheckpoint> {
         guard let files else { return concludeUnopened(error) }
         var isKept = driver.control.stop != .cancel(deleting: true)
         if error.code == .digestMismatch {
@@ -78,15 +78,15 @@ extension DownloadOperation {
             if files.earlier == nil { isKept = false } else { files.goBack() }
         }
         if isKept { await BlockingWork.run { files.synchronize() } }
-        guard isKept, let record else {
+        guard isKept, let checkpoint else {
             files.remove()
             return .over
         }
-        return error.code == .cancelled ? .over : .resumable(record)
+        return error.code == .cancelled ? .over : .resumable(checkpoint)
     }
 
     /// After an error that came before the partial file was opened.
-    private func concludeUnopened(_ error: TransferError) -> TransferConclusion<DownloadRecord> {
+    private func concludeUnopened(_ error: TransferError) -> TransferConclusion<DownloadCheckpoint> {
         switch error.code {
         case .cancelled: .over
         case .resumeDataUsed: .nothing

@@ -119,7 +119,7 @@ extension DownloadOperation {
         // After the end of an exchange, time alone does not make a checkpoint due. A complete file is synchronized next.
         guard !machine.isFinished else { return }
         await BlockingWork.run { files.current.span() }
-        await driver.keepCheckpoint(isDue: !driver.hasHandedOut(record))
+        await driver.keepCheckpoint(isDue: !driver.hasHandedOut(checkpoint))
     }
 
     /// Reports the end of the exchange to the machine.

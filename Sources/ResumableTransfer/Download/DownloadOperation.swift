@@ -7,7 +7,7 @@ import SystemCalls
 /// and the partial file.
 final class DownloadOperation: TransferOperation {
     typealias Success = DownloadResult
-    typealias Record = DownloadRecord
+    typealias Checkpoint = DownloadCheckpoint
     typealias Input = DownloadDestination
     typealias Request = DownloadRequest
     typealias Outcome = DownloadResponseHead
@@ -94,22 +94,22 @@ final class DownloadOperation: TransferOperation {
     }
 
     private static func openPartial(
-        _ destination: DownloadDestination, _ resumed: DownloadRecord?, _ storage: TransferStorage
+        _ destination: DownloadDestination, _ resumed: DownloadCheckpoint?, _ storage: TransferStorage
     ) throws(TransferError) -> Opened {
         guard let place = try PartialPlace.open(destination, storage: storage) else {
             throw TransferError(.destinationUnusable, "There is no directory for the file.")
         }
-        let records = resumed.map { [$0] + ($0.earlier ?? []) } ?? []
+        let checkpoints = resumed.map { [$0] + ($0.earlier ?? []) } ?? []
         do throws(Errno) {
             _ = try place.existing()
             var found: [(file: PartialFile, representation: DownloadRepresentation)] = []
-            for (index, record) in records.enumerated() {
-                switch try PartialFile.open(record, in: place) {
-                case .usable(let file): found.append((file, DownloadRepresentation(record)))
+            for (index, checkpoint) in checkpoints.enumerated() {
+                switch try PartialFile.open(checkpoint, in: place) {
+                case .usable(let file): found.append((file, DownloadRepresentation(checkpoint)))
                 case .unusable:
-                    guard index == 0, let path = try PartialFile.isPublished(record, in: place) else { continue }
-                    for old in records.dropFirst() { _ = try PartialFile.discard(old, in: place) }
-                    return .published(path: path, size: record.received)
+                    guard index == 0, let path = try PartialFile.isPublished(checkpoint, in: place) else { continue }
+                    for old in checkpoints.dropFirst() { _ = try PartialFile.discard(old, in: place) }
+                    return .published(path: path, size: checkpoint.received)
                 case .busy: throw .wouldBlock
                 }
             }
@@ -158,21 +158,21 @@ final class DownloadOperation: TransferOperation {
         driver.control.events.send(.received(position, total: total))
     }
 
-    var record: DownloadRecord? {
+    var checkpoint: DownloadCheckpoint? {
         guard let files else { return nil }
-        let earlier = files.earlier.map { self.record(of: $0.file, $0.representation) }
+        let earlier = files.earlier.map { self.checkpoint(of: $0.file, $0.representation) }
         guard let representation = files.representation, representation.validator != nil, !files.current.isCorrupt
         else { return earlier }
-        var record = self.record(of: files.current, representation)
-        record.earlier = earlier.map { [$0] }
-        return record
+        var checkpoint = self.checkpoint(of: files.current, representation)
+        checkpoint.earlier = earlier.map { [$0] }
+        return checkpoint
     }
 
-    private func record(of partial: PartialFile, _ representation: DownloadRepresentation) -> DownloadRecord {
+    private func checkpoint(of partial: PartialFile, _ representation: DownloadRepresentation) -> DownloadCheckpoint {
         let mark = partial.mark
         var destination: FilePath?
         if case .file(let path) = driver.plan.input { destination = path }
-        return DownloadRecord(
+        return DownloadCheckpoint(
             destination: destination, partialName: partial.name, inode: partial.inode,
             received: mark.span?.end ?? mark.position, synchronized: mark.position, bootID: BootIdentity.current,
             tailDigest: mark.tailDigest, spanDigest: mark.span?.digest, entityTag: representation.entityTag?.serialized,
@@ -195,15 +195,15 @@ extension TransferPlan<DownloadOperation> {
 
     /// A download that is resumed.
     init(resuming data: ResumeData, request: TransferRequest?) throws(TransferError) {
-        guard case .download(let record) = data.record.content else {
+        guard case .download(let checkpoint) = data.record.content else {
             throw TransferError(.resumeDataInvalid, "This resume data is not that of a download.")
         }
-        self.init(resuming: data.record, record, request: request, DownloadDestination(record))
+        self.init(resuming: data.record, checkpoint, request: request, DownloadDestination(checkpoint))
     }
 }
 
 extension DownloadDestination {
-    init(_ record: DownloadRecord) {
-        self = record.destination.map { .file($0) } ?? .temporary
+    init(_ checkpoint: DownloadCheckpoint) {
+        self = checkpoint.destination.map { .file($0) } ?? .temporary
     }
 }

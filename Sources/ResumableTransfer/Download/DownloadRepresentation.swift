@@ -111,10 +111,11 @@ extension DownloadRepresentation {
 
 extension DownloadRepresentation {
     /// As it was kept.
-    init(_ record: DownloadRecord) {
+    init(_ checkpoint: DownloadCheckpoint) {
         self.init(
-            entityTag: record.entityTag.flatMap { EntityTag(parsing: $0) }, lastModified: record.lastModified,
-            date: record.date, total: record.total, mediaType: record.mediaType, contentCoding: record.contentCoding,
-            digest: record.digest)
+            entityTag: checkpoint.entityTag.flatMap { EntityTag(parsing: $0) }, lastModified: checkpoint.lastModified,
+            date: checkpoint.date, total: checkpoint.total, mediaType: checkpoint.mediaType,
+            contentCoding: checkpoint.contentCoding,
+            digest: checkpoint.digest)
     }
 }

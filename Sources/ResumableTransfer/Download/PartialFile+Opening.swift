@@ -10,14 +10,16 @@ extension PartialFile {
         case busy
     }
 
-    /// Opens the partial file of `record`. A file that is not ours is not touched; one of ours that has other bytes
+    /// Opens the partial file of `checkpoint`. A file that is not ours is not touched; one of ours that has other bytes
     /// than those that were left there is removed.
-    static func open(_ record: DownloadRecord, in place: PartialPlace) throws(Errno) -> Opened {
-        guard let file = try openOwn(record, as: record.partialName, .readWrite, in: place) else { return .unusable }
+    static func open(_ checkpoint: DownloadCheckpoint, in place: PartialPlace) throws(Errno) -> Opened {
+        guard let file = try openOwn(checkpoint, as: checkpoint.partialName, .readWrite, in: place) else {
+            return .unusable
+        }
         guard try lock(file.descriptor()) else { return .busy }
         // Its name may have been taken away before the lock was ours.
-        guard (try? place.directory.status(at: record.partialName).inode) == file.inode else { return .unusable }
-        guard let position = try file.trustedSize(record) else {
+        guard (try? place.directory.status(at: checkpoint.partialName).inode) == file.inode else { return .unusable }
+        guard let position = try file.trustedSize(checkpoint) else {
             file.remove()
             return .unusable
         }
@@ -30,21 +32,21 @@ extension PartialFile {
         return .usable(file)
     }
 
-    /// Whether the partial file of `record` was complete and has its final name.
+    /// Whether the partial file of `checkpoint` was complete and has its final name.
     /// - Returns: its path then.
-    static func isPublished(_ record: DownloadRecord, in place: PartialPlace) throws(Errno) -> FilePath? {
-        guard let name = place.destinationName, record.total == record.synchronized,
-            let file = try openOwn(record, as: name, .readOnly, in: place),
-            try file.descriptor().status().size == record.total,
-            try file.tailDigest(upTo: record.synchronized) == record.tailDigest
+    static func isPublished(_ checkpoint: DownloadCheckpoint, in place: PartialPlace) throws(Errno) -> FilePath? {
+        guard let name = place.destinationName, checkpoint.total == checkpoint.synchronized,
+            let file = try openOwn(checkpoint, as: name, .readOnly, in: place),
+            try file.descriptor().status().size == checkpoint.total,
+            try file.tailDigest(upTo: checkpoint.synchronized) == checkpoint.tailDigest
         else { return nil }
         return place.path.appending(name)
     }
 
-    /// Removes the partial file of `record`; a file that another one has replaced is left.
+    /// Removes the partial file of `checkpoint`; a file that another one has replaced is left.
     /// - Returns: false if another transfer writes it.
-    static func discard(_ record: DownloadRecord, in place: PartialPlace) throws(Errno) -> Bool {
-        guard let file = try openOwn(record, as: record.partialName, .readWrite, in: place) else { return true }
+    static func discard(_ checkpoint: DownloadCheckpoint, in place: PartialPlace) throws(Errno) -> Bool {
+        guard let file = try openOwn(checkpoint, as: checkpoint.partialName, .readWrite, in: place) else { return true }
         guard try lock(file.descriptor()) else { return false }
         file.remove()
         return true
@@ -52,7 +54,7 @@ extension PartialFile {
 
     /// - Returns: nil if there is no such file of ours.
     private static func openOwn(
-        _ record: DownloadRecord, as name: FilePath, _ access: FileDescriptor.OpenFlags, in place: PartialPlace
+        _ checkpoint: DownloadCheckpoint, as name: FilePath, _ access: FileDescriptor.OpenFlags, in place: PartialPlace
     ) throws(Errno) -> PartialFile? {
         let descriptor: FileDescriptor
         do throws(Errno) {
@@ -68,24 +70,24 @@ extension PartialFile {
         }
         let status = try descriptor.status()
         guard status.isRegular, status.owner == ProcessControl.effectiveUser, status.linkCount == 1,
-            status.inode == record.inode
+            status.inode == checkpoint.inode
         else { return nil }
         return PartialFile(place, name, descriptor, inode: status.inode, isNamed: true)
     }
 
     /// The number of bytes at its beginning that are verified; `nil`: the file has been changed.
-    private func trustedSize(_ record: DownloadRecord) throws(Errno) -> Int64? {
+    private func trustedSize(_ checkpoint: DownloadCheckpoint) throws(Errno) -> Int64? {
         let size = try descriptor().status().size
-        if let total = record.total, size > total { return nil }
-        guard size >= record.synchronized else { return nil }
-        if try tailDigest(upTo: record.synchronized) != record.tailDigest { return nil }
+        if let total = checkpoint.total, size > total { return nil }
+        guard size >= checkpoint.synchronized else { return nil }
+        if try tailDigest(upTo: checkpoint.synchronized) != checkpoint.tailDigest { return nil }
         // Bytes that were not on stable storage may be wrong after a crash of the system, after a failure of the disk, or
         // because the file was edited. They count only if their digest matches.
-        let isSameRun = !record.bootID.isEmpty && record.bootID == BootIdentity.current
-        guard isSameRun, record.received > record.synchronized, size >= record.received,
-            let known = record.spanDigest, try digest(of: record.synchronized..<record.received) == known
-        else { return record.synchronized }
-        return record.received
+        let isSameRun = !checkpoint.bootID.isEmpty && checkpoint.bootID == BootIdentity.current
+        guard isSameRun, checkpoint.received > checkpoint.synchronized, size >= checkpoint.received,
+            let known = checkpoint.spanDigest, try digest(of: checkpoint.synchronized..<checkpoint.received) == known
+        else { return checkpoint.synchronized }
+        return checkpoint.received
     }
 }
 

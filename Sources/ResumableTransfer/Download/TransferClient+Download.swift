@@ -48,13 +48,13 @@ extension TransferClient {
 extension TransferStorage {
     /// Removes the partial file of a download.
     /// - Throws: `resumeDataUsed` if another transfer writes it; `destinationUnusable`.
-    func discard(_ record: DownloadRecord) throws(TransferError) {
-        guard let place = try PartialPlace.open(DownloadDestination(record), storage: self) else { return }
+    func discard(_ checkpoint: DownloadCheckpoint) throws(TransferError) {
+        guard let place = try PartialPlace.open(DownloadDestination(checkpoint), storage: self) else { return }
         let isDone: Bool
         do throws(Errno) {
             var areDone: [Bool] = []
-            for record in [record] + (record.earlier ?? []) {
-                areDone.append(try PartialFile.discard(record, in: place))
+            for checkpoint in [checkpoint] + (checkpoint.earlier ?? []) {
+                areDone.append(try PartialFile.discard(checkpoint, in: place))
             }
             isDone = !areDone.contains(false)
         } catch {

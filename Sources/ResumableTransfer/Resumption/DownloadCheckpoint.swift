@@ -2,7 +2,7 @@ import HTTPSemantics
 import SystemCalls
 
 /// What resume data contains of a download.
-struct DownloadRecord: Sendable, Hashable, Codable {
+struct DownloadCheckpoint: Sendable, Hashable, Codable {
     /// The absolute path of the destination; `nil` for a file that the caller moves.
     var destination: FilePath?
     /// The name of the partial file, beside the destination or in the storage directory: `.<name>.<UUID>.part` or
@@ -33,7 +33,7 @@ struct DownloadRecord: Sendable, Hashable, Codable {
     var digest: String?
 
     /// The bytes of the representation before, until this one replaces it: one element, or none.
-    var earlier: [DownloadRecord]?
+    var earlier: [DownloadCheckpoint]?
 
     var isValid: Bool {
         let range: ClosedRange<Int64> = 0...Int64.max
@@ -50,21 +50,21 @@ struct DownloadRecord: Sendable, Hashable, Codable {
     }
 }
 
-extension DownloadRecord: ResumableRecord {
+extension DownloadCheckpoint: TransferCheckpoint {
     /// The least time between two checkpoints that differ only in the bytes received, in nanoseconds.
     private static let checkpointInterval: Int64 = 500_000_000
 
     var content: ResumeRecord.Content { .download(self) }
 
-    func supersedes(_ handedOut: DownloadRecord, age: Int64) -> Bool {
+    func supersedes(_ handedOut: DownloadCheckpoint, age: Int64) -> Bool {
         synchronizedPart != handedOut.synchronizedPart || (self != handedOut && age >= Self.checkpointInterval)
     }
 
     /// The same without the bytes that are not on stable storage.
-    private var synchronizedPart: DownloadRecord {
-        var record = self
-        record.received = synchronized
-        record.spanDigest = nil
-        return record
+    private var synchronizedPart: DownloadCheckpoint {
+        var checkpoint = self
+        checkpoint.received = synchronized
+        checkpoint.spanDigest = nil
+        return checkpoint
     }
 }

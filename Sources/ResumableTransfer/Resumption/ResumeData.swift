@@ -48,30 +48,31 @@ public struct ResumeData: Sendable, Hashable {
     /// The same; its name need not be UTF-8.
     package var file: FilePath? {
         switch record.content {
-        case .upload(let record): record.source.file?.path
-        case .download(let record): record.destination
+        case .upload(let checkpoint): checkpoint.source.file?.path
+        case .download(let checkpoint): checkpoint.destination
         }
     }
 
     /// The file that holds what a download to a file of its own has received, absolute; `nil` of anything else.
     package var partialPath: FilePath? {
-        guard case .download(let record) = record.content, let destination = record.destination else { return nil }
-        return destination.directory.appending(record.partialName)
+        guard case .download(let checkpoint) = record.content, let destination = checkpoint.destination
+        else { return nil }
+        return destination.directory.appending(checkpoint.partialName)
     }
 
     /// Bytes of the representation that need not be moved again, as far as is known.
     public var position: Int64 {
         switch record.content {
-        case .upload(let record): record.resumption.acknowledged
-        case .download(let record): record.received
+        case .upload(let checkpoint): checkpoint.resumption.acknowledged
+        case .download(let checkpoint): checkpoint.received
         }
     }
 
     /// The length of the representation in bytes; `nil` while it is unknown.
     public var total: Int64? {
         switch record.content {
-        case .upload(let record): record.resumption.length
-        case .download(let record): record.total
+        case .upload(let checkpoint): checkpoint.resumption.length
+        case .download(let checkpoint): checkpoint.total
         }
     }
 

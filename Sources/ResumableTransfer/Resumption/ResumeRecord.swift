@@ -4,8 +4,8 @@ import HTTPSemantics
 /// The content of resume data.
 struct ResumeRecord: Sendable, Hashable, Codable {
     enum Content: Sendable, Hashable {
-        case upload(UploadRecord)
-        case download(DownloadRecord)
+        case upload(UploadCheckpoint)
+        case download(DownloadCheckpoint)
     }
 
     /// The caller's request, with only the fields that are known to authorize no one.
@@ -49,8 +49,8 @@ struct ResumeRecord: Sendable, Hashable, Codable {
     var isValid: Bool {
         guard (0..<1 << 53).contains(generation), createdAt >= 0, request.isValid else { return false }
         return switch content {
-        case .upload(let record): record.isValid
-        case .download(let record): record.isValid
+        case .upload(let checkpoint): checkpoint.isValid
+        case .download(let checkpoint): checkpoint.isValid
         }
     }
 }
@@ -64,18 +64,18 @@ extension ResumeRecord.Content: Codable {
             throw DecodingError.dataCorrupted(
                 .init(codingPath: decoder.codingPath, debugDescription: "one of upload and download is needed"))
         }
-        if let record = try container.decodeIfPresent(UploadRecord.self, forKey: .upload) {
-            self = .upload(record)
+        if let checkpoint = try container.decodeIfPresent(UploadCheckpoint.self, forKey: .upload) {
+            self = .upload(checkpoint)
         } else {
-            self = .download(try container.decode(DownloadRecord.self, forKey: .download))
+            self = .download(try container.decode(DownloadCheckpoint.self, forKey: .download))
         }
     }
 
     func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         switch self {
-        case .upload(let record): try container.encode(record, forKey: .upload)
-        case .download(let record): try container.encode(record, forKey: .download)
+        case .upload(let checkpoint): try container.encode(checkpoint, forKey: .upload)
+        case .download(let checkpoint): try container.encode(checkpoint, forKey: .download)
         }
     }
 }

@@ -1,7 +1,7 @@
 import ResumableUpload
 
 /// What resume data contains of an upload.
-struct UploadRecord: Sendable, Hashable, Codable {
+struct UploadCheckpoint: Sendable, Hashable, Codable {
     var resumption: UploadResumption
     var source: SourceRecord
 
@@ -21,12 +21,12 @@ struct UploadRecord: Sendable, Hashable, Codable {
     }
 }
 
-extension UploadRecord: ResumableRecord {
+extension UploadCheckpoint: TransferCheckpoint {
     var content: ResumeRecord.Content { .upload(self) }
 
     /// The server is asked for the offset in any case, and its lifetime counts down in every response: neither alone is a
     /// reason.
-    func supersedes(_ handedOut: UploadRecord, age: Int64) -> Bool {
+    func supersedes(_ handedOut: UploadCheckpoint, age: Int64) -> Bool {
         var new = self
         var old = handedOut
         new.resumption.acknowledged = 0

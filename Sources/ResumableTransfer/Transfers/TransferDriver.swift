@@ -14,12 +14,12 @@ final class TransferDriver<Operation: TransferOperation> {
 
     /// The right to run the transfer, from its first checkpoint or its resumption until its end.
     private var claim: TicketClaim?
-    /// The record of the last checkpoint that was handed out.
-    private var handedOut: Operation.Record?
+    /// The last checkpoint that was handed out.
+    private var handedOut: Operation.Checkpoint?
     /// Monotonic nanoseconds.
     private var handedOutAt: Int64 = 0
-    /// The record of the last checkpoint that callers can ask for.
-    private var kept: Operation.Record?
+    /// The last checkpoint that callers can ask for.
+    private var kept: Operation.Checkpoint?
     /// The position of an upload when its checkpoint was saved last, and the time of that in monotonic nanoseconds.
     private var saved: (position: Int64, time: Int64)
     /// The least time, in nanoseconds, between two saves of an upload in which only the position differs.
@@ -186,21 +186,21 @@ final class TransferDriver<Operation: TransferOperation> {
     /// Keeps what can be resumed, and hands it out if a later process needs it in place of what it has.
     /// - Parameter isDue: whether it is handed out in any case.
     func keepCheckpoint(isDue: Bool = false) async {
-        guard let record = operation.record else {
+        guard let checkpoint = operation.checkpoint else {
             handedOut = nil
             kept = nil
             return control.keep(nil)
         }
         let now = SystemClock.monotonicNanoseconds()
-        let shouldHandOut = isDue || handedOut.map { record.supersedes($0, age: now - handedOutAt) } ?? true
+        let shouldHandOut = isDue || handedOut.map { checkpoint.supersedes($0, age: now - handedOutAt) } ?? true
         let position = operation.sentPosition
         let hasMoved = position.map { $0 > saved.position && now - saved.time >= saveInterval } ?? false
-        guard shouldHandOut || hasMoved || record != kept else { return }
-        kept = record
-        let data = plan.checkpoint(of: record)
+        guard shouldHandOut || hasMoved || checkpoint != kept else { return }
+        kept = checkpoint
+        let data = plan.data(of: checkpoint)
         control.keep(data)
         if shouldHandOut {
-            handedOut = record
+            handedOut = checkpoint
             handedOutAt = now
             await claimCheckpoint()
             guard let data else { return }
@@ -221,8 +221,8 @@ final class TransferDriver<Operation: TransferOperation> {
         }
     }
 
-    /// Whether `record` was handed out last.
-    func hasHandedOut(_ record: Operation.Record?) -> Bool { handedOut == record }
+    /// Whether `checkpoint` was handed out last.
+    func hasHandedOut(_ checkpoint: Operation.Checkpoint?) -> Bool { handedOut == checkpoint }
 
     /// Keeps other transfers from resuming a checkpoint of this one while it runs, if checkpoints are saved.
     private func claimCheckpoint() async {
@@ -246,10 +246,10 @@ final class TransferDriver<Operation: TransferOperation> {
     private func conclude(_ error: TransferError) async -> TransferError {
         var error = error
         switch await operation.conclude(error) {
-        case .resumable(let record):
+        case .resumable(let checkpoint):
             let ticket = client.issueTicket(for: plan.id, generation: plan.generation + 1)
             error.resumeData = try? plan.data(
-                of: record, generation: ticket?.generation ?? plan.generation, hasTicket: ticket != nil)
+                of: checkpoint, generation: ticket?.generation ?? plan.generation, hasTicket: ticket != nil)
             if plan.store != nil, let data = error.resumeData { await save(data) }
         case .over:
             control.keep(nil)

@@ -5,7 +5,7 @@ import HTTPSemantics
 /// Each operation owns the state machine of its protocol and the source or files. ``TransferDriver`` calls it, in one task.
 protocol TransferOperation: AnyObject {
     associatedtype Success: Sendable
-    associatedtype Record: ResumableRecord
+    associatedtype Checkpoint: TransferCheckpoint
     associatedtype Input: Sendable
     /// A request of the state machine.
     associatedtype Request
@@ -41,13 +41,13 @@ protocol TransferOperation: AnyObject {
     func finish(_ outcome: Outcome) async throws(TransferError) -> Success
 
     /// What can be resumed now; `nil` if nothing can be.
-    var record: Record? { get }
+    var checkpoint: Checkpoint? { get }
 
     /// The position in the representation up to which an upload has sent bytes; `nil` for a download.
     var sentPosition: Int64? { get }
 
     /// Decides what is kept of a transfer that ends with `error`.
-    func conclude(_ error: TransferError) async -> TransferConclusion<Record>
+    func conclude(_ error: TransferError) async -> TransferConclusion<Checkpoint>
 
     /// Closes files.
     func close()
@@ -104,9 +104,9 @@ enum InterimStep {
 }
 
 /// What is kept of a transfer that has failed.
-enum TransferConclusion<Record> {
-    /// Another run can resume it from this record.
-    case resumable(Record)
+enum TransferConclusion<Checkpoint> {
+    /// Another run can resume it from this checkpoint.
+    case resumable(Checkpoint)
     /// Nothing can resume it. Its ticket is removed.
     case over
     /// This run has nothing to resume. Other data of the transfer may still be good.

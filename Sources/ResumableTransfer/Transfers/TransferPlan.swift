@@ -17,7 +17,7 @@ struct TransferPlan<Operation: TransferOperation>: Sendable {
     /// Whether the data that is resumed has a ticket.
     let hasTicket: Bool
     /// What the resume data contains; `nil` for a new transfer.
-    let resumed: Operation.Record?
+    let resumed: Operation.Checkpoint?
     /// Saves the checkpoints of this transfer; `nil`: the client's ``TransferClient/Configuration/checkpointed`` does.
     var store: (any CheckpointStore)?
 
@@ -34,10 +34,11 @@ struct TransferPlan<Operation: TransferOperation>: Sendable {
 
     /// A transfer that is resumed.
     /// - Parameters:
-    ///   - record: the content of `saved`.
+    ///   - checkpoint: the content of `saved`.
     ///   - request: replaces the request in `saved`.
     init(
-        resuming saved: ResumeRecord, _ record: Operation.Record, request: TransferRequest?, _ input: Operation.Input
+        resuming saved: ResumeRecord, _ checkpoint: Operation.Checkpoint, request: TransferRequest?,
+        _ input: Operation.Input
     ) {
         self.request = request ?? saved.request.transferRequest
         self.input = input
@@ -45,35 +46,35 @@ struct TransferPlan<Operation: TransferOperation>: Sendable {
         generation = saved.generation
         createdAt = saved.createdAt
         hasTicket = saved.hasTicket
-        resumed = record
+        resumed = checkpoint
     }
 
     /// The data that is resumed; `nil` for a new transfer.
     var data: ResumeData? { resumed.flatMap { try? data(of: $0, generation: generation, hasTicket: hasTicket) } }
 
     /// What can be resumed before anything is sent.
-    var checkpoint: ResumeData? { resumed.flatMap { checkpoint(of: $0) } }
+    var checkpoint: ResumeData? { resumed.flatMap { data(of: $0) } }
 
     /// Data without a ticket.
-    func checkpoint(of record: Operation.Record) -> ResumeData? {
-        try? data(of: record, generation: generation, hasTicket: false)
+    func data(of checkpoint: Operation.Checkpoint) -> ResumeData? {
+        try? data(of: checkpoint, generation: generation, hasTicket: false)
     }
 
     func data(
-        of record: Operation.Record, generation: Int, hasTicket: Bool
+        of checkpoint: Operation.Checkpoint, generation: Int, hasTicket: Bool
     ) throws(TransferError) -> ResumeData {
         try ResumeData(
             ResumeRecord(
                 id: id, generation: generation, createdAt: createdAt, hasTicket: hasTicket,
-                request: ResumeRecord.Request(request), content: record.content))
+                request: ResumeRecord.Request(request), content: checkpoint.content))
     }
 }
 
 /// The part of the resume data that only uploads, or only downloads, have.
-protocol ResumableRecord: Sendable, Hashable {
+protocol TransferCheckpoint: Sendable, Hashable {
     var content: ResumeRecord.Content { get }
 
-    /// Whether a later process needs this record in place of the one that was handed out before.
+    /// Whether a later process needs this checkpoint in place of the one that was handed out before.
     /// - Parameter age: nanoseconds since that one was handed out.
     func supersedes(_ handedOut: Self, age: Int64) -> Bool
 }

@@ -7,7 +7,7 @@ import SystemCalls
 /// source.
 final class UploadOperation: TransferOperation {
     typealias Success = UploadResult
-    typealias Record = UploadRecord
+    typealias Checkpoint = UploadCheckpoint
     typealias Request = ClientRequest
     typealias Outcome = UploadOutcome
 
@@ -175,17 +175,17 @@ final class UploadOperation: TransferOperation {
         driver.control.events.send(.progress(sent: sent, acknowledged: acknowledged, total: length))
     }
 
-    var record: UploadRecord? {
-        machine.resumption.map { UploadRecord(resumption: $0, source: sourceRecord) }
+    var checkpoint: UploadCheckpoint? {
+        machine.resumption.map { UploadCheckpoint(resumption: $0, source: sourceRecord) }
     }
 
-    func conclude(_ error: TransferError) async -> TransferConclusion<UploadRecord> {
+    func conclude(_ error: TransferError) async -> TransferConclusion<UploadCheckpoint> {
         let isForgotten = [.cancelled, .gone, .sourceChanged, .digestMismatch].contains(error.code)
         let resumption = machine.resumption ?? (driver.requests == 0 ? driver.plan.resumed?.resumption : nil)
         guard !isForgotten, driver.plan.input.isResumable, let resumption else {
             return isForgotten || driver.plan.input.isResumable ? .over : .nothing
         }
-        return .resumable(UploadRecord(resumption: resumption, source: sourceRecord))
+        return .resumable(UploadCheckpoint(resumption: resumption, source: sourceRecord))
     }
 
     func close() {}
@@ -200,35 +200,35 @@ extension TransferPlan<UploadOperation> {
     init(
         resuming data: ResumeData, source: (any UploadSource)?, request: TransferRequest?
     ) throws(TransferError) {
-        let record = try Self.uploadRecord(of: data)
-        let opened: any UploadSource = if let source { source } else { try Self.openSource(of: record) }
+        let checkpoint = try Self.uploadCheckpoint(of: data)
+        let opened: any UploadSource = if let source { source } else { try Self.openSource(of: checkpoint) }
         let found = try (opened as? any RecognizableSource)?.record() ?? SourceRecord(size: opened.length)
-        let differences = record.source.differences(from: found)
+        let differences = checkpoint.source.differences(from: found)
         guard differences.isEmpty else {
             throw TransferError(
                 .sourceChanged,
                 "The source has changed since the upload was interrupted (\(differences.joined(separator: ", "))).")
         }
         self.init(
-            resuming: data.record, record, request: request,
+            resuming: data.record, checkpoint, request: request,
             UploadOperation.Input(source: opened, isResumable: true))
     }
 
     /// For the deletion of the upload resource, which needs no source.
     init(discarding data: ResumeData, request: TransferRequest?) throws(TransferError) {
-        let record = try Self.uploadRecord(of: data)
+        let checkpoint = try Self.uploadCheckpoint(of: data)
         self.init(
-            resuming: data.record, record, request: request,
+            resuming: data.record, checkpoint, request: request,
             UploadOperation.Input(source: DataSource(Data()), isResumable: false))
     }
 
-    private static func uploadRecord(of data: ResumeData) throws(TransferError) -> UploadRecord {
-        if case .upload(let record) = data.record.content { return record }
+    private static func uploadCheckpoint(of data: ResumeData) throws(TransferError) -> UploadCheckpoint {
+        if case .upload(let checkpoint) = data.record.content { return checkpoint }
         throw TransferError(.resumeDataInvalid, "This resume data is not that of an upload.")
     }
 
-    private static func openSource(of record: UploadRecord) throws(TransferError) -> any UploadSource {
-        guard let file = record.source.file else {
+    private static func openSource(of checkpoint: UploadCheckpoint) throws(TransferError) -> any UploadSource {
+        guard let file = checkpoint.source.file else {
             throw TransferError(.noSuchSource, "The upload was not one of a file: give its source.")
         }
         return try FileSource(recorded: file)

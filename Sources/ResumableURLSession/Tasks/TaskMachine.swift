@@ -18,7 +18,7 @@ struct TaskMachine: Sendable {
     }
 
     /// Why the task comes to its end before its transfer does.
-    enum StopRequest: Sendable, Hashable {
+    enum EarlyEnd: Sendable, Hashable {
         case cancel
         case cancelKeepingData
         /// An interruption that is not waited out.
@@ -30,19 +30,19 @@ struct TaskMachine: Sendable {
     /// Calls of suspend that no resume has matched; a task begins suspended.
     private var suspensions = 1
     private var run = Run.none
-    private(set) var stopRequest: StopRequest?
+    private(set) var earlyEnd: EarlyEnd?
     /// Whether the end is decided.
     private(set) var isOver = false
     private var isNotified = false
 
     var state: URLSessionTask.State {
         if isNotified { return .completed }
-        if stopRequest == .cancel || stopRequest == .cancelKeepingData { return .canceling }
+        if earlyEnd == .cancel || earlyEnd == .cancelKeepingData { return .canceling }
         return suspensions > 0 ? .suspended : .running
     }
 
     mutating func resume() -> Command {
-        guard !isOver, stopRequest == nil else { return .nothing }
+        guard !isOver, earlyEnd == nil else { return .nothing }
         suspensions = max(0, suspensions - 1)
         guard suspensions == 0, run == .none else { return .nothing }
         run = .active
@@ -50,7 +50,7 @@ struct TaskMachine: Sendable {
     }
 
     mutating func suspend() -> Command {
-        guard !isOver, stopRequest == nil else { return .nothing }
+        guard !isOver, earlyEnd == nil else { return .nothing }
         suspensions += 1
         guard run == .active else { return .nothing }
         run = .stopping
@@ -59,22 +59,22 @@ struct TaskMachine: Sendable {
 
     mutating func cancel() -> Command {
         // While resume data is being created, a caller waits for it.
-        guard !isOver, stopRequest == nil || stopRequest == .abort else { return .nothing }
-        stopRequest = .cancel
+        guard !isOver, earlyEnd == nil || earlyEnd == .abort else { return .nothing }
+        earlyEnd = .cancel
         isOver = true
         return run == .none ? .end : .endNow
     }
 
     mutating func cancelKeepingData() -> Command {
-        guard !isOver, stopRequest == nil || stopRequest == .abort else { return .nothing }
-        stopRequest = .cancelKeepingData
+        guard !isOver, earlyEnd == nil || earlyEnd == .abort else { return .nothing }
+        earlyEnd = .cancelKeepingData
         return stop()
     }
 
     /// The transfer is not waited for any longer.
     mutating func abort() -> Command {
-        guard !isOver, stopRequest == nil else { return .nothing }
-        stopRequest = .abort
+        guard !isOver, earlyEnd == nil else { return .nothing }
+        earlyEnd = .abort
         return stop()
     }
 
@@ -103,7 +103,7 @@ struct TaskMachine: Sendable {
         guard !isOver else { return .nothing }
         let wasAsked = run == .stopping
         run = .none
-        guard isPaused, wasAsked, stopRequest == nil else {
+        guard isPaused, wasAsked, earlyEnd == nil else {
             isOver = true
             return .end
         }

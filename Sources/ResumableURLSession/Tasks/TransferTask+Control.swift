@@ -15,7 +15,7 @@ extension TransferTask {
 
     func cancelTransfer(byProducingResumeData handler: @escaping @Sendable (Data?) -> Void) {
         let command: TaskMachine.Command? = core.withLock { state in
-            guard !state.machine.isOver, state.machine.stopRequest != .cancel else { return nil }
+            guard !state.machine.isOver, state.machine.earlyEnd != .cancel else { return nil }
             state.handlers.append(handler)
             return state.machine.cancelKeepingData()
         }
@@ -50,7 +50,7 @@ extension TransferTask {
     /// Releases what a canceled task holds. This continues after the task's end: a server may be slow to respond.
     private func clearAway() {
         let (transfer, data) = core.withLock { state -> ((any Transfer)?, ResumeData?) in
-            guard state.machine.stopRequest == .cancel else { return (nil, nil) }
+            guard state.machine.earlyEnd == .cancel else { return (nil, nil) }
             defer {
                 state.transfer = nil
                 // Data that was not used yet still belongs to the caller.
@@ -163,12 +163,12 @@ extension TransferTask {
 
     /// - Parameter result: of the last run; a pause if something else has ended the task.
     private func end(_ result: Result<TaskCompletion, TransferError>) {
-        let (stopRequest, held, interruption, handlers, timer) = core.withLock { state in
+        let (earlyEnd, held, interruption, handlers, timer) = core.withLock { state in
             defer {
                 state.handlers = []
                 state.timer = nil
             }
-            return (state.machine.stopRequest, state.data, state.interruption, state.handlers, state.timer)
+            return (state.machine.earlyEnd, state.data, state.interruption, state.handlers, state.timer)
         }
         timer?.cancel()
         var ending: Result<TaskCompletion, URLError>
@@ -181,7 +181,7 @@ extension TransferTask {
         case .failure(var error):
             if error.code == .paused {
                 error.resumeData = error.resumeData ?? held
-                if stopRequest == .abort, let interruption {
+                if earlyEnd == .abort, let interruption {
                     let data = error.resumeData
                     error = interruption
                     error.resumeData = data
@@ -189,7 +189,7 @@ extension TransferTask {
                     error.code = .cancelled
                 }
             }
-            if stopRequest == .cancel { error.resumeData = nil }
+            if earlyEnd == .cancel { error.resumeData = nil }
             (ending, response) = self.ending(of: error)
             if case .failure = ending { resumeData = error.resumeData }
         }
