@@ -75,7 +75,7 @@ extension FuzzTarget {
             }
         },
         check: { input throws(Violation) in
-            var reader = HeadReader(uri: "http://localhost/files/a")
+            var reader = ResponseHeadReader(uri: "http://localhost/files/a")
             var rest = input[...]
             while let end = rest.firstIndex(of: 0x0A) {
                 let line = UnsafeRawBufferPointer(rebasing: rest[...end])
@@ -93,7 +93,7 @@ extension FuzzTarget {
             }
         })
 
-    private static func checkResponse(_ head: TransportHead) throws(Violation) {
+    private static func checkResponse(_ head: ClientResponseHead) throws(Violation) {
         guard let base = RequestURI("http://localhost/files/a") else { throw Violation("no base") }
         for reference in head.fields.values("Location") {
             guard let location = base.location(reference) else { continue }

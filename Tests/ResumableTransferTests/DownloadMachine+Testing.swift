@@ -23,7 +23,7 @@ extension DownloadMachine {
     }
 
     /// The next request; `nil` where something else comes next.
-    mutating func nextRequest() -> DownloadRequest? {
+    mutating func nextRequest() -> ClientRequest? {
         if case .send(let request) = next() { request } else { nil }
     }
 
@@ -34,17 +34,17 @@ extension DownloadMachine {
     ) {
         _ = next()
         responded(
-            DownloadResponseHead(status: status, fields: fields, location: location),
+            ClientResponseHead(status: status, fields: fields, location: location),
             position: position ?? self.position, ending: ending, now: Self.now)
     }
 
     /// What an answer to the next request would be.
     mutating func reception(_ status: Status, _ fields: Fields) -> DownloadReception {
         _ = next()
-        return reception(of: DownloadResponseHead(status: status, fields: fields))
+        return reception(of: ClientResponseHead(status: status, fields: fields))
     }
 
-    var failure: DownloadFailure? {
+    var failure: ClientFailure? {
         var ahead = self
         if case .failed(let failure) = ahead.next() { return failure }
         return nil
@@ -55,5 +55,12 @@ extension DownloadMachine {
         var ahead = self
         guard case .wait(let duration, _) = ahead.next() else { return nil }
         return Double(duration.components.seconds) + Double(duration.components.attoseconds) / 1e18
+    }
+}
+
+extension ClientRequest {
+    /// The offset of the first byte that a download asks for; 0: everything.
+    var start: Int64 {
+        fields["Range"].flatMap { Int64($0.dropFirst("bytes=".count).dropLast()) } ?? 0
     }
 }

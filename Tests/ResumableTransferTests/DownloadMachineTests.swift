@@ -15,7 +15,8 @@ struct DownloadMachineTests {
         var machine = DownloadMachine(retry: RetryPolicy(), random: { 0 })
         #expect(
             machine.nextRequest()
-                == DownloadRequest(resource: .target, start: 0, fields: Fields(), carriesCredentials: true))
+                == ClientRequest(
+                    kind: .download, resource: .target, method: .get, fields: Fields(), content: .none))
     }
 
     @Test("RNG-31: what is at hand is gone on from with Range and If-Range of a strong tag")

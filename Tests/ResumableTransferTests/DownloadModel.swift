@@ -88,14 +88,14 @@ struct DownloadModel {
         if !isTrue { problems.append(problem) }
     }
 
-    private mutating func exchange(_ request: DownloadRequest) {
+    private mutating func exchange(_ request: ClientRequest) {
         check((request.start > 0) == request.fields.contains("Range"), "the range is not the start")
         check(request.fields.contains("Range") == request.fields.contains("If-Range"), "one without the other")
         check(request.fields["If-Range"]?.hasPrefix("W/") != true, "a weak tag in If-Range")
         if chance(10) { change() }
         if chance(10) { return machine.interrupted(.connection) }
         let answer = answer(to: request)
-        let head = DownloadResponseHead(
+        let head = ClientResponseHead(
             status: answer.status, fields: answer.fields,
             location: answer.status == 302 ? ResolvedLocation(uri: "http://h/x", relation: .sameOrigin) : nil)
         var ending = ContentEnding.complete
@@ -125,7 +125,7 @@ struct DownloadModel {
         }
     }
 
-    private mutating func answer(to request: DownloadRequest) -> Answer {
+    private mutating func answer(to request: ClientRequest) -> Answer {
         let current = versions.count - 1
         let version = versions[current]
         if chance(5) { return Answer(status: [302, 500, 503, 429].randomElement(using: &generator) ?? 503) }

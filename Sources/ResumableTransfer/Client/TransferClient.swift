@@ -147,9 +147,9 @@ extension TransferClient {
         }
         let exchange = engine.start(
             TransportRequest(
-                method: request.method.rawValue, uri: uri.text, fields: configuration.fields.merging(request.fields),
-                content: nil, gate: nil, stallTimeout: configuration.stallTimeout, rateLimit: nil,
-                settings: TransportSettings(configuration),
+                message: TransferRequest(
+                    uri.text, method: request.method, fields: configuration.fields.merging(request.fields)),
+                stallTimeout: configuration.stallTimeout, settings: TransportSettings(configuration),
                 receive: { _ in .collect(limit: 64 << 10, within: .seconds(30)) }))
         let result = await exchange.result()
         if let failure = result.failure { throw TransferError(failure, asking: uri) }

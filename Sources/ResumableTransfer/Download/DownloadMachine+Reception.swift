@@ -1,8 +1,9 @@
 import HTTPSemantics
+import ResumableUpload
 
 extension DownloadMachine {
     /// Classifies the response to the request. It changes nothing, so that the receiver of the content can call it first.
-    func reception(of head: DownloadResponseHead) -> DownloadReception {
+    func reception(of head: ClientResponseHead) -> DownloadReception {
         if let problem = head.framingProblem { return .violation(problem) }
         switch head.status {
         case .partialContent: return receptionOfPart(head)
@@ -18,11 +19,11 @@ extension DownloadMachine {
     ///
     /// While bytes are kept, a response has to be another state of the same resource to replace them. One without any
     /// validator, or of another media type, is rather a page of a captive portal or of a proxy.
-    private func receptionOfWhole(_ head: DownloadResponseHead) -> DownloadReception {
+    private func receptionOfWhole(_ head: ClientResponseHead) -> DownloadReception {
         guard head.status == .ok || head.status.rawValue == 203 else { return .unexpected }
         // Content-Range means nothing here (RFC 9110 section 14.4), but some servers send a part like that all the same.
         let part = head.single("Content-Range").flatMap { ContentRange(parsing: $0)?.range }
-        if let request, request.start > 0, let part, part.lowerBound > 0 { return .unfit }
+        if start > 0, let part, part.lowerBound > 0 { return .unfit }
         var new = DownloadRepresentation(head)
         guard hasBytes, let known = representation else { return .replace(new) }
         if known.hasSameValidator(as: new) == true {
@@ -40,8 +41,8 @@ extension DownloadMachine {
     }
 
     /// 206 (RFC 9110 section 15.3.7).
-    private func receptionOfPart(_ head: DownloadResponseHead) -> DownloadReception {
-        guard let start = request?.start, start > 0, var known = representation else {
+    private func receptionOfPart(_ head: ClientResponseHead) -> DownloadReception {
+        guard start > 0, var known = representation else {
             return .violation("The server sent a part that was not requested.")
         }
         // Several parts have no Content-Range, and one of another unit has one that is not understood.
@@ -59,8 +60,8 @@ extension DownloadMachine {
     }
 
     /// 416 (RFC 9110 section 15.5.17).
-    private func receptionOfNothing(_ head: DownloadResponseHead) -> DownloadReception {
-        guard let start = request?.start, start > 0, var known = representation else { return .refusal }
+    private func receptionOfNothing(_ head: ClientResponseHead) -> DownloadReception {
+        guard start > 0, var known = representation else { return .refusal }
         guard !isDoubtful, let value = head.single("Content-Range"), let field = ContentRange(parsing: value),
             field.range == nil, let size = field.size, size == start, known.total == nil || known.total == size
         else { return .unfit }

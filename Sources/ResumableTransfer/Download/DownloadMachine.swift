@@ -8,9 +8,10 @@ import ResumableUpload
 struct DownloadMachine: Sendable {
     private enum Phase: Sendable {
         case ask
-        case sending(DownloadRequest)
-        case finished(DownloadResponseHead)
-        case failed(DownloadFailure)
+        /// With the offset of the first byte that is requested.
+        case sending(ClientRequest, start: Int64)
+        case finished(ClientResponseHead)
+        case failed(ClientFailure)
     }
 
     static let maxRedirections = 10
@@ -34,11 +35,11 @@ struct DownloadMachine: Sendable {
     private var furthest: Int64
     /// Tries without progress.
     private var attempts = 0
-    private var pendingWait: (duration: Duration, reason: DownloadInterruption)?
+    private var pendingWait: (duration: Duration, reason: ClientInterruption)?
     private var redirections = 0
     /// The resource that redirections have led to. Every attempt starts at the target again, because redirections to
     /// storage elsewhere are often valid for a short time only.
-    private var place = DownloadRequest.Resource.target
+    private var place = ClientRequest.Resource.target
     private var isForeign = false
     /// Whether the last byte is requested again, to receive the validators.
     private(set) var isDoubtful = false
@@ -62,25 +63,25 @@ struct DownloadMachine: Sendable {
     }
 
     /// What to do now.
-    mutating func next() -> DownloadStep {
+    mutating func next() -> ClientStep<ClientResponseHead> {
         if let wait = pendingWait {
             pendingWait = nil
             return .wait(wait.duration, wait.reason)
         }
         switch phase {
         case .ask:
-            let request = nextRequest()
-            phase = .sending(request)
+            let (request, start) = nextRequest()
+            phase = .sending(request, start: start)
             return .send(request)
-        case .sending(let request): return .send(request)
+        case .sending(let request, _): return .send(request)
         case .finished(let head): return .finished(head)
         case .failed(let failure): return .failed(failure)
         }
     }
 
-    /// The request that was returned last.
-    var request: DownloadRequest? {
-        if case .sending(let request) = phase { request } else { nil }
+    /// The offset of the first byte that the request being sent asks for; 0: everything, without `Range`.
+    var start: Int64 {
+        if case .sending(_, let start) = phase { start } else { 0 }
     }
 
     var isFinished: Bool {
@@ -90,14 +91,16 @@ struct DownloadMachine: Sendable {
     /// Whether bytes are kept that a later response can continue.
     var hasBytes: Bool { position > 0 && representation?.validator != nil }
 
-    private func nextRequest() -> DownloadRequest {
+    private func nextRequest() -> (ClientRequest, start: Int64) {
         var fields = Fields()
         if !asksForEverything, position > 0, let validator = representation?.validator {
             fields.append("Range", "bytes=\(position)-")
             fields.append("If-Range", validator.value)
         }
-        return DownloadRequest(
-            resource: place, start: fields.isEmpty ? 0 : position, fields: fields, carriesCredentials: !isForeign)
+        let request = ClientRequest(
+            kind: .download, resource: place, method: .get, fields: fields, content: .none,
+            carriesCredentials: !isForeign)
+        return (request, fields.isEmpty ? 0 : position)
     }
 
     // MARK: What happened
@@ -107,7 +110,7 @@ struct DownloadMachine: Sendable {
     ///   - position: the number of bytes that are kept after its content was written.
     ///   - ending: of the content.
     ///   - now: seconds since 1970.
-    mutating func responded(_ head: DownloadResponseHead, position: Int64, ending: ContentEnding, now: Int64) {
+    mutating func responded(_ head: ClientResponseHead, position: Int64, ending: ContentEnding, now: Int64) {
         guard case .sending = phase else { return }
         switch reception(of: head) {
         case .resume(let representation, let end):
@@ -148,38 +151,38 @@ struct DownloadMachine: Sendable {
     }
 
     /// The request ended without the head of a response.
-    mutating func interrupted(_ reason: DownloadInterruption) {
+    mutating func interrupted(_ reason: ClientInterruption) {
         guard case .sending = phase else { return }
         tryAgain(because: reason)
     }
 
-    private mutating func handleEnd(_ ending: ContentEnding, isAtEnd: Bool, _ head: DownloadResponseHead) {
+    private mutating func handleEnd(_ ending: ContentEnding, isAtEnd: Bool, _ head: ClientResponseHead) {
         switch ending {
         case .overrun:
             // All bytes of this response are dropped.
-            position = request?.start ?? 0
+            position = start
             restart()
         case .cut(let reason): tryAgain(because: reason)
-        case .complete where !isAtEnd: tryAgain(because: .connection)
+        case .complete where !isAtEnd: tryAgain(because: .truncated)
         case .complete where representation?.total == position: phase = .finished(head)
         // A server may send less than was requested.
         case .complete: askAgain()
         }
     }
 
-    private mutating func handleRefusal(_ head: DownloadResponseHead, now: Int64) {
+    private mutating func handleRefusal(_ head: ClientResponseHead, now: Int64) {
         let status = head.status
         if [401, 403, 407].contains(status) {
             phase = .failed(.unauthorized(status))
         } else if status.isTransient || status.isRedirection && hasBytes {
-            let reason = status.isTransient ? DownloadInterruption.status(status) : .unexpected(status)
+            let reason = status.isTransient ? ClientInterruption.status(status) : .unexpected(status)
             tryAgain(after: retry.retryAfter(head.fields, now: now), because: reason)
         } else {
             phase = .failed(.refused(status))
         }
     }
 
-    private mutating func follow(_ head: DownloadResponseHead) {
+    private mutating func follow(_ head: ClientResponseHead) {
         guard let location = head.location else {
             return hasBytes ? tryAgain(because: .unexpected(head.status)) : fail(.refused(head.status))
         }
@@ -197,7 +200,7 @@ struct DownloadMachine: Sendable {
 
     // MARK: Transitions
 
-    private mutating func fail(_ failure: DownloadFailure) {
+    private mutating func fail(_ failure: ClientFailure) {
         phase = .failed(failure)
     }
 
@@ -224,7 +227,7 @@ struct DownloadMachine: Sendable {
         askAgain()
     }
 
-    private mutating func tryAgain(after duration: Duration? = nil, because reason: DownloadInterruption) {
+    private mutating func tryAgain(after duration: Duration? = nil, because reason: ClientInterruption) {
         dropWhatCannotBeResumed()
         attempts += 1
         guard reason != .unusableConnection, attempts <= retry.triesWithoutProgress else {
@@ -255,4 +258,13 @@ struct DownloadMachine: Sendable {
         earlier = nil
         isDoubtful = false
     }
+}
+
+/// The end of the content of a response.
+enum ContentEnding: Sendable, Hashable {
+    /// At the end according to its framing.
+    case complete
+    case cut(ClientInterruption)
+    /// It was longer than its head said.
+    case overrun
 }

@@ -1,11 +1,12 @@
 import Digests
 import Foundation
 import HTTPSemantics
+import ResumableUpload
 import SystemCalls
 
 extension DownloadOperation {
     /// All bytes are received: the digest is checked, and the file gets its name.
-    func finish(_ head: DownloadResponseHead) async throws(TransferError) -> DownloadResult {
+    func finish(_ head: ClientResponseHead) async throws(TransferError) -> DownloadResult {
         guard let files, let size = machine.representation?.total else {
             throw TransferError(.internalFailure, "A download ended without its file.")
         }

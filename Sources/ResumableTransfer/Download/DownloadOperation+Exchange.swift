@@ -4,40 +4,33 @@ import ResumableUpload
 import SystemCalls
 
 extension DownloadOperation {
-    func canSend(_ request: DownloadRequest) -> Bool { true }
+    func canSend(_ request: ClientRequest) -> Bool { true }
 
-    func message(for request: DownloadRequest) -> TransferMessage {
-        let plan = driver.plan
-        let uri =
-            switch request.resource {
-            case .target: plan.request.uri
-            case .other(let uri): uri
-            }
-        let own = Fields(
-            plan.request.fields.filter { !Fields.belongsToTransfer($0.name) }.map { ($0.name, $0.value) })
-        var fields = driver.client.configuration.fields.merging(own)
+    var callerFields: Fields {
+        var fields = Fields(
+            driver.plan.request.fields.filter { !Fields.belongsToTransfer($0.name) }.map { ($0.name, $0.value) })
         // Without the field a server may choose any coding (RFC 9110 section 12.5.3).
-        if !fields.contains("Accept-Encoding") { fields.append("Accept-Encoding", "identity") }
-        return TransferMessage(
-            request: TransferRequest(uri, fields: fields.merging(request.fields)),
-            carriesCredentials: request.carriesCredentials, hidesPath: false)
+        if !driver.client.configuration.fields.merging(fields).contains("Accept-Encoding") {
+            fields.append("Accept-Encoding", "identity")
+        }
+        return fields
     }
 
-    func restore(_ authorized: inout TransferRequest, for request: DownloadRequest) {
+    func restore(_ authorized: inout TransferRequest, for request: ClientRequest) {
         authorized.method = .get
         for name in ["Range", "If-Range"] { authorized.fields.remove(name) }
         authorized.fields = authorized.fields.merging(request.fields)
     }
 
-    func willSend(_ request: DownloadRequest, to uri: RequestURI) {}
+    func willSend(_ request: ClientRequest, to uri: RequestURI) {}
 
-    func complete(_ transport: inout TransportRequest, for request: DownloadRequest, to uri: RequestURI) {
+    func complete(_ transport: inout TransportRequest, for request: ClientRequest) {
         guard let files else { return }
         let machine = machine
         transport.receive = { head in
-            switch machine.reception(of: DownloadOperation.responseHead(head, uri)) {
+            switch machine.reception(of: head) {
             case .resume(_, let end):
-                files.current.resume(at: request.start, end: end)
+                files.current.resume(at: machine.start, end: end)
                 return .write(files.current)
             case .replace(let representation):
                 do throws(Errno) {
@@ -52,23 +45,16 @@ extension DownloadOperation {
         }
     }
 
-    private static func responseHead(_ head: TransportHead, _ uri: RequestURI) -> DownloadResponseHead {
-        let locations = head.fields.values("Location")
-        return DownloadResponseHead(
-            status: head.status, fields: head.fields,
-            location: locations.count == 1 ? uri.location(locations[0]) : nil)
-    }
-
     // MARK: What comes back
 
-    func interim(_ head: TransportHead, from uri: RequestURI, _ exchange: TransportExchange) -> InterimStep { .proceed }
+    func interim(_ head: ClientResponseHead, _ exchange: TransportExchange) -> InterimReaction { .proceed }
 
     func handle(
-        _ event: TransportEvent, of request: DownloadRequest, from uri: RequestURI, _ exchange: TransportExchange
+        _ event: TransportEvent, of request: ClientRequest, _ exchange: TransportExchange
     ) async {
         switch event {
         case .head(let head):
-            await begin(machine.reception(of: DownloadOperation.responseHead(head, uri)), of: request)
+            await begin(machine.reception(of: head))
         case .received:
             guard let files, files.representation != nil else { break }
             reportProgress()
@@ -84,12 +70,12 @@ extension DownloadOperation {
     }
 
     /// Content of the representation begins to arrive.
-    private func begin(_ reception: DownloadReception, of request: DownloadRequest) async {
+    private func begin(_ reception: DownloadReception) async {
         let start: Int64
         switch reception {
         case .resume(let known, _), .complete(let known):
             files?.note(known)
-            start = request.start
+            start = machine.start
         case .replace: start = 0
         case .doubtful, .unfit, .earlier, .unexpected, .redirection, .refusal, .violation: return
         }
@@ -104,13 +90,14 @@ extension DownloadOperation {
     }
 
     func ended(
-        _ result: TransportResult, of request: DownloadRequest, from uri: RequestURI, isAborted: Bool
+        _ result: TransportResult, of request: ClientRequest, from uri: RequestURI, isAborted: Bool
     ) async throws(TransferError) {
         guard let files else { return }
         await synchronization?.value
         synchronization = nil
         let isOverrun = files.current.isOverrun
-        if isOverrun { await BlockingWork.run { files.current.drop(from: request.start) } }
+        let start = machine.start
+        if isOverrun { await BlockingWork.run { files.current.drop(from: start) } }
         report(result, files: files, isOverrun: isOverrun, from: uri)
         // A failure of the file ends the download here: to the machine it is a lost connection.
         if let failure = files.failure { throw DownloadOperation.destinationError(failure) }
@@ -127,11 +114,10 @@ extension DownloadOperation {
         guard let head = result.head else {
             let failure = result.failure ?? .connectionLost(code: 0, message: "no response")
             driver.lastFailure = TransferError(failure, asking: uri)
-            return machine.interrupted(DownloadInterruption(failure))
+            return machine.interrupted(failure.interruption)
         }
-        let parsed = DownloadOperation.responseHead(head, uri)
         var ending = ContentEnding.complete
-        switch machine.reception(of: parsed) {
+        switch machine.reception(of: head) {
         case .resume, .replace:
             received += result.received
             driver.response = TransferResponse(status: head.status, fields: head.fields)
@@ -139,7 +125,7 @@ extension DownloadOperation {
                 ending = .overrun
             } else if let failure = result.failure {
                 driver.lastFailure = TransferError(failure, asking: uri)
-                ending = .cut(DownloadInterruption(failure))
+                ending = .cut(failure.interruption)
             } else {
                 driver.lastFailure = nil
             }
@@ -151,11 +137,11 @@ extension DownloadOperation {
             driver.lastFailure = nil
         }
         machine.responded(
-            parsed, position: files.current.position, ending: ending, now: SystemClock.realtimeSeconds())
+            head, position: files.current.position, ending: ending, now: SystemClock.realtimeSeconds())
         if ending == .overrun { driver.isResuming = true }
     }
 
-    func shownFields(of head: TransportHead, from uri: RequestURI) -> Fields {
+    func shownFields(of head: ClientResponseHead, from uri: RequestURI) -> Fields {
         var fields = head.fields.hidingSecrets()
         // The query of a redirection is often a signature.
         let locations = head.fields.values("Location").compactMap { uri.resolving($0) }

@@ -9,8 +9,7 @@ final class DownloadOperation: TransferOperation {
     typealias Success = DownloadResult
     typealias Checkpoint = DownloadCheckpoint
     typealias Input = DownloadDestination
-    typealias Request = DownloadRequest
-    typealias Outcome = DownloadResponseHead
+    typealias Outcome = ClientResponseHead
 
     static let noun = "download"
 
@@ -134,14 +133,7 @@ final class DownloadOperation: TransferOperation {
 
     // MARK: Steps
 
-    func next() -> TransferStep<DownloadRequest, DownloadResponseHead> {
-        switch machine.next() {
-        case .send(let request): .send(request)
-        case .wait(let duration, let reason): .wait(duration, error(of: reason))
-        case .finished(let head): .finished(head)
-        case .failed(let failure): .failed(error(of: failure))
-        }
-    }
+    func next() -> ClientStep<ClientResponseHead> { machine.next() }
 
     func handle(_ stop: StopRequest) throws(TransferError) {
         // A download that is complete is not paused any more.
@@ -182,6 +174,10 @@ final class DownloadOperation: TransferOperation {
     }
 
     func close() { files?.close() }
+
+    static func destinationError(_ error: Errno) -> TransferError {
+        TransferError(.destinationUnusable, "The file cannot be written.", underlying: "\(error)")
+    }
 }
 
 extension TransferPlan<DownloadOperation> {

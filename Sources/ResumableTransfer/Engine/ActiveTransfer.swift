@@ -46,12 +46,12 @@ final class ActiveTransfer {
         self.easy = easy
         self.sockets = sockets
         gate = request.gate?.nanoseconds
-        uri = request.uri
+        uri = request.message.uri
         isStallLimit = request.connectTimeout == request.stallTimeout
         receiver = ResponseReceiver(request, pacer: pacer)
         watch = ActivityWatch(limit: request.stallTimeout, now: now)
-        if let content = request.sentContent {
-            sender = ContentSender(content, hasGate: gate != nil, pacer: pacer)
+        if request.sentContent != .none {
+            sender = ContentSender(request.sentContent, of: request.source, hasGate: gate != nil, pacer: pacer)
         }
         easy.delegate = self
         easy.setSockets(sockets)

@@ -1,9 +1,11 @@
 import CCurl
+import ResumableUpload
 import SystemCalls
 
 /// The request's content on its way from the source into libcurl's buffer.
 struct ContentSender {
-    private let content: TransportContent
+    private let content: ClientRequest.Content
+    private let source: (any UploadSource)?
     /// Bytes handed to libcurl, and how many of them were handed before the last time.
     private(set) var handed: Int64 = 0
     private var handedBefore: Int64 = 0
@@ -23,8 +25,9 @@ struct ContentSender {
     private(set) var resumesAt: Int64?
     private(set) var failure: TransportFailure?
 
-    init(_ content: TransportContent, hasGate: Bool, pacer: RatePacer?) {
+    init(_ content: ClientRequest.Content, of source: (any UploadSource)?, hasGate: Bool, pacer: RatePacer?) {
         self.content = content
+        self.source = source
         self.pacer = pacer
         // There is nothing to hold back of an empty content.
         isGateOpen = !hasGate || content.count == 0
@@ -50,8 +53,8 @@ struct ContentSender {
 
     /// How many bytes the content may still have.
     private var room: Int64 {
-        guard let most = content.count ?? content.atMost else { return .max }
-        return max(most - handed, 0)
+        let most: Int64? = if case .remaining(_, let limit) = content { limit } else { content.count }
+        return most.map { max($0 - handed, 0) } ?? .max
     }
 
     mutating func read(into buffer: UnsafeMutableRawBufferPointer, now: Int64) -> Int {
@@ -73,7 +76,7 @@ struct ContentSender {
         let count: Int
         do throws(SourceError) {
             let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(most)])
-            count = min(try content.source.read(into: part, at: offset), part.count)
+            count = min(try source?.read(into: part, at: offset) ?? 0, part.count)
         } catch {
             failure = .sourceFailed(at: error.offset ?? offset, error.errno)
             return Int(CURL_READFUNC_ABORT)
@@ -113,7 +116,7 @@ struct ContentSender {
     var isAtEnd: Bool {
         if let count = content.count { return handed == count }
         if isSourceOver { return true }
-        guard let length = content.source.length else { return false }
+        guard let length = source?.length else { return false }
         return content.start + handed >= length
     }
 }

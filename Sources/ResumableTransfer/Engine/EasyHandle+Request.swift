@@ -5,7 +5,7 @@ import HTTPSemantics
 extension EasyHandle {
     /// Sets what is sent and how.
     func prepare(_ request: TransportRequest) {
-        set(CURLOPT_URL, request.uri)
+        set(CURLOPT_URL, request.message.uri)
         set(CURLOPT_PROTOCOLS_STR, "http,https")
         set(CURLOPT_NOSIGNAL, 1)
         // A search for an address continues in a thread of its own; without this, the end of a transfer would wait for it.
@@ -14,16 +14,16 @@ extension EasyHandle {
         set(CURLOPT_FOLLOWLOCATION, 0)
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         set(CURLOPT_CONNECTTIMEOUT_MS, Int(clamping: max(request.connectTimeout.nanoseconds / 1_000_000, 1)))
-        set(request.settings, isSecure: request.uri.prefix(6).lowercased() == "https:")
-        if request.method == "HEAD" {
+        set(request.settings, isSecure: request.message.uri.prefix(6).lowercased() == "https:")
+        if request.message.method == .head {
             // As a custom method it would wait for content.
             set(CURLOPT_NOBODY, 1)
         } else {
-            set(CURLOPT_CUSTOMREQUEST, request.method)
+            set(CURLOPT_CUSTOMREQUEST, request.message.method.rawValue)
         }
-        if let content = request.sentContent {
+        if request.sentContent != .none {
             set(CURLOPT_UPLOAD, 1)
-            set(CURLOPT_INFILESIZE_LARGE, offset: content.count ?? -1)
+            set(CURLOPT_INFILESIZE_LARGE, offset: request.sentContent.count ?? -1)
             set(CURLOPT_UPLOAD_BUFFERSIZE, Self.bufferSize)
         } else if let rate = request.rateLimit {
             // libcurl sends a full buffer at once: at a low rate it has to be small.
@@ -69,7 +69,8 @@ extension TransportRequest {
     fileprivate var fieldLines: [String] {
         // libcurl's own expectation would wait for a second, and 104 would not end the wait before 8.7.
         var lines = ["Expect:"]
-        for field in fields where !["expect", "content-length", "transfer-encoding"].contains(field.name.lowercased()) {
+        for field in message.fields
+        where !["expect", "content-length", "transfer-encoding"].contains(field.name.lowercased()) {
             let value = field.value.drop { $0 == " " || $0 == "\t" }
             // "Name:" would remove a line of libcurl's.
             lines.append(value.isEmpty ? "\(field.name);" : "\(field.name): \(value)")

@@ -1,14 +1,15 @@
 import HTTPSemantics
+import ResumableUpload
 import SystemCalls
 
 /// Receives a response: its heads, and its content for the sink.
 struct ResponseReceiver {
-    private var reader: HeadReader
+    private var reader: ResponseHeadReader
     private let isToHead: Bool
-    private let receive: @Sendable (TransportHead) -> BodyDisposition
+    private let receive: @Sendable (ClientResponseHead) -> BodyDisposition
     private var disposition = BodyDisposition.collect(limit: 0, within: .zero)
     private var pacer: RatePacer?
-    private(set) var head: TransportHead?
+    private(set) var head: ClientResponseHead?
     private(set) var content: [UInt8] = []
     private(set) var received: Int64 = 0
     /// Bytes of the final head, once it is complete, and of the content. Interim responses and parts of a head do not count:
@@ -28,8 +29,8 @@ struct ResponseReceiver {
     private(set) var failure: TransportFailure?
 
     init(_ request: TransportRequest, pacer: RatePacer?) {
-        reader = HeadReader(uri: request.uri)
-        isToHead = request.method == "HEAD"
+        reader = ResponseHeadReader(uri: request.message.uri)
+        isToHead = request.message.method == .head
         receive = request.receive
         self.pacer = pacer
     }
@@ -118,7 +119,7 @@ struct ResponseReceiver {
     }
 
     /// RFC 9112 §6.3.
-    private func contentLength(of head: TransportHead) -> Int64? {
+    private func contentLength(of head: ClientResponseHead) -> Int64? {
         if isToHead || head.status == .noContent || head.status == .notModified { return 0 }
         if head.fields.contains("Transfer-Encoding") { return nil }
         let values = Set(head.fields.values("Content-Length"))

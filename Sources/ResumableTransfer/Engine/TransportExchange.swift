@@ -1,4 +1,5 @@
 import HTTPSemantics
+import ResumableUpload
 import SystemCalls
 
 /// One request and what comes back. It has exactly one result, whatever happens.
@@ -67,29 +68,19 @@ final class TransportExchange: Sendable {
 /// What happens during an exchange.
 enum TransportEvent: Sendable {
     /// An interim response (1xx); any number of them.
-    case interim(TransportHead)
+    case interim(ClientResponseHead)
     /// The final response's head.
-    case head(TransportHead)
+    case head(ClientResponseHead)
     /// Bytes of the request's content handed to the kernel so far; at most every 100 ms, and at the end.
     case sent(Int64)
     /// Bytes of the response's content so far; at most every 100 ms, again every 250 ms while no more come, and at the end.
     case received(Int64)
 }
 
-/// The head of a response, interim or final.
-struct TransportHead: Sendable {
-    var status: Status
-    var fields: Fields
-    /// As in the status line: "HTTP/1.1", "HTTP/2".
-    var httpVersion: String
-    /// The URI that was asked.
-    var uri: String
-}
-
 /// The result of an exchange.
 struct TransportResult: Sendable {
     /// The final response's head, also if the connection was lost later.
-    var head: TransportHead?
+    var head: ClientResponseHead?
     /// What was kept of the response's content (``BodyDisposition/collect(limit:within:)``).
     var content: [UInt8]
     /// Bytes of the request's content handed to the kernel: the peer may have got fewer.

@@ -54,3 +54,16 @@ extension ProxyFailure {
         }
     }
 }
+
+extension TransportFailure {
+    /// What it means for a transfer.
+    var interruption: ClientInterruption {
+        switch self {
+        case .proxy(let proxy) where proxy.isPermanent: .unusableConnection
+        case .stalled, .proxy(.stalled): .stall
+        case .resolve, .connect, .connectStalled, .proxy: .unreachable
+        case .connectionLost, .cancelled, .sourceFailed, .sinkFailed: .connection
+        case .tls, .invalidRequest, .unsupportedURI, .tooManyRedirects, .protocolViolation: .unusableConnection
+        }
+    }
+}

@@ -39,7 +39,7 @@ struct TransportLoop: ~Copyable {
     }
 
     private mutating func start(_ request: TransportRequest, _ exchange: TransportExchange) {
-        guard Fields.isValidName(request.method), request.fields.firstInvalid == nil else {
+        guard Fields.isValidName(request.message.method.rawValue), request.message.fields.firstInvalid == nil else {
             return exchange.end(.invalidRequest)
         }
         guard let transfer = ActiveTransfer(request, exchange, multi.sockets), multi.add(transfer.easy) else {

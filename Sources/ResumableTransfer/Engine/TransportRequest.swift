@@ -1,16 +1,17 @@
 import HTTPSemantics
+import ResumableUpload
 import SystemCalls
 
 /// One request for ``TransportEngine``.
 struct TransportRequest: Sendable {
-    var method: String
-    /// Absolute, of the scheme http or https.
-    var uri: String
-    /// Sent as they are, but for `Expect`, `Content-Length` and `Transfer-Encoding`: how the content is framed follows
-    /// from ``content``, and it waits for nothing but ``gate``.
-    var fields: Fields
-    /// nil: no content and no Content-Length.
-    var content: TransportContent?
+    /// Its URI is absolute, of the scheme http or https. The fields are sent as they are, but for `Expect`, `Content-Length`
+    /// and `Transfer-Encoding`: how the content is framed follows from ``content``, and it waits for nothing but ``gate``.
+    var message: TransferRequest
+    /// The range of ``source`` that is sent. Its length is `Content-Length`; content of unknown length is sent in chunks
+    /// until the source ends.
+    var content = ClientRequest.Content.none
+    /// `nil` if there is no content.
+    var source: (any UploadSource)?
     /// Holds the content back until ``TransportExchange/openGate()``, or for this long after the head was sent.
     var gate: Duration?
     /// For how long no byte may move in either direction, once there is a connection, before the exchange ends as
@@ -21,7 +22,7 @@ struct TransportRequest: Sendable {
     var rateLimit: Int64?
     var settings: TransportSettings
     /// Called once, on the engine's thread, with the complete final head.
-    var receive: @Sendable (TransportHead) -> BodyDisposition
+    var receive: @Sendable (ClientResponseHead) -> BodyDisposition
 }
 
 extension TransportRequest {
@@ -29,18 +30,7 @@ extension TransportRequest {
     var connectTimeout: Duration { min(settings.connectTimeout, stallTimeout ?? settings.connectTimeout) }
 
     /// The content that goes out: none with HEAD.
-    var sentContent: TransportContent? { method == "HEAD" ? nil : content }
-}
-
-/// The content of a request: a range of a source.
-struct TransportContent: Sendable {
-    let source: any UploadSource
-    /// Offset in the source of the first byte.
-    let start: Int64
-    /// Size in bytes, sent as Content-Length; nil: chunked until the source ends.
-    let count: Int64?
-    /// Without `count`: the content ends after so many bytes, if the source does not end before.
-    let atMost: Int64?
+    var sentContent: ClientRequest.Content { message.method == .head ? .none : content }
 }
 
 /// What is done with the content of a response.

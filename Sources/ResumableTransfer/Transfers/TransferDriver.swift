@@ -1,4 +1,5 @@
 import HTTPSemantics
+import ResumableUpload
 import SystemCalls
 
 /// Runs an upload or a download: claims it, sends the requests of its operation, waits between attempts, hands out
@@ -85,7 +86,7 @@ final class TransferDriver<Operation: TransferOperation> {
             case .send(let request): try await perform(request)
             case .wait(let duration, let reason):
                 isResuming = true
-                control.events.send(.interrupted(reason, retryIn: duration))
+                control.events.send(.interrupted(error(of: reason), retryIn: duration))
                 if operation.isDeleting {
                     // The transfer was asked to stop already; nothing else ends this wait.
                     try? await Task.sleep(for: duration)
@@ -93,7 +94,7 @@ final class TransferDriver<Operation: TransferOperation> {
                     await control.sleep(for: duration)
                 }
             case .finished(let outcome): return try await operation.finish(outcome)
-            case .failed(let error): throw error
+            case .failed(let failure): throw operation.error(of: failure) ?? error(of: failure)
             }
         }
     }
@@ -101,10 +102,9 @@ final class TransferDriver<Operation: TransferOperation> {
     // MARK: One exchange
 
     /// Sends one request and hands everything that comes back to the operation.
-    private func perform(_ request: Operation.Request) async throws(TransferError) {
+    private func perform(_ request: ClientRequest) async throws(TransferError) {
         guard operation.canSend(request) else { return }
-        let message = operation.message(for: request)
-        let outgoing = try await authorized(message, for: request)
+        var outgoing = try await authorized(request)
         guard let uri = RequestURI(outgoing.uri) else {
             throw TransferError(.invalidRequest, "The request URI must be an absolute http or https URI.")
         }
@@ -115,10 +115,14 @@ final class TransferDriver<Operation: TransferOperation> {
         operation.willSend(request, to: uri)
         client.configuration.observer?(
             TransferRecord(
-                .request(outgoing.method, uri: uri.description(hidingPath: message.hidesPath)),
+                .request(outgoing.method, uri: uri.description(hidingPath: request.isPathSecret)),
                 fields: outgoing.fields.hidingSecrets()))
-        var transport = TransportRequest(outgoing, to: uri, client.configuration)
-        operation.complete(&transport, for: request, to: uri)
+        outgoing.uri = uri.text
+        var transport = TransportRequest(
+            message: outgoing, content: request.content, stallTimeout: client.configuration.stallTimeout,
+            rateLimit: client.configuration.rateLimit, settings: TransportSettings(client.configuration),
+            receive: { _ in .abort })
+        operation.complete(&transport, for: request)
         let exchange = client.engine.start(transport)
         var isAborted = false
         let result: TransportResult
@@ -133,13 +137,18 @@ final class TransferDriver<Operation: TransferOperation> {
         try await operation.ended(result, of: request, from: uri, isAborted: isAborted)
     }
 
-    private func authorized(
-        _ message: TransferMessage, for request: Operation.Request
-    ) async throws(TransferError) -> TransferRequest {
+    /// The message of `request`, with what authorizes it.
+    private func authorized(_ request: ClientRequest) async throws(TransferError) -> TransferRequest {
+        let uri =
+            switch request.resource {
+            case .target: plan.request.uri
+            case .upload(let uri), .other(let uri): uri
+            }
+        let fields = client.configuration.fields.merging(operation.callerFields).merging(request.fields)
         do {
             return try await client.outgoing(
-                message.request, carriesCredentials: message.carriesCredentials, target: plan.request.uri,
-                control: control
+                TransferRequest(uri, method: request.method, fields: fields),
+                carriesCredentials: request.carriesCredentials, target: plan.request.uri, control: control
             ) { operation.restore(&$0, for: request) }
         } catch {
             throw control.stop.flatMap { operation.error(of: $0) } ?? error
@@ -148,17 +157,17 @@ final class TransferDriver<Operation: TransferOperation> {
 
     /// - Returns: whether the operation has aborted the exchange.
     private func follow(
-        _ exchange: TransportExchange, of request: Operation.Request, from uri: RequestURI
+        _ exchange: TransportExchange, of request: ClientRequest, from uri: RequestURI
     ) async -> Bool {
         var isAborted = false
         for await event in exchange.events {
             switch event {
             case .interim(let head):
                 if isAborted { continue }
-                let step = operation.interim(head, from: uri, exchange)
+                let step = operation.interim(head, exchange)
                 observe(head, from: uri)
                 control.events.send(.informational(head.status, head.fields))
-                await operation.handle(event, of: request, from: uri, exchange)
+                await operation.handle(event, of: request, exchange)
                 switch step {
                 case .proceed: break
                 case .openGate: exchange.openGate()
@@ -168,17 +177,17 @@ final class TransferDriver<Operation: TransferOperation> {
                 }
             case .head(let head):
                 observe(head, from: uri)
-                await operation.handle(event, of: request, from: uri, exchange)
-            case .sent, .received: await operation.handle(event, of: request, from: uri, exchange)
+                await operation.handle(event, of: request, exchange)
+            case .sent, .received: await operation.handle(event, of: request, exchange)
             }
         }
         return isAborted
     }
 
-    private func observe(_ head: TransportHead, from uri: RequestURI) {
+    private func observe(_ head: ClientResponseHead, from uri: RequestURI) {
         client.configuration.observer?(
             TransferRecord(
-                .response(head.status, version: head.httpVersion), fields: operation.shownFields(of: head, from: uri)))
+                .response(head.status, version: head.version), fields: operation.shownFields(of: head, from: uri)))
     }
 
     // MARK: Checkpoints
@@ -257,17 +266,5 @@ final class TransferDriver<Operation: TransferOperation> {
         case .nothing: control.keep(nil)
         }
         return error
-    }
-}
-
-extension TransportRequest {
-    /// A request without content, whose response is not received.
-    fileprivate init(
-        _ request: TransferRequest, to uri: RequestURI, _ configuration: TransferClient.Configuration
-    ) {
-        self.init(
-            method: request.method.rawValue, uri: uri.text, fields: request.fields, content: nil, gate: nil,
-            stallTimeout: configuration.stallTimeout, rateLimit: configuration.rateLimit,
-            settings: TransportSettings(configuration), receive: { _ in .abort })
     }
 }

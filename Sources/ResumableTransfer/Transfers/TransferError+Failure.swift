@@ -51,3 +51,87 @@ extension TransferError {
         }
     }
 }
+
+extension TransferDriver {
+    /// The error that interrupts the transfer for a while.
+    func error(of interruption: ClientInterruption) -> TransferError {
+        switch interruption {
+        case .connection, .unreachable, .unusableConnection:
+            lastFailure ?? TransferError(.connectionLost, "The connection was lost.")
+        case .stall: lastFailure ?? TransferError(.timedOut, "No data was transferred during the stall timeout.")
+        case .truncated: TransferError(.connectionLost, "The content ended before its end.")
+        case .status(let status):
+            TransferError(
+                .serverUnavailable, "The server cannot serve the request now (\(status)).", status: status,
+                response: response)
+        case .unexpected(let status):
+            TransferError(
+                .unexpectedResponse,
+                "The server sent something other than the file: \(response?.contentSummary ?? "\(status)").",
+                status: status, response: response)
+        case .unfit:
+            TransferError(.protocolViolation, "The responses of the server contradict each other.", response: response)
+        case .offsetConflict:
+            TransferError(.offsetConflict, "The server refused the offset that it had reported.", response: response)
+        case .expiry: TransferError(.gone, "The lifetime of the upload passed before it was complete.")
+        }
+    }
+
+    /// The error that ends the transfer.
+    func error(of failure: ClientFailure) -> TransferError {
+        switch failure {
+        case .refused(let status):
+            TransferError(
+                .refused, "The server refused the \(Operation.noun) (\(status)).", status: status, response: response)
+        case .unauthorized(let status):
+            TransferError(
+                .unauthorized,
+                status == 407
+                    ? "The proxy asks for credentials (\(status))."
+                    : "The server does not allow the \(Operation.noun) (\(status)).", status: status, response: response
+            )
+        case .tooManyRedirects:
+            TransferError(.tooManyRedirects, "There were too many redirections.", response: response)
+        case .insecureRedirect:
+            TransferError(.insecureRedirect, "The server redirected to a less secure URI.", response: response)
+        case .violation(let text):
+            TransferError(.protocolViolation, "The server's response could not be understood.", underlying: text)
+        case .exhausted(let reason), .notResumable(let reason): error(of: reason)
+        case .cancelled: TransferError(.cancelled, "The \(Operation.noun) was cancelled.")
+        case .gone(let status):
+            TransferError(.gone, "The server does not know the upload any more.", status: status, response: response)
+        case .expired: TransferError(.gone, "The lifetime of the upload has passed.")
+        case .tooLarge(let limit):
+            TransferError(
+                .tooLarge, "The server accepts \(limit.map { "\($0) bytes" } ?? "less") at most.", response: response)
+        case .offsetLost(let acknowledged, let reported):
+            TransferError(
+                .offsetLost, "The server lost bytes: it had acknowledged \(acknowledged), and now \(reported).")
+        case .offsetImpossible(let offset):
+            TransferError(.offsetImpossible, "The server reported the offset \(offset), beyond the end.")
+        case .offsetUnknown(let status):
+            TransferError(
+                .protocolViolation, "The server did not report how much of the upload it has (\(status)).",
+                status: status, response: response)
+        case .answerLost:
+            TransferError(
+                .protocolViolation, "The server ended the upload before it had everything, and its response was lost.")
+        case .resumptionUnsupported(let status):
+            TransferError(
+                .resumptionUnsupported,
+                "The server does not support resumable uploads (\(status)). An empty or incomplete file may have been stored.",
+                status: status, response: response)
+        case .locationChanged: TransferError(.locationChanged, "The server named two resources for one upload.")
+        case .locationUnusable(.insecure):
+            TransferError(.locationUnusable, "The server named an upload resource that is less secure.")
+        case .locationUnusable:
+            TransferError(.locationUnusable, "The server named an upload resource of another origin.")
+        case .digestMismatch:
+            TransferError(.digestMismatch, "The server does not have the bytes of the source.", response: response)
+        case .sourceUnavailable(let offset):
+            TransferError(
+                .sourceUnavailable, "The source could not be read at \(offset).", underlying: lastFailure?.underlying)
+        case .sourceChanged: TransferError(.sourceChanged, "The source has changed.")
+        }
+    }
+}

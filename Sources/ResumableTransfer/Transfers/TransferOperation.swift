@@ -1,4 +1,5 @@
 import HTTPSemantics
+import ResumableUpload
 
 /// The part of a transfer in which uploads and downloads differ: which request is sent next, and what its response means.
 ///
@@ -7,10 +8,8 @@ protocol TransferOperation: AnyObject {
     associatedtype Success: Sendable
     associatedtype Checkpoint: TransferCheckpoint
     associatedtype Input: Sendable
-    /// A request of the state machine.
-    associatedtype Request
     /// The end of the protocol's exchanges, before the operation has finished its own work.
-    associatedtype Outcome
+    associatedtype Outcome: Sendable
 
     /// "upload" or "download", for messages.
     static var noun: String { get }
@@ -35,7 +34,10 @@ protocol TransferOperation: AnyObject {
     /// The error of a transfer that ends because of `stop`; `nil` if it does not end at once.
     func error(of stop: StopRequest) -> TransferError?
 
-    func next() -> TransferStep<Request, Outcome>
+    func next() -> ClientStep<Outcome>
+
+    /// The error that ends the transfer because of `failure`; `nil` if nothing more is known of it than of any transfer's.
+    func error(of failure: ClientFailure) -> TransferError?
 
     /// Does what is left after the last response.
     func finish(_ outcome: Outcome) async throws(TransferError) -> Success
@@ -55,52 +57,34 @@ protocol TransferOperation: AnyObject {
     // MARK: One exchange
 
     /// Whether `request` can be sent as it is. If not, the state machine has a next step.
-    func canSend(_ request: Request) -> Bool
+    func canSend(_ request: ClientRequest) -> Bool
 
-    /// The message for `request`, before it is authorized.
-    func message(for request: Request) -> TransferMessage
+    /// The caller's fields that every request has.
+    var callerFields: Fields { get }
 
     /// Sets the fields that a caller's `authorize` must not change.
-    func restore(_ authorized: inout TransferRequest, for request: Request)
+    func restore(_ authorized: inout TransferRequest, for request: ClientRequest)
 
     /// `request` is sent next.
-    func willSend(_ request: Request, to uri: RequestURI)
+    func willSend(_ request: ClientRequest, to uri: RequestURI)
 
     /// Completes the transport's request with the content and the receiver of the response.
-    func complete(_ transport: inout TransportRequest, for request: Request, to uri: RequestURI)
+    func complete(_ transport: inout TransportRequest, for request: ClientRequest)
 
     /// Handles an interim response.
-    func interim(_ head: TransportHead, from uri: RequestURI, _ exchange: TransportExchange) -> InterimStep
+    func interim(_ head: ClientResponseHead, _ exchange: TransportExchange) -> InterimReaction
 
     /// Handles everything else that happens while the exchange runs.
-    func handle(_ event: TransportEvent, of request: Request, from uri: RequestURI, _ exchange: TransportExchange) async
+    func handle(_ event: TransportEvent, of request: ClientRequest, _ exchange: TransportExchange) async
 
     /// Handles the end of the exchange.
-    /// - Parameter isAborted: whether ``interim(_:from:_:)`` has aborted it.
+    /// - Parameter isAborted: whether ``interim(_:_:)`` has aborted it.
     func ended(
-        _ result: TransportResult, of request: Request, from uri: RequestURI, isAborted: Bool
+        _ result: TransportResult, of request: ClientRequest, from uri: RequestURI, isAborted: Bool
     ) async throws(TransferError)
 
     /// The fields of a response that an observer may see.
-    func shownFields(of head: TransportHead, from uri: RequestURI) -> Fields
-}
-
-/// The next step of a transfer.
-enum TransferStep<Request, Outcome> {
-    case send(Request)
-    /// Wait for this long because of the error, then ask for the next step.
-    case wait(Duration, TransferError)
-    case finished(Outcome)
-    case failed(TransferError)
-}
-
-/// What follows from an interim response.
-enum InterimStep {
-    case proceed
-    /// Send the content that was held back.
-    case openGate
-    /// Abort the exchange.
-    case abort
+    func shownFields(of head: ClientResponseHead, from uri: RequestURI) -> Fields
 }
 
 /// What is kept of a transfer that has failed.
@@ -113,17 +97,10 @@ enum TransferConclusion<Checkpoint> {
     case nothing
 }
 
-/// A request with what decides who may see its secrets.
-struct TransferMessage {
-    var request: TransferRequest
-    /// Whether credentials may be sent with it.
-    var carriesCredentials: Bool
-    /// Whether the path of the URI is a secret.
-    var hidesPath: Bool
-}
-
 extension TransferOperation {
     func error(of stop: StopRequest) -> TransferError? { stopped(by: stop) }
+
+    func error(of failure: ClientFailure) -> TransferError? { nil }
 
     /// The error of a transfer that has ended because of `stop`.
     func stopped(by stop: StopRequest) -> TransferError {

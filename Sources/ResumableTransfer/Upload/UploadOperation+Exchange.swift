@@ -11,19 +11,7 @@ extension UploadOperation {
         return false
     }
 
-    func message(for request: ClientRequest) -> TransferMessage {
-        let plan = driver.plan
-        let uri =
-            switch request.resource {
-            case .target: plan.request.uri
-            case .upload(let uri), .other(let uri): uri
-            }
-        let own = plan.request.fields.fieldsOfEveryRequest
-        let fields = driver.client.configuration.fields.merging(own).merging(request.fields)
-        return TransferMessage(
-            request: TransferRequest(uri, method: request.method, fields: fields),
-            carriesCredentials: request.carriesCredentials, hidesPath: request.resource != .target)
-    }
+    var callerFields: Fields { driver.plan.request.fields.fieldsOfEveryRequest }
 
     func restore(_ authorized: inout TransferRequest, for request: ClientRequest) {
         authorized.method = request.method
@@ -41,17 +29,9 @@ extension UploadOperation {
         if request.content.hasBytes { position = request.content.start }
     }
 
-    func complete(_ transport: inout TransportRequest, for request: ClientRequest, to uri: RequestURI) {
+    func complete(_ transport: inout TransportRequest, for request: ClientRequest) {
         let configuration = driver.client.configuration
-        transport.content =
-            switch request.content {
-            case .none: nil
-            case .empty: TransportContent(source: source, start: 0, count: 0, atMost: nil)
-            case .range(let start, let count):
-                TransportContent(source: source, start: start, count: count, atMost: nil)
-            case .remaining(let start, let limit):
-                TransportContent(source: source, start: start, count: nil, atMost: limit)
-            }
+        transport.source = source
         transport.gate = awaitsInterim(request) ? configuration.gate : nil
         if isDeleting {
             // The caller waits for the deletion.
@@ -69,21 +49,17 @@ extension UploadOperation {
 
     // MARK: What comes back
 
-    func interim(_ head: TransportHead, from uri: RequestURI, _ exchange: TransportExchange) -> InterimStep {
+    func interim(_ head: ClientResponseHead, _ exchange: TransportExchange) -> InterimReaction {
         if head.status == .uploadResumptionSupported { isAnnounced = true }
         let before = machine.acknowledged
-        let reaction = machine.interim(responseHead(head, uri), now: SystemClock.realtimeSeconds())
+        let reaction = machine.interim(head, now: SystemClock.realtimeSeconds())
         // Bytes may be on their way behind a proxy that has received all of them.
         if machine.acknowledged > before { exchange.noteProgress() }
-        return switch reaction {
-        case .proceed: .proceed
-        case .openGate: .openGate
-        case .abort: .abort
-        }
+        return reaction
     }
 
     func handle(
-        _ event: TransportEvent, of request: ClientRequest, from uri: RequestURI, _ exchange: TransportExchange
+        _ event: TransportEvent, of request: ClientRequest, _ exchange: TransportExchange
     ) async {
         switch event {
         case .interim:
@@ -119,14 +95,14 @@ extension UploadOperation {
             driver.response = TransferResponse(status: head.status, fields: head.fields, content: result.content)
             driver.lastFailure = nil
             return machine.responded(
-                responseHead(head, uri), sent: result.sent, sourceEnded: result.sourceEnded,
+                head, sent: result.sent, sourceEnded: result.sourceEnded,
                 problem: ProblemType(content: result.content, fields: head.fields),
                 now: SystemClock.realtimeSeconds())
         }
         let failure = result.failure ?? .connectionLost(code: 0, message: "no response")
         driver.lastFailure = isAborted ? nil : TransferError(failure, asking: uri)
         if case .sourceFailed(let offset, _) = failure { return machine.sourceFailed(at: offset) }
-        machine.interrupted(UploadInterruption(failure), sent: result.sent, sourceEnded: result.sourceEnded)
+        machine.interrupted(failure.interruption, sent: result.sent, sourceEnded: result.sourceEnded)
     }
 
     /// Remembers what the next upload to the same server need not find out again.
@@ -141,14 +117,7 @@ extension UploadOperation {
         if let limits = machine.resumption?.limits { servers.noteLimits(target, limits) }
     }
 
-    private func responseHead(_ head: TransportHead, _ uri: RequestURI) -> UploadResponseHead {
-        let locations = head.fields.values("Location")
-        return UploadResponseHead(
-            status: head.status, fields: head.fields,
-            location: locations.count == 1 ? uri.location(locations[0]) : nil)
-    }
-
-    func shownFields(of head: TransportHead, from uri: RequestURI) -> Fields {
+    func shownFields(of head: ClientResponseHead, from uri: RequestURI) -> Fields {
         let upload = machine.resumption?.uri
         let locations = head.fields.values("Location").map { uri.resolving($0)?.text }
         // An upload resource that the machine has not accepted, or not yet, is one all the same.
@@ -156,37 +125,6 @@ extension UploadOperation {
             !head.status.isInformational && driver.client.configuration.dialect.completeness(of: head.fields) == true
             && !locations.contains(upload)
         return head.fields.hidingSecrets(isOfApplication ? [] : ["location"])
-    }
-}
-
-extension UploadInterruption {
-    init(_ failure: TransportFailure) {
-        self =
-            switch failure {
-            case .proxy(let proxy) where proxy.isPermanent: .unusableConnection
-            case .stalled, .proxy(.stalled): .stall
-            case .resolve, .connect, .connectStalled, .proxy: .unreachable
-            case .connectionLost, .cancelled, .sourceFailed, .sinkFailed: .connection
-            case .tls, .invalidRequest, .unsupportedURI, .tooManyRedirects, .protocolViolation: .unusableConnection
-            }
-    }
-}
-
-extension ClientRequest.Content {
-    /// The offset at which the content starts; 0 if there is none.
-    var start: Int64 {
-        switch self {
-        case .none, .empty: 0
-        case .range(let start, _), .remaining(let start, _): start
-        }
-    }
-
-    /// Whether it has bytes of the source.
-    var hasBytes: Bool {
-        switch self {
-        case .none, .empty: false
-        case .range, .remaining: true
-        }
     }
 }
 
@@ -208,7 +146,7 @@ extension Fields {
 
 extension BodyDisposition {
     /// The answer of the target may be of use to the caller. Of a refusal the first words are enough.
-    fileprivate static func answer(_ head: TransportHead) -> BodyDisposition {
+    fileprivate static func answer(_ head: ClientResponseHead) -> BodyDisposition {
         head.status.isSuccessful ? .collect(limit: 1 << 20, within: .seconds(300)) : .refusal
     }
 

@@ -8,7 +8,6 @@ import SystemCalls
 final class UploadOperation: TransferOperation {
     typealias Success = UploadResult
     typealias Checkpoint = UploadCheckpoint
-    typealias Request = ClientRequest
     typealias Outcome = UploadOutcome
 
     struct Input: Sendable {
@@ -109,14 +108,7 @@ final class UploadOperation: TransferOperation {
 
     // MARK: Steps
 
-    func next() -> TransferStep<ClientRequest, UploadOutcome> {
-        switch machine.next(now: SystemClock.realtimeSeconds()) {
-        case .send(let request): .send(request)
-        case .wait(let duration, let reason): .wait(duration, error(of: reason))
-        case .finished(let outcome): .finished(outcome)
-        case .failed(let failure): .failed(error(of: failure))
-        }
-    }
+    func next() -> ClientStep<UploadOutcome> { machine.next(now: SystemClock.realtimeSeconds()) }
 
     func handle(_ stop: StopRequest) throws(TransferError) {
         guard !isDeleting, !isOver else { return }
@@ -146,13 +138,13 @@ final class UploadOperation: TransferOperation {
         let head = outcome.response
         let response = driver.response
         var location: String?
-        if let head, let lastURI {
+        if let lastURI {
             let names = [head.fields.values("Location"), head.fields.values("Content-Location")]
             location =
                 names.compactMap { $0.count == 1 ? lastURI.resolving($0[0])?.text : nil }.first { $0 != uploadURI }
         }
         // A response of the application that is no success may have come before the end of the content.
-        let isComplete = outcome.isResponseLost || head?.status.isSuccessful == true
+        let isComplete = outcome.isResponseLost || head.status.isSuccessful
         let total = length ?? max(position, machine.acknowledged)
         if isComplete {
             driver.progress.update(completed: total, total: total)
@@ -160,7 +152,7 @@ final class UploadOperation: TransferOperation {
             driver.control.events.send(.progress(sent: total, acknowledged: total, total: length))
         }
         return UploadResult(
-            status: head?.status ?? response?.status, fields: head?.fields ?? response?.fields ?? Fields(),
+            status: head.status, fields: head.fields,
             content: response?.content ?? [], location: location, isResponseLost: outcome.isResponseLost,
             uploadURI: uploadURI, sent: sent, acknowledged: isComplete ? total : machine.acknowledged,
             requests: driver.requests)
@@ -173,6 +165,30 @@ final class UploadOperation: TransferOperation {
         let done = max(driver.progress.completedUnitCount, acknowledged, sent - (4 << 20))
         driver.progress.update(completed: done, total: length)
         driver.control.events.send(.progress(sent: sent, acknowledged: acknowledged, total: length))
+    }
+
+    func error(of failure: ClientFailure) -> TransferError? {
+        switch failure {
+        case .cancelled: deletionError
+        case .sourceUnavailable where !isSourceUnchanged:
+            TransferError(.sourceChanged, "The source has changed while it was sent.")
+        default: nil
+        }
+    }
+
+    /// The error if nothing but the deletion is asked for, and the server did not confirm it.
+    private var deletionError: TransferError? {
+        guard !driver.plan.input.isResumable else { return nil }
+        guard machine.resumption != nil else {
+            return TransferError(.cancelled, "The upload was cancelled.", response: driver.response)
+        }
+        guard driver.lastFailure == nil, let response = driver.response else {
+            return driver.lastFailure ?? TransferError(.connectionLost, "The connection was lost.")
+        }
+        let isForbidden = [401, 403, 407].contains(response.status.rawValue)
+        return TransferError(
+            isForbidden ? .unauthorized : response.status.isTransient ? .serverUnavailable : .refused,
+            "The server did not delete the upload (\(response.status)).", response: response)
     }
 
     var checkpoint: UploadCheckpoint? {

@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// A request that the client has to send for an upload.
+/// A request that an upload or a download on the client has to send.
 package struct ClientRequest: Sendable, Hashable {
     package enum Kind: Sendable, Hashable {
         case create
@@ -11,6 +11,8 @@ package struct ClientRequest: Sendable, Hashable {
         case cancel
         /// OPTIONS, for the limits of the target (draft section 4.1.4).
         case discover
+        /// GET of the target, for a representation or its remaining part. Only downloads send it.
+        case download
     }
 
     /// The resource of a request.
@@ -19,7 +21,7 @@ package struct ClientRequest: Sendable, Hashable {
         case target
         /// The upload resource, whose URI is a secret.
         case upload(String)
-        /// The URI to which the target redirected.
+        /// The absolute URI to which the target redirected.
         case other(String)
     }
 
@@ -38,7 +40,8 @@ package struct ClientRequest: Sendable, Hashable {
     package var kind: Kind
     package var resource: Resource
     package var method: Method
-    /// The fields of the protocol and, for a creation, those of the intent; never credentials.
+    /// The fields of the protocol and, for a creation, those of the intent; never credentials. For a download, `Range` and
+    /// `If-Range`, or nothing.
     package var fields: Fields
     package var content: Content
     /// Whether the content is sent only after ``InterimReaction/openGate``, or after a timeout of the sender.
@@ -60,12 +63,34 @@ package struct ClientRequest: Sendable, Hashable {
     }
 }
 
+extension ClientRequest {
+    /// Whether the path of its URI is a secret: that of an upload resource, or of a redirection that may lead to one.
+    package var isPathSecret: Bool { kind != .download && resource != .target }
+}
+
 extension ClientRequest.Content {
-    /// The offset of its first byte in the representation.
-    var start: Int64? {
+    /// The offset of its first byte in the representation; 0 if it has none.
+    package var start: Int64 {
         switch self {
-        case .none, .empty: nil
+        case .none, .empty: 0
         case .range(let start, _), .remaining(let start, _): start
+        }
+    }
+
+    /// The number of its bytes; `nil` if it ends with the source.
+    package var count: Int64? {
+        switch self {
+        case .none, .empty: 0
+        case .range(_, let count): count
+        case .remaining: nil
+        }
+    }
+
+    /// Whether it has bytes of the source.
+    package var hasBytes: Bool {
+        switch self {
+        case .none, .empty: false
+        case .range, .remaining: true
         }
     }
 

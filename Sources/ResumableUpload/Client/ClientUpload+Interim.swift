@@ -3,7 +3,7 @@ import HTTPSemantics
 extension ClientUpload {
     /// Handles an interim response to the current request. Only a 104 about the upload has an effect.
     /// - Parameter now: seconds since 1970.
-    package mutating func interim(_ head: UploadResponseHead, now: Int64) -> InterimReaction {
+    package mutating func interim(_ head: ClientResponseHead, now: Int64) -> InterimReaction {
         guard case .sending(let request) = phase, head.status == .uploadResumptionSupported, abort == nil,
             intent.style != .plain, intent.dialect.understands(head.fields)
         else { return .proceed }

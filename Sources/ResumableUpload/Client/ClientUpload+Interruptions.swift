@@ -5,7 +5,7 @@ extension ClientUpload {
     /// - Parameters:
     ///   - sent: bytes of its content that were sent.
     ///   - sourceEnded: whether the source ended with them.
-    package mutating func interrupted(_ reason: UploadInterruption, sent: Int64, sourceEnded: Bool) {
+    package mutating func interrupted(_ reason: ClientInterruption, sent: Int64, sourceEnded: Bool) {
         guard case .sending(let request) = phase else { return }
         if sourceEnded, intent.length == nil, case .remaining(let start, _) = request.content {
             intent.length = start + sent
@@ -24,7 +24,7 @@ extension ClientUpload {
         switch request.kind {
         case .cancel: return endCancellation(isConfirmed: false)
         case .discover: return endDiscovery(isSupported: false)
-        case .create, .append, .retrieve: break
+        case .create, .append, .retrieve, .download: break
         }
         if let completed { return endWithoutAnswer(completed) }
         guard reason != .unusableConnection else { return stop(.exhausted(lastReason: reason)) }
@@ -37,7 +37,7 @@ extension ClientUpload {
     }
 
     /// Whether a creation without any response can be repeated.
-    private func isRepeatable(_ request: ClientRequest, _ reason: UploadInterruption, sent: Int64) -> Bool {
+    private func isRepeatable(_ request: ClientRequest, _ reason: ClientInterruption, sent: Int64) -> Bool {
         if reason == .unreachable || intent.method == .put { return true }
         if intent.style != .plain, intent.dialect.completeness(of: request.fields) == false { return true }
         // The server cannot have processed content that was not sent.

@@ -61,10 +61,10 @@ extension ClientUpload {
     private static let maxRedirections = 5
 
     /// 307 and 308 repeat the request elsewhere, with its method and content (RFC 9110 sections 15.4.8 and 15.4.9).
-    mutating func follow(_ head: UploadResponseHead, of request: ClientRequest) {
+    mutating func follow(_ head: ClientResponseHead, of request: ClientRequest) {
         redirections += 1
         guard let location = head.location else { return stop(.refused(head.status)) }
-        guard redirections <= Self.maxRedirections else { return stop(.redirectLoop) }
+        guard redirections <= Self.maxRedirections else { return stop(.tooManyRedirects) }
         guard location.relation != .insecure else { return stop(.locationUnusable(.insecure)) }
         let isForeign = location.relation == .otherOrigin
         switch request.kind {
@@ -74,7 +74,7 @@ extension ClientUpload {
             // The upload resource of a redirected creation is not used.
             if request.kind == .create { forgetUpload() }
             phase = request.kind == .create ? .create : .discover
-        case .append, .retrieve, .cancel:
+        case .append, .retrieve, .cancel, .download:
             guard !isForeign || intent.allowsOtherOrigin else { return stop(.locationUnusable(.otherOrigin)) }
             if isForeign { isUploadForeign = true }
             if head.status == .permanentRedirect {

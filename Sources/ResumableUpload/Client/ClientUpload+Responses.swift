@@ -8,7 +8,7 @@ extension ClientUpload {
     ///   - problem: the problem document in the response.
     ///   - now: seconds since 1970.
     package mutating func responded(
-        _ head: UploadResponseHead, sent: Int64, sourceEnded: Bool, problem: ProblemType?, now: Int64
+        _ head: ClientResponseHead, sent: Int64, sourceEnded: Bool, problem: ProblemType?, now: Int64
     ) {
         guard case .sending(let request) = phase else { return }
         guard abort == nil else { return interrupted(.connection, sent: sent, sourceEnded: sourceEnded) }
@@ -34,12 +34,13 @@ extension ClientUpload {
             } else {
                 handleRefusal(answer, to: request)
             }
+        case .download: break
         }
     }
 
     /// A final response and what is known about its request.
     struct Answer {
-        let head: UploadResponseHead
+        let head: ClientResponseHead
         let sent: Int64
         let sourceEnded: Bool
         let problem: ProblemType?
@@ -89,7 +90,7 @@ extension ClientUpload {
         let reported = request.kind == .append ? answer.offset ?? end : answer.offset ?? 0
         let before = acknowledged
         guard accepts(offset: reported) else { return }
-        if acknowledged == before, request.content.start != nil, end > before {
+        if acknowledged == before, request.content.hasBytes, end > before {
             return tryAgain(.append, because: .offsetConflict)
         }
         phase = .append
@@ -144,13 +145,13 @@ extension ClientUpload {
     }
 
     /// The server has completed the upload, and its response cannot be retrieved.
-    mutating func endWithoutAnswer(_ head: UploadResponseHead) {
+    mutating func endWithoutAnswer(_ head: ClientResponseHead) {
         completed = nil
         if let length = intent.length, acknowledged < length { return fail(.answerLost) }
         finish(head, isResponseLost: true)
     }
 
-    private mutating func endReplay(of head: UploadResponseHead, _ answer: Answer) {
+    private mutating func endReplay(of head: ClientResponseHead, _ answer: Answer) {
         let completeness = intent.dialect.completeness(of: answer.head.fields)
         guard completeness ?? answer.status.isSuccessful else { return endWithoutAnswer(head) }
         completed = nil
@@ -161,7 +162,7 @@ extension ClientUpload {
 
     /// Whether the target announces resumable uploads of this version. A server of another version could treat the
     /// empty content of a careful creation as the complete file.
-    private func isSupport(_ head: UploadResponseHead) -> Bool {
+    private func isSupport(_ head: ClientResponseHead) -> Bool {
         head.status.isSuccessful && intent.dialect.understands(head.fields)
             && UploadLimits(parsing: head.fields, dialect: intent.dialect) != nil
     }

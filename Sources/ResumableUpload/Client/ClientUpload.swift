@@ -17,19 +17,19 @@ package struct ClientUpload: Sendable {
         case append
         case retrieve
         /// Request the stored final response, after a retrieval has reported that the upload is complete.
-        case replay(UploadResponseHead)
+        case replay(ClientResponseHead)
         /// Request the limits of the target, then create or retrieve.
         case discover
         /// Delete the upload resource, then fail.
-        case cancel(UploadFailure)
+        case cancel(ClientFailure)
         case sending(ClientRequest)
         case finished(UploadOutcome)
-        case failed(UploadFailure)
+        case failed(ClientFailure)
     }
 
     /// What to do after the current request has been aborted.
     enum AbortPlan: Sendable {
-        case abort(UploadFailure)
+        case abort(ClientFailure)
         /// The content was more than the server accepts in one request.
         case sendInParts
     }
@@ -39,12 +39,12 @@ package struct ClientUpload: Sendable {
     let random: @Sendable () -> Double
 
     var phase: Phase
-    var pendingWait: (duration: Duration, reason: UploadInterruption)?
+    var pendingWait: (duration: Duration, reason: ClientInterruption)?
     var abort: AbortPlan?
     /// The response to use if the current replay fails.
-    var completed: UploadResponseHead?
+    var completed: ClientResponseHead?
     /// The failure to report after the current cancellation.
-    var failure: UploadFailure?
+    var failure: ClientFailure?
     /// The number of retries since the last progress.
     var attempts = 0
 
@@ -100,7 +100,7 @@ package struct ClientUpload: Sendable {
 
     /// Returns the next step.
     /// - Parameter now: seconds since 1970.
-    package mutating func next(now: Int64) -> UploadStep {
+    package mutating func next(now: Int64) -> ClientStep<UploadOutcome> {
         if let wait = pendingWait {
             pendingWait = nil
             return .wait(wait.duration, wait.reason)
@@ -128,7 +128,7 @@ package struct ClientUpload: Sendable {
         }
     }
 
-    private mutating func send(_ request: ClientRequest) -> UploadStep {
+    private mutating func send(_ request: ClientRequest) -> ClientStep<UploadOutcome> {
         phase = .sending(request)
         return .send(request)
     }
@@ -147,7 +147,7 @@ package struct ClientUpload: Sendable {
     // MARK: Transitions
 
     /// Deletes the upload resource, if there is one, and then fails.
-    mutating func abort(_ failure: UploadFailure) {
+    mutating func abort(_ failure: ClientFailure) {
         pendingWait = nil
         abort = nil
         switch phase {
@@ -157,24 +157,24 @@ package struct ClientUpload: Sendable {
     }
 
     /// Fails permanently; there is nothing to resume.
-    mutating func fail(_ failure: UploadFailure) {
+    mutating func fail(_ failure: ClientFailure) {
         resumption = nil
         phase = .failed(failure)
     }
 
     /// Ends this run. Another run can resume the upload if there is an upload resource.
-    mutating func stop(_ failure: UploadFailure) {
+    mutating func stop(_ failure: ClientFailure) {
         phase = .failed(failure)
     }
 
-    mutating func finish(_ head: UploadResponseHead, isResponseLost: Bool = false) {
+    mutating func finish(_ head: ClientResponseHead, isResponseLost: Bool = false) {
         if head.status.isSuccessful, let length = intent.length { record(offset: length) }
         phase = .finished(UploadOutcome(response: head, isResponseLost: isResponseLost))
     }
 
     /// Retries after a delay, or fails after too many retries.
     /// - Parameter duration: the delay that the server requests; `nil`: that of the policy.
-    mutating func tryAgain(_ phase: Phase, after duration: Duration? = nil, because reason: UploadInterruption) {
+    mutating func tryAgain(_ phase: Phase, after duration: Duration? = nil, because reason: ClientInterruption) {
         attempts += 1
         guard attempts <= retry.triesWithoutProgress else { return stop(.exhausted(lastReason: reason)) }
         self.phase = phase
@@ -200,7 +200,7 @@ package struct ClientUpload: Sendable {
         return true
     }
 
-    func problem(with offset: Int64) -> UploadFailure? {
+    func problem(with offset: Int64) -> ClientFailure? {
         if offset < acknowledged { return .offsetLost(acknowledged: acknowledged, reported: offset) }
         if let length = intent.length, offset > length { return .offsetImpossible(offset) }
         return nil

@@ -58,8 +58,8 @@ import Testing
         }
     }
 
-    @Test("a question without an answer keeps nothing back", arguments: [UploadInterruption.connection, .stall])
-    func unanswered(reason: UploadInterruption) throws {
+    @Test("a question without an answer keeps nothing back", arguments: [ClientInterruption.connection, .stall])
+    func unanswered(reason: ClientInterruption) throws {
         var upload = try asked()
         upload.cut(reason)
         #expect(try upload.request().content == .range(from: 0, count: Self.large))

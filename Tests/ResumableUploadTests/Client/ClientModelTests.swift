@@ -46,7 +46,7 @@ import Testing
             case .finished(let outcome):
                 #expect(link.server.stored == source, "seed \(seed)")
                 #expect(link.server.timesProcessed == 1, "seed \(seed)")
-                if !outcome.isResponseLost { #expect(outcome.response?.status == 201, "seed \(seed)") }
+                if !outcome.isResponseLost { #expect(outcome.response.status == 201, "seed \(seed)") }
                 return
             case .failed(let failure):
                 Issue.record("seed \(seed): \(failure)")
@@ -81,7 +81,7 @@ struct ModelLink {
             let response = server.retrieve(dialect)
             if chance(15) { return upload.interrupted(.stall, sent: 0, sourceEnded: false) }
             upload.answer(response.status, response.fields)
-        case .cancel, .discover:
+        case .cancel, .discover, .download:
             upload.answer(204)
         case .create, .append:
             exchange(request, dialect, of: &upload)
@@ -114,7 +114,7 @@ struct ModelLink {
             if !content.isEmpty, trial.exists, chance(70) {
                 var fields = dialect.interim()
                 if !server.limits.isEmpty { fields.append("Upload-Limit", server.limits.fieldValue(for: dialect)) }
-                let head = UploadResponseHead(
+                let head = ClientResponseHead(
                     status: 104, fields: fields, location: ResolvedLocation(uri: "/u/\(uri)", relation: .sameOrigin))
                 let reaction = upload.interim(head, now: 0)
                 incoming.isInterrupted = true

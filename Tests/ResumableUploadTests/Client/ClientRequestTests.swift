@@ -123,7 +123,7 @@ import Testing
             upload.answer(204, Dialect.interop8.head(complete: end == 100), sent: count)
         }
         #expect(end == 100)
-        #expect(upload.outcome()?.response?.status == 204)
+        #expect(upload.outcome()?.response.status == 204)
     }
 
     @Test("CLI-16: parts keep to the server's bounds, and what is left may be less")

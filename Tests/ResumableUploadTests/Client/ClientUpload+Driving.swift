@@ -61,7 +61,7 @@ extension ClientUpload {
     }
 
     /// Why it failed; waits are passed over. `nil`: it did not.
-    mutating func failed(now: Int64 = 0) -> UploadFailure? {
+    mutating func failed(now: Int64 = 0) -> ClientFailure? {
         while true {
             switch next(now: now) {
             case .wait: continue
@@ -81,7 +81,7 @@ extension ClientUpload {
         now: Int64 = 0
     ) -> InterimReaction {
         interim(
-            UploadResponseHead(
+            ClientResponseHead(
                 status: 104, fields: fields ?? Dialect.interop8.interim(),
                 location: location.map { ResolvedLocation(uri: $0, relation: relation) }), now: now)
     }
@@ -92,13 +92,13 @@ extension ClientUpload {
         problem: ProblemType? = nil, now: Int64 = 0
     ) {
         responded(
-            UploadResponseHead(
+            ClientResponseHead(
                 status: status, fields: fields,
                 location: location.map { ResolvedLocation(uri: $0, relation: relation) }), sent: sent,
             sourceEnded: sourceEnded, problem: problem, now: now)
     }
 
-    mutating func cut(_ reason: UploadInterruption = .connection, sent: Int64 = 0) {
+    mutating func cut(_ reason: ClientInterruption = .connection, sent: Int64 = 0) {
         interrupted(reason, sent: sent, sourceEnded: false)
     }
 }

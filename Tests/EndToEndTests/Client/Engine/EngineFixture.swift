@@ -1,4 +1,5 @@
 import HTTPSemantics
+import ResumableUpload
 import SystemCalls
 
 @testable import ResumableTransfer
@@ -17,14 +18,14 @@ final class EngineFixture: Sendable {
     deinit { engine.shutDown() }
 
     func request(
-        _ method: String, _ uri: String, _ fields: Fields = [:], _ content: TransportContent? = nil,
-        receive: @escaping @Sendable (TransportHead) -> BodyDisposition = { _ in
+        _ method: String, _ uri: String, _ fields: Fields = [:], _ content: SourceContent? = nil,
+        receive: @escaping @Sendable (ClientResponseHead) -> BodyDisposition = { _ in
             .collect(limit: 1 << 20, within: .seconds(600))
         }
     ) -> TransportRequest {
         TransportRequest(
-            method: method, uri: uri, fields: fields, content: content, gate: nil, stallTimeout: .seconds(120),
-            rateLimit: nil,
+            message: TransferRequest(uri, method: Method(rawValue: method), fields: fields),
+            content: content?.content ?? .none, source: content?.source, stallTimeout: .seconds(120),
             settings: TransportSettings(
                 caFile: nil, proxy: "", httpVersion: .automatic, connectTimeout: .seconds(30)), receive: receive)
     }
@@ -40,6 +41,12 @@ final class EngineFixture: Sendable {
         for await next in exchange.events { event(next, exchange) }
         return await exchange.result()
     }
+}
+
+/// A part of a source as the content of a request.
+struct SourceContent: Sendable {
+    let source: MemorySource
+    let content: ClientRequest.Content
 }
 
 /// Bytes in memory as a source, which can fail at an offset and says what was asked.
@@ -75,12 +82,18 @@ final class MemorySource: UploadSource {
     func acknowledged(upTo offset: Int64) {}
 
     /// A part of it as content.
-    func content(from start: Int64 = 0, count: Int64? = nil, atMost: Int64? = nil) -> TransportContent {
-        TransportContent(source: self, start: start, count: count, atMost: atMost)
+    func content(from start: Int64 = 0, count: Int64? = nil, atMost: Int64? = nil) -> SourceContent {
+        let content =
+            switch count {
+            case 0: ClientRequest.Content.empty
+            case let count?: ClientRequest.Content.range(from: start, count: count)
+            case nil: ClientRequest.Content.remaining(from: start, atMost: atMost)
+            }
+        return SourceContent(source: self, content: content)
     }
 
     /// All of it as content.
-    var whole: TransportContent { content(count: Int64(bytes.count)) }
+    var whole: SourceContent { content(count: Int64(bytes.count)) }
 }
 
 /// Keeps what it is given, or fails after a number of bytes.

@@ -155,16 +155,16 @@ struct HostileResponseTests {
             switch machine.next() {
             case .wait: continue
             case .finished, .failed: return true
-            case .send(let request):
+            case .send:
                 if responses.chance(10) {
                     machine.interrupted(.connection)
                     continue
                 }
                 let (status, fields) = responses.head()
-                let head = DownloadResponseHead(status: status, fields: fields)
+                let head = ClientResponseHead(status: status, fields: fields)
                 var position = machine.position
                 switch machine.reception(of: head) {
-                case .resume(_, let end): position = min(end, request.start + Int64(responses.number(0...3000)))
+                case .resume(_, let end): position = min(end, machine.start + Int64(responses.number(0...3000)))
                 case .replace: position = Int64(responses.number(0...3000))
                 default: break
                 }
@@ -188,9 +188,9 @@ struct HostileResponseTests {
             allowsOtherOrigin: responses.chance(2))
         var machine = ClientUpload(intent, retry: retry, random: { 0 })
         let base = RequestURI("http://127.0.0.1:9/files/")
-        func parsed(_ head: (status: Status, fields: Fields)) -> UploadResponseHead {
+        func parsed(_ head: (status: Status, fields: Fields)) -> ClientResponseHead {
             let locations = head.fields.values("Location")
-            return UploadResponseHead(
+            return ClientResponseHead(
                 status: head.status, fields: head.fields,
                 location: locations.count == 1 ? base?.location(locations[0]) : nil)
         }

@@ -1,13 +1,14 @@
-/// The next step of an upload on the client.
-package enum UploadStep: Sendable, Hashable {
+import HTTPSemantics
+
+/// The next step of an upload or a download on the client.
+package enum ClientStep<Outcome: Sendable>: Sendable {
     /// Send this request, pass its interim responses, and then its result.
     case send(ClientRequest)
     /// Wait this long for this reason, then call `next` again.
-    case wait(Duration, UploadInterruption)
-    /// The upload is complete: the target responded, or its response is lost.
-    case finished(UploadOutcome)
-    /// The upload failed; `resumption` is not nil if another run can resume it.
-    case failed(UploadFailure)
+    case wait(Duration, ClientInterruption)
+    /// Everything is sent or received.
+    case finished(Outcome)
+    case failed(ClientFailure)
 }
 
 /// What to do after an interim response.
@@ -22,10 +23,10 @@ package enum InterimReaction: Sendable, Hashable {
 /// The result of a complete upload.
 package struct UploadOutcome: Sendable, Hashable {
     /// The response of the target, with any status; if it is lost, the last response to a retrieval.
-    package var response: UploadResponseHead?
+    package var response: ClientResponseHead
     package var isResponseLost: Bool
 
-    package init(response: UploadResponseHead?, isResponseLost: Bool) {
+    package init(response: ClientResponseHead, isResponseLost: Bool) {
         self.response = response
         self.isResponseLost = isResponseLost
     }

@@ -1,12 +1,13 @@
 import HTTPSemantics
+import ResumableUpload
 import Testing
 
 @testable import ResumableTransfer
 
 @Suite struct HeadReaderTests {
-    private func read(_ text: String) -> [HeadReader.Outcome] {
-        var reader = HeadReader(uri: "http://host/")
-        var outcomes: [HeadReader.Outcome] = []
+    private func read(_ text: String) -> [ResponseHeadReader.Outcome] {
+        var reader = ResponseHeadReader(uri: "http://host/")
+        var outcomes: [ResponseHeadReader.Outcome] = []
         var line: [UInt8] = []
         for byte in text.utf8 {
             line.append(byte)
@@ -20,7 +21,7 @@ import Testing
 
     @Test func interimFinalAndTrailers() throws {
         let outcomes = read(
-            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 104 \r\nUpload-Offset: 5\r\n\r\nHTTP/2 200\r\nA:  b \r\nA: c\r\n\r\nA: d\r\n\r\n"
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 104 \r\nUpload-Offset: 5\r\n\r\nHTTP/2 200\r\nA:  b \r\nLocation: x\r\nA: c\r\n\r\nA: d\r\n\r\n"
         )
         #expect(outcomes.count == 3)
         guard case .interim(let first) = outcomes[0], case .interim(let second) = outcomes[1],
@@ -30,8 +31,8 @@ import Testing
             return
         }
         #expect(first.status == 100 && second.status == 104 && second.fields["Upload-Offset"] == "5")
-        #expect(final.status == 200 && final.httpVersion == "HTTP/2" && final.fields.values("A") == ["b", "c"])
-        #expect(final.uri == "http://host/")
+        #expect(final.status == 200 && final.version == "HTTP/2" && final.fields.values("A") == ["b", "c"])
+        #expect(final.location == ResolvedLocation(uri: "http://host/x", relation: .sameOrigin))
     }
 
     @Test("a line that is folded belongs to the one before (RFC 9112 section 5.2)")

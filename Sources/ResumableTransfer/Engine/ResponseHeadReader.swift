@@ -1,18 +1,20 @@
 import HTTPSemantics
+import ResumableUpload
 
 /// Makes heads of the header lines of a response, one after another as they arrive.
-struct HeadReader {
+struct ResponseHeadReader {
     enum Outcome {
         case more
-        case interim(TransportHead)
-        case final(TransportHead)
+        case interim(ClientResponseHead)
+        case final(ClientResponseHead)
         case refused(TransportFailure)
     }
 
     /// Bytes of one header section, status line included.
     static let maximumSize = 256 << 10
 
-    private let uri: String
+    /// The URI of the request, against which `Location` is resolved.
+    private let uri: RequestURI?
     private var statusLine: (status: Status, version: String)?
     private var lines: [(name: String, value: String)] = []
     private var size = 0
@@ -20,7 +22,7 @@ struct HeadReader {
     private var isOver = false
 
     init(uri: String) {
-        self.uri = uri
+        self.uri = RequestURI(uri)
     }
 
     /// Takes the next line, with the line ending it came with.
@@ -53,7 +55,11 @@ struct HeadReader {
 
     private mutating func finish() -> Outcome {
         guard let (status, version) = statusLine else { return .more }
-        let head = TransportHead(status: status, fields: Fields(lines), httpVersion: version, uri: uri)
+        let fields = Fields(lines)
+        let locations = fields.values("Location")
+        let head = ClientResponseHead(
+            status: status, fields: fields, location: locations.count == 1 ? uri?.location(locations[0]) : nil,
+            version: version)
         statusLine = nil
         lines = []
         size = 0

@@ -1,16 +1,21 @@
 import HTTPSemantics
 
-/// The parts of the head of an interim or final response that an upload on the client needs.
-package struct UploadResponseHead: Sendable, Hashable {
+/// The head of an interim or final response that a client has received.
+package struct ClientResponseHead: Sendable, Hashable {
     package var status: Status
     package var fields: Fields
     /// `Location`; `nil` if it is absent or malformed.
     package var location: ResolvedLocation?
+    /// As in the status line: "HTTP/1.1", "HTTP/2".
+    package var version: String
 
-    package init(status: Status, fields: Fields, location: ResolvedLocation?) {
+    package init(
+        status: Status, fields: Fields, location: ResolvedLocation? = nil, version: String = "HTTP/1.1"
+    ) {
         self.status = status
         self.fields = fields
         self.location = location
+        self.version = version
     }
 }
 

@@ -1,0 +1,85 @@
+import HTTPSemantics
+
+/// Why one attempt of a transfer ended, after which another one may be made.
+package enum ClientInterruption: Sendable, Hashable {
+    /// The server could not be reached, so nothing of the request has arrived.
+    case unreachable
+    /// The connection was lost.
+    case connection
+    /// No byte was sent or received for too long.
+    case stall
+    /// The server is not trusted or its messages are malformed. It is not retried, because the result would be the
+    /// same.
+    case unusableConnection
+    /// A response that a retry may change.
+    case status(Status)
+
+    // Uploads
+    /// The server rejected the offset that it had reported, or did not change it.
+    case offsetConflict
+    /// The upload's lifetime passed before it was complete.
+    case expiry
+
+    // Downloads
+    /// The content was shorter than the representation.
+    case truncated
+    /// A response that is not a representation of the requested resource.
+    case unexpected(Status)
+    /// The response did not fit the bytes that are kept.
+    case unfit
+
+    /// Whether the server answered, so that it is not asked again at once.
+    package var isRefusal: Bool {
+        switch self {
+        case .status, .unexpected: true
+        case .unreachable, .connection, .stall, .unusableConnection, .offsetConflict, .expiry, .truncated, .unfit: false
+        }
+    }
+}
+
+/// Why a transfer ended without success.
+package enum ClientFailure: Error, Sendable, Hashable {
+    /// A final response that a retry would not change.
+    case refused(Status)
+    /// 401, 403 or 407
+    case unauthorized(Status)
+    case tooManyRedirects
+    /// The retries without progress reached the limit of the policy.
+    case exhausted(lastReason: ClientInterruption)
+    case cancelled
+
+    // Uploads
+    /// The upload resource does not exist any more.
+    case gone(Status)
+    /// The upload's lifetime had passed before anything was sent.
+    case expired
+    /// More bytes than the server accepts; `limit` is the maximum size of a representation, if the server reported it.
+    case tooLarge(limit: Int64?)
+    /// The server reported a smaller offset than before, which the protocol forbids (draft section 4.1.1).
+    case offsetLost(acknowledged: Int64, reported: Int64)
+    /// An offset beyond the length of the representation.
+    case offsetImpossible(Int64)
+    /// A successful retrieval without a usable offset.
+    case offsetUnknown(Status)
+    /// Two upload resources for one upload (draft section 4.2.2).
+    case locationChanged
+    case locationUnusable(ResolvedLocation.Relation)
+    /// The server reports that the received bytes do not match their digest.
+    case digestMismatch
+    case sourceUnavailable(at: Int64)
+    /// The server reports another length of the representation.
+    case sourceChanged
+    /// The target responded before it had received everything, and its response is lost.
+    case answerLost
+    /// The request was interrupted before the server announced an upload resource, and must not be repeated.
+    case notResumable(ClientInterruption)
+    /// The server accepted a part of the upload and announced no upload resource. It does not support resumable
+    /// uploads, and may have stored the part as the complete file.
+    case resumptionUnsupported(Status)
+
+    // Downloads
+    /// A redirection from https to http.
+    case insecureRedirect
+    /// The response is malformed.
+    case violation(String)
+}
