@@ -35,3 +35,80 @@ package enum ProcessControl {
     /// The signal that requests a server to read its files again.
     package static let reloadSignal = SIGHUP
 }
+
+extension ProcessControl {
+    /// The start of this process in seconds since 1970, with a precision of 0.01 s; `nil` if the system does not report
+    /// it (proc(5)).
+    package static func startSeconds() -> Double? {
+        guard let file = try? FileDescriptor.open("/proc/self/stat", [.readOnly]),
+            let bytes = try? file.content(atMost: 64 << 10)
+        else { return nil }
+        // The second field is the program's name in parentheses, and may contain any character. The 22nd field is the
+        // start in ticks since the system was started.
+        let remaining = String(decoding: bytes, as: UTF8.self).split(separator: ")").last ?? ""
+        let fields = remaining.split(separator: " ")
+        guard fields.count > 19, let ticks = Double(fields[19]) else { return nil }
+        var sinceBoot = timespec()
+        guard clock_gettime(CLOCK_BOOTTIME, &sinceBoot) == 0 else { return nil }
+        let uptime = Double(sinceBoot.tv_sec) + Double(sinceBoot.tv_nsec) / 1e9
+        let age = uptime - ticks / Double(sysconf(Int32(_SC_CLK_TCK)))
+        let start = Double(SystemClock.realtimeNanoseconds()) / 1e9 - age
+        return (start * 100).rounded() / 100
+    }
+}
+
+extension ProcessControl {
+    /// Blocks the signals that request an end, even if they are ignored; ``awaitSignal(of:)`` receives them. Call it
+    /// before any other thread is started, so that all threads inherit it.
+    package static func blockEndSignals() {
+        var set = set(of: endSignals)
+        pthread_sigmask(SIG_BLOCK, &set, nil)
+    }
+
+    /// Blocks `signals` on this thread and all threads that are started later; ``awaitSignal(of:)`` receives them.
+    /// - Returns: those that the process does not ignore since its start, as under nohup(1).
+    package static func blockSignals(_ signals: [Int32]) -> [Int32] {
+        let wanted = signals.filter { signal in
+            var action = sigaction()
+            sigaction(signal, nil, &action)
+            return !isIgnored(action)
+        }
+        var set = set(of: wanted)
+        pthread_sigmask(SIG_BLOCK, &set, nil)
+        return wanted
+    }
+
+    /// Waits for one of `signals`, which are blocked.
+    package static func awaitSignal(of signals: [Int32]) -> Int32 {
+        var set = set(of: signals)
+        var number: Int32 = 0
+        while sigwait(&set, &number) != 0 {}
+        return number
+    }
+
+    /// Makes a write to a pipe without a reader fail instead of ending the process.
+    package static func ignoreBrokenPipes() { signal(SIGPIPE, SIG_IGN) }
+
+    /// Ends the process with SIGPIPE, as a write to a pipe without a reader does by default.
+    package static func endByBrokenPipe() -> Never {
+        signal(SIGPIPE, SIG_DFL)
+        raise(SIGPIPE)
+        // If the signal is blocked, end with the status that a shell shows for it.
+        _exit(128 + SIGPIPE)
+    }
+
+    /// Ends the process now: nothing is flushed, no handler runs.
+    package static func endNow(_ status: Int32) -> Never { _exit(status) }
+
+    private static func isIgnored(_ action: sigaction) -> Bool {
+        // SIG_IGN is 1, which cannot be compared as a Swift function.
+        unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
+    }
+
+    private static func set(of signals: [Int32]) -> sigset_t {
+        var set = sigset_t()
+        sigemptyset(&set)
+        for signal in signals { sigaddset(&set, signal) }
+        return set
+    }
+}
