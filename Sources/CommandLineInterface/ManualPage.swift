@@ -40,3 +40,91 @@ package struct ManualPage: Sendable {
         return groups
     }
 }
+
+/// A section of a manual page.
+package struct ManualSection: Sendable {
+    package enum Block: Sendable {
+        case paragraph(String)
+        /// Terms and what they mean.
+        case terms([(String, String)])
+        /// Lines that are shown unchanged.
+        case example(String)
+    }
+
+    package let title: String
+    package let blocks: [Block]
+
+    package init(_ title: String, _ blocks: [Block]) {
+        self.title = title
+        self.blocks = blocks
+    }
+}
+
+/// One option, as shown in help, manual pages and completions.
+package struct ManualOption: Sendable, Hashable {
+    /// The long name without dashes.
+    package let name: String
+    /// The letter of the short form; `nil` if there is none.
+    package let letter: Character?
+    /// The placeholder of its value; `nil` if the option has no value.
+    package let argument: String?
+    /// The title of its group.
+    package let group: String
+    /// The explanation in one or more lines of at most 70 characters.
+    package let help: String
+    package let isRepeatable: Bool
+    package let values: Completion
+
+    /// The explanation in one line.
+    package var line: String { help.replacing("\n", with: " ") }
+}
+
+/// A program with its commands: the one source of `--help`, manual pages and completions.
+package struct ProgramManual: Sendable {
+    package let name: String
+    package let version: String
+    /// The date of this version as YYYY-MM-DD.
+    package let date: String
+    package let summary: String
+    package let description: String
+    package let commands: [ManualPage]
+    /// The last section of the overview, in help and manual page.
+    package let conclusion: ManualSection
+    /// Sections that only the manual page has.
+    package let sections: [ManualSection]
+
+    package init(
+        _ name: String, version: String, date: String, _ summary: String, _ description: String,
+        commands: [ManualPage], conclusion: ManualSection, sections: [ManualSection] = []
+    ) {
+        self.name = name
+        self.version = version
+        self.date = date
+        self.summary = summary
+        self.description = description
+        self.commands = commands
+        self.conclusion = conclusion
+        self.sections = sections
+    }
+
+    /// The files that an installation has below `share`, with their paths there.
+    package var files: [(path: String, text: String)] {
+        let pages = [RoffPage(overview: self)] + commands.map { RoffPage($0, of: self) }
+        return pages.map { ("man/man1/\($0.name).1", $0.text) } + [
+            ("bash-completion/completions/\(name)", BashCompletion(self).text),
+            ("zsh/site-functions/_\(name)", ZshCompletion(self).text),
+            ("fish/vendor_completions.d/\(name).fish", FishCompletion(self).text),
+        ]
+    }
+
+    /// The output of the hidden command `manual`: without operands the paths of ``files``, otherwise the content of the
+    /// named file.
+    /// - Returns: `nil` if the operands are wrong.
+    package func manual(_ operands: [String]) -> String? {
+        switch operands.count {
+        case 0: files.map { $0.path + "\n" }.joined()
+        case 1: files.first { $0.path == operands[0] }?.text
+        default: nil
+        }
+    }
+}

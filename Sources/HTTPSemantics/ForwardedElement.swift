@@ -53,3 +53,66 @@ package struct ForwardedElement: Sendable, Hashable {
         self.init(client: client, host: host, scheme: scheme)
     }
 }
+
+/// The node from which a proxy received a request: `node` of RFC 7239 §6.
+package enum ForwardedNode: Sendable, Hashable, CustomStringConvertible {
+    /// An address. A port is dropped.
+    case address(IPAddress)
+    /// A name that the proxy generated, which begins with "_" (§6.3).
+    case obfuscated(String)
+    /// The proxy does not know (§6.2).
+    case unknown
+
+    /// Parses the value of `for` or `by`, quotes removed.
+    package init?(parsing text: String) { self.init(text, allowsBareIPv6: false) }
+
+    /// Parses `X-Forwarded-For`; the element of the nearest proxy is the last one. Each malformed element is nil. IPv6
+    /// addresses can be without brackets; empty elements are skipped.
+    package static func nodes(parsingUnstandardized value: String) -> [ForwardedNode?] {
+        value.split(separator: ",").map { String($0).trimmingOptionalWhitespace }.filter { !$0.isEmpty }
+            .map { ForwardedNode($0, allowsBareIPv6: true) }
+    }
+
+    private init?(_ text: String, allowsBareIPv6: Bool) {
+        if allowsBareIPv6, let address = IPAddress(v6: Array(text.utf8)[...]) {
+            self = .address(address)
+            return
+        }
+        var scanner = FieldValueScanner(text)
+        if scanner.consume(0x5B) {
+            guard let address = IPAddress(v6: scanner.run { $0 != 0x5D }), scanner.consume(0x5D) else { return nil }
+            self = .address(address)
+        } else {
+            let name = scanner.run { $0 != 0x3A }
+            if name.first == 0x5F {
+                guard Self.isObfuscated(name) else { return nil }
+                self = .obfuscated(String(decoding: name, as: UTF8.self))
+            } else if let address = IPAddress(v4: name) {
+                self = .address(address)
+            } else {
+                guard String(decoding: name, as: UTF8.self).equalsIgnoringASCIICase("unknown") else { return nil }
+                self = .unknown
+            }
+        }
+        guard !scanner.isAtEnd else { return }
+        guard scanner.consume(0x3A) else { return nil }
+        let port = scanner.run { _ in true }
+        let isNumber = (1...5).contains(port.count) && port.allSatisfy(\.isDigit)
+        guard isNumber || Self.isObfuscated(port) else { return nil }
+    }
+
+    /// `obfnode` and `obfport`: "_" and at least one of letters, digits, ".", "_" and "-".
+    private static func isObfuscated(_ name: ArraySlice<UInt8>) -> Bool {
+        name.count > 1 && name.first == 0x5F
+            && name.allSatisfy { $0.isLetter || $0.isDigit || $0 == 0x2E || $0 == 0x5F || $0 == 0x2D }
+    }
+
+    /// Without brackets and port.
+    package var description: String {
+        switch self {
+        case .address(let address): address.description
+        case .obfuscated(let name): name
+        case .unknown: "unknown"
+        }
+    }
+}

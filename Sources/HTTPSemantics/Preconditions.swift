@@ -113,3 +113,52 @@ package struct Preconditions: Sendable, Hashable {
             ?? HTTPDate(parsing: lines[0], relativeTo: now).map(RangeField.date) ?? .malformed
     }
 }
+
+/// The value of If-Match or If-None-Match (RFC 9110 §13.1.1, §13.1.2).
+package enum EntityTagCondition: Sendable, Hashable {
+    /// `*`: any current representation.
+    case any
+    /// One or more entity tags, in order.
+    case tags([EntityTag])
+
+    /// Parses the values of all lines of the field. Nil when there is none, when an element is no entity tag, when "*"
+    /// is not alone, and when the list is empty. Empty elements are skipped.
+    package init?(fieldLines: [String]) {
+        let value = fieldLines.joined(separator: ", ").trimmingOptionalWhitespace
+        if value == "*" {
+            self = .any
+            return
+        }
+        var scanner = FieldValueScanner(value)
+        guard let tags = scanner.list(of: { EntityTag(&$0) }), !tags.isEmpty else { return nil }
+        self = .tags(tags)
+    }
+
+    /// Whether a current representation with the given tag satisfies the list, compared by `matches`.
+    func isMatched(by current: EntityTag?, comparing matches: (EntityTag, EntityTag) -> Bool) -> Bool {
+        switch self {
+        case .any: true
+        case .tags(let tags): current.map { current in tags.contains { matches($0, current) } } ?? false
+        }
+    }
+}
+
+/// The validators of a selected representation (RFC 9110 §8.8).
+package struct Validators: Sendable, Hashable {
+    package var entityTag: EntityTag?
+    package var lastModified: HTTPDate?
+    /// The Date of the response. A modification date is strong when it lies at least one second before it (RFC 9110
+    /// §8.8.2.2).
+    package var date: HTTPDate
+
+    package init(entityTag: EntityTag? = nil, lastModified: HTTPDate? = nil, date: HTTPDate) {
+        self.entityTag = entityTag
+        self.lastModified = lastModified
+        self.date = date
+    }
+
+    /// The modification date if it is a strong validator, else nil.
+    var strongLastModified: HTTPDate? {
+        lastModified.flatMap { $0 < date ? $0 : nil }
+    }
+}

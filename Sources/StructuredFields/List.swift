@@ -22,3 +22,20 @@ extension List: FieldValue {
         return serializer.text
     }
 }
+
+/// A member of a List or the value of a Dictionary's member (RFC 9651 §3.1, §3.2).
+package enum Member: Hashable, Sendable {
+    case item(Item)
+    case innerList(InnerList)
+}
+
+/// Items in parentheses, and the parameters of the list (RFC 9651 §3.1.1). It can be empty.
+package struct InnerList: Hashable, Sendable {
+    package var items: [Item]
+    package var parameters: Parameters
+
+    package init(_ items: [Item] = [], parameters: Parameters = [:]) {
+        self.items = items
+        self.parameters = parameters
+    }
+}
