@@ -28,3 +28,61 @@ public protocol Transfer: AnyObject, Sendable {
     /// Bytes done out of the total. Cancelling or pausing it pauses the transfer.
     var progress: Progress { get }
 }
+
+/// The common implementation of ``Upload`` and ``Download``: a transfer that a ``TransferDriver`` runs.
+protocol DrivenTransfer: Transfer {
+    associatedtype Operation: TransferOperation
+
+    var client: TransferClient { get }
+    var plan: TransferPlan<Operation> { get }
+    var control: TransferControl<Operation.Success> { get }
+    var transferProgress: TransferProgress { get }
+}
+
+extension DrivenTransfer {
+    /// Bytes done out of the total. Cancelling or pausing it pauses the transfer.
+    public var progress: Progress { transferProgress }
+
+    /// The data to resume the transfer with right now; `nil` if nothing can be resumed.
+    public var checkpoint: ResumeData? { control.checkpoint }
+
+    /// A new stream of events. It starts the transfer.
+    public var events: AsyncStream<TransferEvent> {
+        let stream = control.events.stream()
+        start()
+        return stream
+    }
+
+    /// Starts the transfer; without effect once it has started.
+    public func start() {
+        guard control.begin() else { return }
+        let client = client
+        let plan = plan
+        let control = control
+        let progress = transferProgress
+        let identifier = ObjectIdentifier(self)
+        // Noted before the work begins, which may be over at once.
+        let isAdmitted = client.enter(self)
+        control.run {
+            defer { client.leave(identifier) }
+            let driver = TransferDriver(client: client, plan: plan, control: control, progress: progress)
+            return await driver.run(isAdmitted: isAdmitted)
+        }
+    }
+
+    /// Pauses the transfer and waits until nothing of it is running any more.
+    /// - Returns: the data to resume it with; `nil` if nothing can be resumed.
+    public func pause() async -> ResumeData? {
+        control.requestStop(.pause)
+        start()
+        guard case .failure(let error) = await control.awaitEnd() else { return nil }
+        return error.resumeData
+    }
+
+    /// Ends the transfer and waits until nothing of it is running any more.
+    public func cancel(deletingUpload: Bool) async {
+        control.requestStop(.cancel(deleting: deletingUpload))
+        start()
+        _ = await control.awaitEnd()
+    }
+}

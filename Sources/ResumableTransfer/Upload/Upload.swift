@@ -1,3 +1,5 @@
+import HTTPSemantics
+
 /// An upload that resumes where it was interrupted.
 public final class Upload: DrivenTransfer {
     let client: TransferClient
@@ -29,5 +31,43 @@ public final class Upload: DrivenTransfer {
         if error.code == .gone { return false }
         if error.code != .cancelled { throw error }
         return error.status?.isSuccessful == true
+    }
+}
+
+/// The result of an upload: the response of the target resource, whatever its status is.
+public struct UploadResult: Sendable, Hashable {
+    /// The status of the final response, or of the last response if the final one was lost; `nil` if none came.
+    public var status: Status?
+    /// The fields of the same response.
+    public var fields: Fields
+    /// The content of the final response: up to 1 MiB of it, or 64 KiB if its status is not a success.
+    public var content: [UInt8]
+    /// The absolute URI in `Location` of the final response, else in `Content-Location`; `nil` if it has neither.
+    public var location: String?
+    /// Whether the server has all bytes, but its final response was lost.
+    public var isResponseLost: Bool
+    /// The URI of the upload resource, a secret; `nil` if the server created none.
+    public var uploadURI: String?
+    /// Bytes of content that were handed to the kernel, over all requests of this run.
+    public var sent: Int64
+    /// Bytes that the server has.
+    public var acknowledged: Int64
+    /// Requests of this run, of any method.
+    public var requests: Int
+
+    /// A result with these values, for tests of callers.
+    public init(
+        status: Status?, fields: Fields, content: [UInt8], location: String?, isResponseLost: Bool, uploadURI: String?,
+        sent: Int64, acknowledged: Int64, requests: Int
+    ) {
+        self.status = status
+        self.fields = fields
+        self.content = content
+        self.location = location
+        self.isResponseLost = isResponseLost
+        self.uploadURI = uploadURI
+        self.sent = sent
+        self.acknowledged = acknowledged
+        self.requests = requests
     }
 }

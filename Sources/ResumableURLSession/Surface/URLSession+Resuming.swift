@@ -44,3 +44,45 @@ extension URLError {
     /// The data to resume the failed upload with; `nil` if it cannot be resumed, and in errors of other tasks.
     public var uploadTaskResumeData: Data? { userInfo[NSURLSessionUploadTaskResumeData] as? Data }
 }
+
+extension URLSessionUploadTask {
+    /// Cancels an upload in a way that it can be resumed.
+    ///
+    /// The task ends with `URLError.cancelled`, whose `userInfo` holds the same data.
+    /// - Parameter completionHandler: called once, on the delegate queue, when nothing of the upload is running any
+    ///   more; with `nil` if the upload cannot be resumed: the server has named no upload resource, the task had
+    ///   ended before, or it is a task of a plain `URLSession`.
+    public func cancel(byProducingResumeData completionHandler: @escaping @Sendable (Data?) -> Void) {
+        if let task = self as? UploadTask { return task.cancelTransfer(byProducingResumeData: completionHandler) }
+        cancel()
+        completionHandler(nil)
+    }
+
+    /// Cancels an upload in a way that it can be resumed.
+    /// - Returns: what it can be resumed with; `nil` if it cannot.
+    public func cancelByProducingResumeData() async -> Data? {
+        await withCheckedContinuation { continuation in
+            cancel { continuation.resume(returning: $0) }
+        }
+    }
+}
+
+extension URLSessionDownloadTask {
+    /// Cancels a download in a way that it can be resumed.
+    /// - Returns: what it can be resumed with; `nil` if it cannot.
+    public func cancelByProducingResumeData() async -> Data? {
+        await withCheckedContinuation { continuation in
+            cancel { continuation.resume(returning: $0) }
+        }
+    }
+}
+
+/// A delegate that hears of interim responses, the 104 of uploads among them.
+///
+/// On Apple's platforms the method belongs to `URLSessionTaskDelegate`, of which this is another name there. Here a
+/// delegate has to name this protocol, for FoundationNetworking's does not have the method.
+public protocol URLSessionInformationalResponseDelegate: URLSessionTaskDelegate {
+    /// An interim response (status 100 to 199) has come. Called on the delegate queue.
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse)
+}

@@ -44,3 +44,53 @@ extension ClientUpload {
         return sent == 0 && request.content.exceeds(0)
     }
 }
+
+extension ClientUpload {
+    /// Handles an interim response to the current request. Only a 104 about the upload has an effect.
+    /// - Parameter now: seconds since 1970.
+    package mutating func interim(_ head: ClientResponseHead, now: Int64) -> InterimReaction {
+        guard case .sending(let request) = phase, head.status == .uploadResumptionSupported, abort == nil,
+            intent.style != .plain, intent.dialect.understands(head.fields)
+        else { return .proceed }
+        var reaction = InterimReaction.proceed
+        if request.kind == .create, let location = head.location {
+            if let known = resumption, known.uri != location.uri { return end(.abort(.locationChanged)) }
+            // An unusable location is ignored: without an interruption the upload can still succeed.
+            if isUsable(location) { adopt(location, now: now) }
+            reaction = .openGate
+        }
+        record(limitsOf: head.fields, now: now)
+        guard resumption != nil else { return reaction }
+        if let exceededSize { return end(.abort(.tooLarge(limit: exceededSize))) }
+        if let limit = limits.maxAppendSize, request.content.exceeds(limit) { return end(.sendInParts) }
+        if request.kind == .create || request.kind == .append,
+            let offset = head.fields.uploadInteger(UploadFieldName.offset)
+        {
+            if let problem = problem(with: offset) { return end(.abort(problem)) }
+            record(offset: offset)
+        }
+        return reaction
+    }
+
+    private mutating func end(_ plan: AbortPlan) -> InterimReaction {
+        abort = plan
+        return .abort
+    }
+
+    func isUsable(_ location: ResolvedLocation) -> Bool {
+        switch location.relation {
+        case .sameOrigin: true
+        case .otherOrigin: intent.allowsOtherOrigin
+        case .insecure: false
+        }
+    }
+
+    /// Stores the upload resource, so that the upload can be resumed.
+    mutating func adopt(_ location: ResolvedLocation, now: Int64) {
+        isOwnCreation = true
+        isUploadForeign = location.relation == .otherOrigin
+        resumption = UploadResumption(
+            uri: location.uri, dialect: intent.dialect, acknowledged: acknowledged, length: intent.length,
+            limits: limits, expires: nil)
+    }
+}

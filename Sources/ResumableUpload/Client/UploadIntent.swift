@@ -29,3 +29,48 @@ package struct UploadIntent: Sendable, Hashable {
         self.allowsOtherOrigin = allowsOtherOrigin
     }
 }
+
+/// How an upload starts (draft section 4.2).
+public enum CreationStyle: Sendable, Hashable, CaseIterable {
+    /// The request that creates the upload has the complete content. The client sends it after the server has announced
+    /// the upload resource, or after a timeout.
+    case optimistic
+    /// An empty request creates the upload; the content follows in appends.
+    case careful
+    /// Optimistic up to ``maxSizeWithoutDiscovery`` bytes and for content of unknown length. For more bytes, the limits
+    /// of the target are requested first (draft section 4.1.4): careful if it announces resumable uploads of this
+    /// version, otherwise optimistic. That costs two round trips, and makes interruptions cheap even behind proxies
+    /// that do not forward 104.
+    case automatic
+    /// One ordinary request, which cannot be resumed.
+    case plain
+
+    /// In bytes.
+    package static let maxSizeWithoutDiscovery: Int64 = 4 << 20
+}
+
+/// The data with which another process can resume an upload. The URI is a secret: a client that knows it can write to
+/// the upload.
+package struct UploadResumption: Sendable, Hashable, Codable {
+    /// The absolute URI of the upload resource.
+    package var uri: String
+    package var dialect: Dialect
+    /// The highest offset that the server has reported, in bytes.
+    package var acknowledged: Int64
+    /// Bytes of the representation; `nil` while they are not known.
+    package var length: Int64?
+    package var limits: UploadLimits
+    /// When the upload's lifetime ends, in seconds since 1970; `nil` if the server reported none.
+    package var expires: Int64?
+
+    package init(
+        uri: String, dialect: Dialect, acknowledged: Int64, length: Int64?, limits: UploadLimits, expires: Int64?
+    ) {
+        self.uri = uri
+        self.dialect = dialect
+        self.acknowledged = acknowledged
+        self.length = length
+        self.limits = limits
+        self.expires = expires
+    }
+}

@@ -1,0 +1,107 @@
+import Foundation
+import FoundationNetworking
+import HTTPSemantics
+import ResumableTransfer
+import SystemCalls
+
+extension HTTPURLResponse {
+    /// A response of these fields; lines of the same name are joined.
+    convenience init?(status: Status, fields: Fields, url: URL?) {
+        guard let url else { return nil }
+        var lines: [String: String] = [:]
+        var names: [String: String] = [:]
+        for field in fields {
+            let name = names[field.name.lowercased(), default: field.name]
+            names[field.name.lowercased()] = name
+            let value = field.value.trimmingCharacters(in: .whitespaces)
+            lines[name] = lines[name].map { "\($0), \(value)" } ?? value
+        }
+        self.init(url: url, statusCode: Int(status.rawValue), httpVersion: "HTTP/1.1", headerFields: lines)
+    }
+}
+
+extension URLError {
+    /// - Parameters:
+    ///   - code: `nil` takes the one that says the same as the error.
+    ///   - key: of the resume data.
+    init(_ error: TransferError, code: Int? = nil, url: URL?, resumeDataKey key: String) {
+        var userInfo: [String: Any] = [
+            NSLocalizedDescriptionKey: error.message,
+            NSUnderlyingErrorKey: error,
+        ]
+        if let url {
+            userInfo[NSURLErrorFailingURLErrorKey] = url
+            userInfo[Self.failingURLStringKey] = url.absoluteString
+        }
+        if let data = error.resumeData { userInfo[key] = data.data }
+        self.init(URLError.Code(rawValue: code ?? error.urlErrorCode) ?? .unknown, userInfo: userInfo)
+    }
+
+    /// The value of a constant that Foundation has deprecated and `failureURLString` still reads.
+    private static let failingURLStringKey = "NSErrorFailingURLStringKey"
+
+    /// The code for a status of 400 and above of a download: Table 1 of Apple's page on `URLSessionDownloadTask`.
+    static func downloadCode(forStatus status: Int) -> Int? {
+        switch status {
+        case ..<400: nil
+        case 401, 407: URLError.Code.userAuthenticationRequired.rawValue
+        case 403: URLError.Code.noPermissionsToReadFile.rawValue
+        default: URLError.Code.fileDoesNotExist.rawValue
+        }
+    }
+}
+
+extension URLRequest {
+    /// The same for a transfer; `nil` without a URL.
+    var transferRequest: TransferRequest? {
+        guard let url else { return nil }
+        let fields = (allHTTPHeaderFields ?? [:]).sorted { $0.key < $1.key }
+        return TransferRequest(
+            url.absoluteString, method: Method(rawValue: httpMethod ?? "GET"),
+            fields: Fields(fields.map { ($0.key, $0.value) }))
+    }
+
+    init?(_ request: TransferRequest) {
+        guard let url = URL(string: request.uri) else { return nil }
+        self.init(url: url)
+        httpMethod = request.method.rawValue
+        for field in request.fields { addValue(field.value, forHTTPHeaderField: field.name) }
+    }
+}
+
+/// Foundation has no path, an empty one, for a file URL whose bytes are not UTF-8.
+extension FilePath {
+    /// The path of a file URL, byte for byte.
+    init(_ url: URL) {
+        let encoded = Array(url.absoluteURL.path(percentEncoded: true).utf8)
+        var bytes: [UInt8] = []
+        var index = 0
+        while index < encoded.count {
+            // A slash and a NUL cannot be in a name: Foundation leaves their escapes as they are, too.
+            if encoded[index] == UInt8(ascii: "%"), index + 2 < encoded.count,
+                let byte = UInt8(String(decoding: encoded[(index + 1)...(index + 2)], as: UTF8.self), radix: 16),
+                byte != 0, byte != UInt8(ascii: "/")
+            {
+                bytes.append(byte)
+                index += 3
+            } else {
+                bytes.append(encoded[index])
+                index += 1
+            }
+        }
+        self = FilePath(bytes).withoutTrailingSlashes
+    }
+
+    /// The file URL of an absolute path.
+    var fileURL: URL {
+        if let text { return URL(fileURLWithPath: text, isDirectory: false) }
+        let encoded = bytes.percentEncoded { $0 == UInt8(ascii: "/") || $0.isUnreserved }
+        return URL(string: "file://" + encoded) ?? URL(fileURLWithPath: repairedText, isDirectory: false)
+    }
+
+    /// Removes the file, if there is one.
+    func removeFile() {
+        let directory = try? FileDescriptor.open(directory, [.readOnly, .directory])
+        try? directory?.unlink(at: lastComponent)
+    }
+}
