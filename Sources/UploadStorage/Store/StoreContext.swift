@@ -104,3 +104,78 @@ extension SystemClock {
         monotonicNanoseconds() + Int64(max(0, min(wait / .nanoseconds(1), 1e17)))
     }
 }
+
+/// One lock a published name, held while the file of that name is evaluated and changed, and the publications that were
+/// decided for a name and have not come to their end.
+final class PathLocks: Sendable {
+    private struct State {
+        var held: Set<PublishedName> = []
+        var unsettled: [PublishedName: UploadID] = [:]
+    }
+
+    private let state = Monitor(State())
+
+    func withLock<Result>(_ name: PublishedName, _ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
+        state.waitForever { state in state.held.insert(name).inserted ? () : nil }
+        defer {
+            state.withLock { _ = $0.held.remove(name) }
+            state.notifyAll()
+        }
+        return try body()
+    }
+
+    /// Whether no name is locked.
+    var isEmpty: Bool { state.withLock { $0.held.isEmpty } }
+
+    /// The upload whose publication under this name has been decided.
+    func unsettled(_ name: PublishedName) -> UploadID? { state.withLock { $0.unsettled[name] } }
+
+    /// Called while the name is locked.
+    func setUnsettled(_ name: PublishedName, _ id: UploadID) { state.withLock { $0.unsettled[name] = id } }
+
+    func clearUnsettled(_ name: PublishedName, _ id: UploadID) {
+        state.withLock { state in
+            if state.unsettled[name] == id { state.unsettled[name] = nil }
+        }
+    }
+}
+
+/// How many uploads are remembered after their end, in memory: to count them in the catalog takes longer the more
+/// there are.
+final class FinishedUploads: Sendable {
+    private let completeCount: Atomic<Int>
+    private let invalidCount: Atomic<Int>
+    private let lostCount = Atomic(0)
+
+    init(complete: Int, invalid: Int) {
+        completeCount = Atomic(complete)
+        invalidCount = Atomic(invalid)
+    }
+
+    var complete: Int { completeCount.load(ordering: .relaxed) }
+    var invalid: Int { invalidCount.load(ordering: .relaxed) }
+
+    /// Uploads that became invalid because acknowledged bytes were missing, since the store was opened.
+    var lost: Int { lostCount.load(ordering: .relaxed) }
+
+    func addLost() { lostCount.add(1, ordering: .relaxed) }
+
+    func add(_ phase: UploadRecord.Phase) {
+        switch phase {
+        case .complete: completeCount.add(1, ordering: .relaxed)
+        case .invalid: invalidCount.add(1, ordering: .relaxed)
+        case .receiving, .processing: break
+        }
+    }
+
+    func remove(_ removed: RemovedUploads) {
+        completeCount.subtract(removed.complete, ordering: .relaxed)
+        invalidCount.subtract(removed.invalid, ordering: .relaxed)
+    }
+
+    /// Adds those that the store held when it was opened.
+    func addCounted(complete: Int, invalid: Int) {
+        completeCount.add(complete, ordering: .relaxed)
+        invalidCount.add(invalid, ordering: .relaxed)
+    }
+}
