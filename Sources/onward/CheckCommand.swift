@@ -1,4 +1,5 @@
 import CommandLineInterface
+import Digests
 import Glibc
 import UploadStorage
 
@@ -37,7 +38,7 @@ struct CheckCommand {
             let scratch = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
             let check = try DataDirectoryCheck(root: settings.root, scratch: scratch)
             var summary = try check.run(report)
-            if settings.readsFiles { summary = try check.forEachDigest(printDigest, failures: report) }
+            if settings.shouldPrintDigests { summary = try check.forEachDigest(printDigest, failures: report) }
             conclude(summary)
             return summary.damages == 0 ? .done : .inputOutput
         } catch {
@@ -109,7 +110,7 @@ struct CheckCommand {
 /// The settings of `onward check`, and its options.
 struct CheckSettings {
     var root = "./onward-data"
-    var readsFiles = false
+    var shouldPrintDigests = false
     var isJSON = false
 
     static let options: [CommandOption<CheckSettings>] = [
@@ -121,7 +122,7 @@ struct CheckSettings {
         CommandOption(
             flag: "digests", group: "Options",
             "print the SHA-256 of every published file in the format of\nsha256sum, to compare it with that of a copy"
-        ) { $0.readsFiles = true },
+        ) { $0.shouldPrintDigests = true },
         CommandOption(flag: "json", group: "Options", "print one JSON object on each line") { $0.isJSON = true },
     ]
 }

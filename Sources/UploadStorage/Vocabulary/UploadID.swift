@@ -55,11 +55,3 @@ extension UploadID: CustomStringConvertible, CustomDebugStringConvertible {
     /// A short form for logs, which gives no access.
     public var debugDescription: String { description }
 }
-
-extension [UInt8] {
-    /// Two lower-case digits a byte.
-    package var hexadecimal: String {
-        let digits = Array("0123456789abcdef".utf8)
-        return String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-    }
-}

@@ -177,7 +177,6 @@ enum RecordLines {
     private static func checksum(_ text: ArraySlice<UInt8>) -> [UInt8] {
         var digest = RunningDigest(.sha256)
         text.withUnsafeBytes { digest.update($0) }
-        let digits = Array("0123456789abcdef".utf8)
-        return digest.finalized().prefix(checksumSize / 2).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 0x0F)]] }
+        return Array(Array(digest.finalized().prefix(checksumSize / 2)).hexadecimal.utf8)
     }
 }

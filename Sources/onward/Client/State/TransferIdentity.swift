@@ -43,9 +43,6 @@ struct TransferIdentity: Sendable, Hashable, Codable {
         for part in parts {
             (Array("\(part.count):".utf8) + part).withUnsafeBytes { digest.update($0) }
         }
-        return digest.finalized().prefix(4).map { byte in
-            let text = String(byte, radix: 16)
-            return text.count == 1 ? "0" + text : text
-        }.joined()
+        return Array(digest.finalized().prefix(4)).hexadecimal
     }
 }
