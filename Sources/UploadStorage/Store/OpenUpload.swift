@@ -284,7 +284,7 @@ final class OpenUpload: Sendable {
 
     /// - Parameter asker: the lease that learns from the error that it has ended; nil: none does.
     func synchronize(_ blob: any Blob, includingName: Bool, askedBy asker: Int64?) throws(StoreError) {
-        guard context.writesBack else { return }
+        guard context.shouldSynchronize else { return }
         do throws(Errno) {
             try context.observing(.content) { () throws(Errno) in try blob.synchronize(includingName: includingName) }
         } catch {

@@ -35,7 +35,7 @@ extension StoreContext {
             if let current, current.identity == intent.identity {
                 // Renamed before an interruption. What this life synchronizes proves nothing of a change that another one may
                 // have failed to synchronize. The content needs no proof: it was durable before the intent was.
-                if writesBack {
+                if shouldSynchronize {
                     let epoch = try area.republish(intent.name, from: name, modified: nextModification())
                     if let error = synchronize(intent.name, nil, since: epoch) { return .failed(error) }
                 }
@@ -48,7 +48,7 @@ extension StoreContext {
                 try blob.setModified(nextModification())
             }
             // Before the bytes leave their directory: otherwise a crash could remove the new one with them.
-            try area.makeDirectories(for: intent.name, durably: writesBack)
+            try area.makeDirectories(for: intent.name, durably: shouldSynchronize)
             let epoch = try area.publish(name, as: intent.name, replacing: current != nil)
             if let error = synchronize(intent.name, blob, since: epoch) { return .failed(error) }
             let attributes = try translating("read attributes") { () throws(Errno) in try blob.attributes() }
@@ -66,7 +66,7 @@ extension StoreContext {
     private func synchronize(
         _ name: PublishedName, _ blob: (any Blob)?, since epoch: SynchronizationEpoch
     ) -> StoreError? {
-        guard writesBack else { return nil }
+        guard shouldSynchronize else { return nil }
         do throws(StoreError) {
             try observing(.publication) { () throws(StoreError) in
                 try area.synchronizePublication(name, of: blob, since: epoch)
@@ -90,7 +90,7 @@ extension StoreContext {
         let epoch: SynchronizationEpoch
         if current?.identity == intent.identity {
             epoch = try area.withdraw(intent.name, to: name)
-        } else if current != nil, writesBack, let blob = try existing(nil, name), try isTheOne(blob, intent) {
+        } else if current != nil, shouldSynchronize, let blob = try existing(nil, name), try isTheOne(blob, intent) {
             // An earlier life exchanged the names, and may have failed to synchronize that. What this one synchronizes proves
             // nothing of it, so that both names are written again.
             epoch = try area.withdraw(intent.name, to: name)
@@ -98,7 +98,7 @@ extension StoreContext {
         } else {
             epoch = area.synchronizationEpoch
         }
-        guard writesBack else { return }
+        guard shouldSynchronize else { return }
         do throws(StoreError) { try area.synchronizeWithdrawal(intent.name, since: epoch) } catch {
             failedPublications.setSynchronizationError(id, error)
             throw error

@@ -50,7 +50,7 @@ final class StoreContext: Sendable {
     }
 
     /// Whether bytes are moved to stable storage at all.
-    var writesBack: Bool { configuration.durability == .acknowledged }
+    var shouldSynchronize: Bool { configuration.durability == .acknowledged }
 
     /// Until when a complete or invalid upload is remembered.
     var expiryOfFinished: Int64 { time + configuration.keepCompleted }
@@ -177,5 +177,22 @@ final class FinishedUploads: Sendable {
     func addCounted(complete: Int, invalid: Int) {
         completeCount.add(complete, ordering: .relaxed)
         invalidCount.add(invalid, ordering: .relaxed)
+    }
+}
+
+extension UploadStore {
+    /// What is missing for new uploads; `nil` if there is enough free space, or if it is unknown.
+    package var spaceShortage: SpaceShortage? {
+        guard let space = try? context.area.space() else { return nil }
+        return context.shortage(free: space.free, kept: context.configuration.effectiveMinFree(total: space.total))
+    }
+}
+
+extension StoreContext {
+    /// What is missing below `announced` bytes and those that are kept.
+    func shortage(free: Int64, kept: Int64, announced: Int64 = 0) -> SpaceShortage? {
+        let needed = kept.addingReportingOverflow(announced)
+        guard needed.overflow || free < needed.partialValue else { return nil }
+        return SpaceShortage(root: location, free: free, kept: kept, announced: announced)
     }
 }

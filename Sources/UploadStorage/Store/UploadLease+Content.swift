@@ -72,7 +72,7 @@ extension UploadLease {
 
     private func needsBackgroundWork(_ state: OpenUpload.State) -> Bool {
         let machine = state.machine
-        if context.writesBack && state.pace.isDue(machine.written) { return true }
+        if context.shouldSynchronize && state.pace.isDue(machine.written) { return true }
         if !state.digests.isEmpty && machine.received - state.digests.covered >= Self.digestStep { return true }
         guard let staged = state.stagedDigests, !staged.isEmpty else { return false }
         return machine.written - staged.covered >= Self.digestStep
@@ -84,14 +84,14 @@ extension UploadLease {
             guard state.machine.refusal(of: epoch) == nil, let blob = state.blob else { return nil }
             schedule(state.digests, over: blob, isStaged: false)
             if let staged = state.stagedDigests { schedule(staged, over: blob, isStaged: true) }
-            if context.writesBack, let part = state.pace.start(state.machine.written) {
+            if context.shouldSynchronize, let part = state.pace.start(state.machine.written) {
                 context.writeBack.enqueue {
                     blob.startWriteBack(at: part.lowerBound, count: part.upperBound - part.lowerBound)
                 }
             }
             return blob
         }
-        guard let blob, context.writesBack else { return }
+        guard let blob, context.shouldSynchronize else { return }
         while let start = excess() {
             blob.awaitWriteBack(at: start, count: WritePace.step)
             upload.monitor.withLock { state in

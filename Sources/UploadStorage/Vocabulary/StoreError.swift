@@ -149,20 +149,3 @@ extension SpaceShortage: CustomStringConvertible {
         return "\(root) has \(free) bytes free\(upload), and \(kept) have to stay free (--min-free)"
     }
 }
-
-extension UploadStore {
-    /// What is missing for new uploads; `nil` if there is enough free space, or if it is unknown.
-    package var spaceShortage: SpaceShortage? {
-        guard let space = try? context.area.space() else { return nil }
-        return context.shortage(free: space.free, kept: context.configuration.effectiveMinFree(total: space.total))
-    }
-}
-
-extension StoreContext {
-    /// What is missing below `announced` bytes and those that are kept.
-    func shortage(free: Int64, kept: Int64, announced: Int64 = 0) -> SpaceShortage? {
-        let needed = kept.addingReportingOverflow(announced)
-        guard needed.overflow || free < needed.partialValue else { return nil }
-        return SpaceShortage(root: location, free: free, kept: kept, announced: announced)
-    }
-}
