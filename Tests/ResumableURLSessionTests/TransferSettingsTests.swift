@@ -74,21 +74,21 @@ struct TransferSettingsTests {
     @Test("what a session leaves to FoundationNetworking")
     func carried() throws {
         let session = ResumableURLSession(configuration: .default)
-        #expect(session.carries(try request()))
-        #expect(!session.carries(try request("file:///etc/hosts")))
-        #expect(!session.carries(try request("ftp://example.org/a")))
-        #expect(session.carriesDownload(try request()))
+        #expect(session.canTransfer(try request()))
+        #expect(!session.canTransfer(try request("file:///etc/hosts")))
+        #expect(!session.canTransfer(try request("ftp://example.org/a")))
+        #expect(session.canTransferDownload(try request()))
         var post = try request()
         post.httpMethod = "POST"
-        #expect(session.carries(post) && !session.carriesDownload(post))
+        #expect(session.canTransfer(post) && !session.canTransferDownload(post))
         var part = try request()
         part.setValue("bytes=0-1", forHTTPHeaderField: "Range")
-        #expect(!session.carriesDownload(part))
+        #expect(!session.canTransferDownload(part))
         let configuration = URLSessionConfiguration.default
         configuration.protocolClasses = [OwnProtocol.self] + (configuration.protocolClasses ?? [])
         let own = ResumableURLSession(configuration: configuration)
-        #expect(!own.carries(try request("http://own.example/")))
-        #expect(own.carries(try request()))
+        #expect(!own.canTransfer(try request("http://own.example/")))
+        #expect(own.canTransfer(try request()))
     }
 }
 

@@ -81,35 +81,10 @@ extension TransferClient {
     }
 }
 
-/// Which version of HTTP a client speaks.
-public enum HTTPVersion: Sendable, Hashable {
-    /// HTTP/2 if TLS negotiates it and libcurl carries uploads in it without errors (8.7 and later), else HTTP/1.1.
-    case automatic
-    case http1
-    /// HTTP/2: negotiated by TLS with HTTP/1.1 to fall back on; without TLS from the first byte on (RFC 9113 §3.3).
-    case http2
-}
-
-/// The head of one message, for an observer. Credentials and the URI of an upload
-/// resource are hidden in it.
-public struct TransferRecord: Sendable {
-    /// The first line of a message.
-    public enum Message: Sendable, Hashable {
-        case request(Method, uri: String)
-        /// The status line of a response, including 1xx.
-        case response(Status, version: String)
+extension TransportSettings {
+    init(_ configuration: TransferClient.Configuration) {
+        self.init(
+            caFile: configuration.caPath, proxy: configuration.proxy, httpVersion: configuration.httpVersion,
+            connectTimeout: .seconds(30))
     }
-
-    /// The request line or the status line.
-    public var message: Message
-    /// The fields of the message. The values of those with secrets are replaced.
-    public var fields: Fields
-
-    init(_ message: Message, fields: Fields) {
-        self.message = message
-        self.fields = fields
-    }
-
-    /// The text that replaces a secret.
-    static let hidden = "(hidden)"
 }

@@ -53,7 +53,7 @@ extension DownloadMachine {
         if let total = known.total, range.upperBound > total { return .unfit }
         if let length = head.contentLength, length != Int64(range.count) { return .unfit }
         let part = DownloadRepresentation(head)
-        guard known.isContinued(by: part, isSizeTold: field.size != nil) else { return .unfit }
+        guard known.isContinued(by: part, isSizeKnown: field.size != nil) else { return .unfit }
         known.total = known.total ?? field.size
         known.digest = known.digest ?? part.digest
         return .resume(known, end: range.upperBound)

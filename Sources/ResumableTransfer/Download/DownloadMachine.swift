@@ -30,7 +30,7 @@ struct DownloadMachine: Sendable {
     }
     private(set) var earlier: Bytes?
     /// Whether the entire representation is requested although bytes are kept, because a part did not fit.
-    private var asksForEverything = false
+    private var shouldRequestEverything = false
     /// The highest position there was: bytes that come again are no progress.
     private var furthest: Int64
     /// Tries without progress.
@@ -93,7 +93,7 @@ struct DownloadMachine: Sendable {
 
     private func nextRequest() -> (ClientRequest, start: Int64) {
         var fields = Fields()
-        if !asksForEverything, position > 0, let validator = representation?.validator {
+        if !shouldRequestEverything, position > 0, let validator = representation?.validator {
             fields.append("Range", "bytes=\(position)-")
             fields.append("If-Range", validator.value)
         }
@@ -121,7 +121,7 @@ struct DownloadMachine: Sendable {
             if hasBytes, earlier == nil, let known = self.representation {
                 earlier = Bytes(representation: known, position: self.position)
             }
-            asksForEverything = false
+            shouldRequestEverything = false
             let isAtEnd = representation.total.map { $0 == position } ?? true
             if isAtEnd, ending == .complete { representation.total = position }
             self.representation = representation
@@ -220,7 +220,7 @@ struct DownloadMachine: Sendable {
 
     /// Requests the entire representation. The bytes that are kept stay until it is complete.
     private mutating func restart() {
-        asksForEverything = true
+        shouldRequestEverything = true
         isDoubtful = false
         attempts += 1
         guard attempts <= retry.triesWithoutProgress else { return fail(.exhausted(lastReason: .unfit)) }

@@ -92,14 +92,14 @@ extension DownloadRepresentation {
     }
 
     /// Whether a response to `If-Range` may leave out the validator: a date (RFC 9110 section 15.3.7), but no tag.
-    private var mayLeaveValidatorOut: Bool {
+    private var canOmitValidator: Bool {
         if case .lastModified = validator { true } else { false }
     }
 
     /// Whether the bytes of the partial response `part` continue those that are kept.
-    /// - Parameter isSizeTold: whether the response has the size of the entire representation.
-    func isContinued(by part: DownloadRepresentation, isSizeTold: Bool) -> Bool {
-        guard hasSameValidator(as: part) ?? (isSizeTold && mayLeaveValidatorOut) else { return false }
+    /// - Parameter isSizeKnown: whether the response has the size of the entire representation.
+    func isContinued(by part: DownloadRepresentation, isSizeKnown: Bool) -> Bool {
+        guard hasSameValidator(as: part) ?? (isSizeKnown && canOmitValidator) else { return false }
         // Both may be left out of an answer to If-Range (RFC 9110 section 15.3.7).
         if let coding = part.contentCoding, coding != contentCoding { return false }
         guard let theirs = part.digest, let digest else { return true }

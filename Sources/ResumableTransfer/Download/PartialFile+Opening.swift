@@ -16,7 +16,7 @@ extension PartialFile {
         guard let file = try openOwn(checkpoint, as: checkpoint.partialName, .readWrite, in: place) else {
             return .unusable
         }
-        guard try lock(file.descriptor()) else { return .busy }
+        guard try file.descriptor().lockForTransfer() else { return .busy }
         // Its name may have been taken away before the lock was ours.
         guard (try? place.directory.status(at: checkpoint.partialName).inode) == file.inode else { return .unusable }
         guard let position = try file.trustedSize(checkpoint) else {
@@ -47,7 +47,7 @@ extension PartialFile {
     /// - Returns: false if another transfer writes it.
     static func discard(_ checkpoint: DownloadCheckpoint, in place: PartialPlace) throws(Errno) -> Bool {
         guard let file = try openOwn(checkpoint, as: checkpoint.partialName, .readWrite, in: place) else { return true }
-        guard try lock(file.descriptor()) else { return false }
+        guard try file.descriptor().lockForTransfer() else { return false }
         file.remove()
         return true
     }

@@ -88,7 +88,7 @@ final class PartialFile: BodySink {
             } else {
                 try place.directory.open(at: name, [.readWrite, .create, .exclusive, .noFollow], mode: mode)
             }
-        guard try lock(descriptor) else { throw .wouldBlock }
+        guard try descriptor.lockForTransfer() else { throw .wouldBlock }
         return PartialFile(place, name, descriptor, inode: try descriptor.status().inode, isNamed: isNamed)
     }
 
@@ -101,16 +101,6 @@ final class PartialFile: BodySink {
             state.withLock { $0.isNamed = true }
         } catch {
             state.withLock { $0.failure = error }
-            throw error
-        }
-    }
-
-    /// Whether no other transfer has it; a file system without locks says nothing about that.
-    static func lock(_ descriptor: FileDescriptor) throws(Errno) -> Bool {
-        do throws(Errno) {
-            return try descriptor.tryLock()
-        } catch {
-            if error == .notSupported { return true }
             throw error
         }
     }

@@ -82,7 +82,7 @@ final class ActiveTransfer {
         if watch.isStalled(now: now, output: unacknowledgedOutput) { return .end(stall) }
         var next = min(watch.nextTime ?? .max, reports.nextTime ?? .max, receiver.deadline ?? .max)
         let isDue = [
-            endsSending(now, &next), lookIsOver(), rateAllows(now, &next),
+            stopSending(now, &next), endLook(), releaseAtRate(now, &next),
         ].contains(true)
         if let time = gateOpensAt {
             if now >= time { return openGate() }
@@ -124,7 +124,7 @@ final class ActiveTransfer {
     /// libcurl does that by itself on an error status, on some connections. Otherwise it does not recognize the end
     /// of the response either for as long as the content waits; silence must do.
     /// - Returns: whether libcurl is resumed.
-    private func endsSending(_ now: Int64, _ next: inout Int64) -> Bool {
+    private func stopSending(_ now: Int64, _ next: inout Int64) -> Bool {
         guard isAnsweredEarly else { return false }
         if !isEarly {
             isEarly = true
@@ -150,7 +150,7 @@ final class ActiveTransfer {
         isEarly && now - watch.lastActivity >= times * Self.earlySilence
     }
 
-    private func lookIsOver() -> Bool {
+    private func endLook() -> Bool {
         guard isLooking else { return false }
         isLooking = false
         hasLooked = true
@@ -158,7 +158,7 @@ final class ActiveTransfer {
         return true
     }
 
-    private func rateAllows(_ now: Int64, _ next: inout Int64) -> Bool {
+    private func releaseAtRate(_ now: Int64, _ next: inout Int64) -> Bool {
         var isDue = false
         if let time = sender?.resumesAt {
             if now >= time {

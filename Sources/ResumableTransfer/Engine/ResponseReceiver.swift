@@ -5,7 +5,7 @@ import SystemCalls
 /// Receives a response: its heads, and its content for the sink.
 struct ResponseReceiver {
     private var reader: ResponseHeadReader
-    private let isToHead: Bool
+    private let isResponseToHead: Bool
     private let receive: @Sendable (ClientResponseHead) -> BodyDisposition
     private var disposition = BodyDisposition.collect(limit: 0, within: .zero)
     private var pacer: RatePacer?
@@ -30,7 +30,7 @@ struct ResponseReceiver {
 
     init(_ request: TransportRequest, pacer: RatePacer?) {
         reader = ResponseHeadReader(uri: request.message.uri)
-        isToHead = request.message.method == .head
+        isResponseToHead = request.message.method == .head
         receive = request.receive
         self.pacer = pacer
     }
@@ -120,7 +120,7 @@ struct ResponseReceiver {
 
     /// RFC 9112 §6.3.
     private func contentLength(of head: ClientResponseHead) -> Int64? {
-        if isToHead || head.status == .noContent || head.status == .notModified { return 0 }
+        if isResponseToHead || head.status == .noContent || head.status == .notModified { return 0 }
         if head.fields.contains("Transfer-Encoding") { return nil }
         let values = Set(head.fields.values("Content-Length"))
         guard values.count == 1, let value = values.first.flatMap({ Int64($0) }), value >= 0 else { return nil }

@@ -17,7 +17,7 @@ struct TransportLoop: ~Copyable {
     /// Runs until the stop command.
     mutating func run() {
         while true {
-            for command in commands.removeAll() where !obey(command) { return stop() }
+            for command in commands.removeAll() where !execute(command) { return stop() }
             multi.perform()
             while let (easy, code) = multi.nextEnded() { end(easy) { $0.result(code) } }
             multi.wait(keepTime())
@@ -25,7 +25,7 @@ struct TransportLoop: ~Copyable {
     }
 
     /// - Returns: false: to stop.
-    private mutating func obey(_ command: EngineCommands.Command) -> Bool {
+    private mutating func execute(_ command: EngineCommands.Command) -> Bool {
         switch command {
         case .start(let request, let exchange): start(request, exchange)
         case .openGate(let exchange):

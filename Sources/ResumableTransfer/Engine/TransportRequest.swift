@@ -61,10 +61,11 @@ struct TransportSettings: Sendable {
     var connectTimeout: Duration
 }
 
-extension TransportSettings {
-    init(_ configuration: TransferClient.Configuration) {
-        self.init(
-            caFile: configuration.caPath, proxy: configuration.proxy, httpVersion: configuration.httpVersion,
-            connectTimeout: .seconds(30))
-    }
+/// Which version of HTTP a client speaks.
+public enum HTTPVersion: Sendable, Hashable {
+    /// HTTP/2 if TLS negotiates it and libcurl carries uploads in it without errors (8.7 and later), else HTTP/1.1.
+    case automatic
+    case http1
+    /// HTTP/2: negotiated by TLS with HTTP/1.1 to fall back on; without TLS from the first byte on (RFC 9113 §3.3).
+    case http2
 }

@@ -82,6 +82,15 @@ extension ResumeRecord.Content: Codable {
     }
 }
 
+/// The part of the resume data that only uploads, or only downloads, have.
+protocol TransferCheckpoint: Sendable, Hashable {
+    var content: ResumeRecord.Content { get }
+
+    /// Whether a later process needs this checkpoint in place of the one that was handed out before.
+    /// - Parameter age: nanoseconds since that one was handed out.
+    func supersedes(_ handedOut: Self, age: Int64) -> Bool
+}
+
 /// What resume data contains of an upload.
 struct UploadCheckpoint: Sendable, Hashable, Codable {
     var resumption: UploadResumption

@@ -35,7 +35,7 @@ final class TicketClaim: Sendable {
         let flags: FileDescriptor.OpenFlags = [.readWrite, .noFollow, .nonBlocking]
         while true {
             let file = try directory.open(at: ticket.fileName, createsFile ? flags.union(.create) : flags)
-            guard try PartialFile.lock(file) else { return nil }
+            guard try file.lockForTransfer() else { return nil }
             // The transfer that held the lock may have ended, and removed the name.
             guard isNamed(file, ticket, in: directory) else { continue }
             // Data with a ticket of this generation was used up by the run that the checkpoint is of.
@@ -58,7 +58,7 @@ final class TicketClaim: Sendable {
             if error == .noSuchFile { return .missing }
             throw error
         }
-        guard try PartialFile.lock(file) else { return .busy }
+        guard try file.lockForTransfer() else { return .busy }
         // Its name may have been removed before the lock was ours.
         guard isNamed(file, ticket, in: directory) else { return .missing }
         let claim = TicketClaim(ticket, directory, file)
@@ -100,4 +100,17 @@ struct ResumeTicket: Sendable, Hashable, Codable {
     var generation: Int
 
     var fileName: String { "\(id.uuidString).ticket" }
+}
+
+extension FileDescriptor {
+    /// Locks a file that only one transfer at a time may use. On a file system without locks every attempt succeeds.
+    /// - Returns: false if another transfer has it.
+    func lockForTransfer() throws(Errno) -> Bool {
+        do throws(Errno) {
+            return try tryLock()
+        } catch {
+            if error == .notSupported { return true }
+            throw error
+        }
+    }
 }

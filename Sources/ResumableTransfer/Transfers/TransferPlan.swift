@@ -70,15 +70,6 @@ struct TransferPlan<Operation: TransferOperation>: Sendable {
     }
 }
 
-/// The part of the resume data that only uploads, or only downloads, have.
-protocol TransferCheckpoint: Sendable, Hashable {
-    var content: ResumeRecord.Content { get }
-
-    /// Whether a later process needs this checkpoint in place of the one that was handed out before.
-    /// - Parameter age: nanoseconds since that one was handed out.
-    func supersedes(_ handedOut: Self, age: Int64) -> Bool
-}
-
 /// Saves what a later process needs to resume one transfer.
 package protocol CheckpointStore: Sendable {
     /// Saves a checkpoint, or the resume data of a transfer that has failed, in place of the data before. The transfer waits

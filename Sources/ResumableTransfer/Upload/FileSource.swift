@@ -2,6 +2,15 @@ import Digests
 import Foundation
 import SystemCalls
 
+/// A source that a later process can identify.
+protocol RecognizableSource: UploadSource {
+    /// Identifies the source. It reads some of the content.
+    func record() throws(TransferError) -> SourceRecord
+
+    /// Whether it still is what it was when it was opened.
+    var isUnchanged: Bool { get }
+}
+
 /// A regular file. It is opened once, so that another file under its name changes nothing for an upload under way; a
 /// change of its size or modification time makes every later read fail.
 public struct FileSource: UploadSource {

@@ -6,7 +6,7 @@ extension ResumableURLSession {
     // MARK: Whose task it is
 
     /// Whether transfers take this request: it is one of HTTP, and no protocol class of the application's wants it.
-    func carries(_ request: URLRequest) -> Bool {
+    func canTransfer(_ request: URLRequest) -> Bool {
         guard let scheme = request.url?.scheme?.lowercased(), scheme == "http" || scheme == "https" else {
             return false
         }
@@ -17,8 +17,8 @@ extension ResumableURLSession {
     }
 
     /// Whether a download of this request can be a transfer: a GET without content for the complete representation.
-    func carriesDownload(_ request: URLRequest) -> Bool {
-        carries(request) && (request.httpMethod ?? "GET") == "GET" && request.httpBody == nil
+    func canTransferDownload(_ request: URLRequest) -> Bool {
+        canTransfer(request) && (request.httpMethod ?? "GET") == "GET" && request.httpBody == nil
             && request.httpBodyStream == nil && request.value(forHTTPHeaderField: "Range") == nil
             && request.value(forHTTPHeaderField: "If-Range") == nil
     }

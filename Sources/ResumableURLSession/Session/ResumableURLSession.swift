@@ -53,12 +53,12 @@ public final class ResumableURLSession: URLSession, @unchecked Sendable {
     // MARK: Uploads
 
     public override func uploadTask(with request: URLRequest, fromFile fileURL: URL) -> URLSessionUploadTask {
-        guard carries(request) else { return super.uploadTask(with: request, fromFile: fileURL) }
+        guard canTransfer(request) else { return super.uploadTask(with: request, fromFile: fileURL) }
         return makeUploadTask(request, .file(fileURL), .delegate)
     }
 
     public override func uploadTask(with request: URLRequest, from bodyData: Data) -> URLSessionUploadTask {
-        guard carries(request) else { return super.uploadTask(with: request, from: bodyData) }
+        guard canTransfer(request) else { return super.uploadTask(with: request, from: bodyData) }
         return makeUploadTask(request, .data(bodyData), .delegate)
     }
 
@@ -66,7 +66,7 @@ public final class ResumableURLSession: URLSession, @unchecked Sendable {
         with request: URLRequest, fromFile fileURL: URL,
         completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionUploadTask {
-        guard carries(request) else {
+        guard canTransfer(request) else {
             return super.uploadTask(with: request, fromFile: fileURL, completionHandler: completionHandler)
         }
         return makeUploadTask(request, .file(fileURL), .handler(completionHandler))
@@ -78,7 +78,7 @@ public final class ResumableURLSession: URLSession, @unchecked Sendable {
     ) -> URLSessionUploadTask {
         // The superclass does not take nil.
         let bodyData = bodyData ?? Data()
-        guard carries(request) else {
+        guard canTransfer(request) else {
             return super.uploadTask(with: request, from: bodyData, completionHandler: completionHandler)
         }
         return makeUploadTask(request, .data(bodyData), .handler(completionHandler))
@@ -95,7 +95,7 @@ public final class ResumableURLSession: URLSession, @unchecked Sendable {
     // MARK: Downloads
 
     public override func downloadTask(with request: URLRequest) -> URLSessionDownloadTask {
-        guard carriesDownload(request) else { return super.downloadTask(with: request) }
+        guard canTransferDownload(request) else { return super.downloadTask(with: request) }
         return makeDownloadTask(request, .delegate)
     }
 
@@ -110,7 +110,7 @@ public final class ResumableURLSession: URLSession, @unchecked Sendable {
     public override func downloadTask(
         with request: URLRequest, completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionDownloadTask {
-        guard carriesDownload(request) else {
+        guard canTransferDownload(request) else {
             return super.downloadTask(with: request, completionHandler: completionHandler)
         }
         return makeDownloadTask(request, .handler(completionHandler))

@@ -79,7 +79,7 @@ extension URLSession {
     private func upload(
         _ request: URLRequest, _ body: UploadTask.Body, _ delegate: (any URLSessionTaskDelegate)?
     ) async throws -> (Data, URLResponse) {
-        guard let session = self as? ResumableURLSession, session.carries(request) else {
+        guard let session = self as? ResumableURLSession, session.canTransfer(request) else {
             // With an optional delegate: FoundationNetworking's own.
             return switch body {
             case .file(let url): try await upload(for: request, fromFile: url, delegate: delegate)
@@ -94,7 +94,7 @@ extension URLSession {
     private func download(
         _ request: URLRequest, _ delegate: (any URLSessionTaskDelegate)?
     ) async throws -> (URL, URLResponse) {
-        guard let session = self as? ResumableURLSession, session.carriesDownload(request) else {
+        guard let session = self as? ResumableURLSession, session.canTransferDownload(request) else {
             return try await download(for: request, delegate: delegate)
         }
         return try await AsyncTask<(URL, URLResponse)>.run(delegate: delegate) { task in

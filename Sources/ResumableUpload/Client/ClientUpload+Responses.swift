@@ -77,7 +77,7 @@ extension ClientUpload {
         guard intent.dialect.completeness(of: request.fields) == false else {
             // The request was not the last one, and the offset of the upload is not known.
             if let reported = answer.offset, reported > acknowledged {
-                if accepts(offset: reported) { phase = .append }
+                if accept(offset: reported) { phase = .append }
                 return
             }
             return tryAgain(.retrieve, because: .offsetConflict)
@@ -89,7 +89,7 @@ extension ClientUpload {
         }
         let reported = request.kind == .append ? answer.offset ?? end : answer.offset ?? 0
         let before = acknowledged
-        guard accepts(offset: reported) else { return }
+        guard accept(offset: reported) else { return }
         if acknowledged == before, request.content.hasBytes, end > before {
             return tryAgain(.append, because: .offsetConflict)
         }
@@ -127,7 +127,7 @@ extension ClientUpload {
         guard let reported = answer.offset else { return stop(.offsetUnknown(status)) }
         let reportedLength = answer.head.fields.uploadInteger(UploadFieldName.length)
         if let reportedLength, let length = intent.length, reportedLength != length { return stop(.sourceChanged) }
-        guard accepts(offset: reported) else { return }
+        guard accept(offset: reported) else { return }
         isKnownToExist = true
         // The server knows the upload and has sent no other lifetime, so by its clock this one has not passed.
         if isExpired(answer.now) { resumption?.expires = nil }

@@ -190,8 +190,9 @@ package struct ClientUpload: Sendable {
         attempts = 0
     }
 
-    /// Whether the upload can continue at an offset that the server reported; otherwise it is aborted.
-    mutating func accepts(offset: Int64) -> Bool {
+    /// Continues at an offset that the server reported, or aborts the upload.
+    /// - Returns: whether it continues.
+    mutating func accept(offset: Int64) -> Bool {
         if let problem = problem(with: offset) {
             abort(problem)
             return false

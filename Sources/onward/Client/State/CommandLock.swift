@@ -42,7 +42,7 @@ final class CommandLock: Sendable {
                     pause()
                     continue
                 }
-                guard directory.names(file, name) else { continue }
+                guard directory.isNamed(file, name) else { continue }
                 try file.truncate(to: 0)
                 try file.write(Array("\(getpid())\n".utf8), at: 0)
                 return .acquired(CommandLock(directory, name, file))

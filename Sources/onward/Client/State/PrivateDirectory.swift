@@ -162,7 +162,7 @@ struct PrivateDirectory: Sendable {
     }
 
     /// Whether `name` is still the name of `file`.
-    func names(_ file: FileDescriptor, _ name: FilePath) -> Bool {
+    func isNamed(_ file: FileDescriptor, _ name: FilePath) -> Bool {
         guard let own = try? file.status(), let there = try? descriptor.status(at: name) else { return false }
         return own.inode == there.inode && own.device == there.device
     }

@@ -19,15 +19,6 @@ public protocol UploadSource: Sendable {
     func acknowledged(upTo offset: Int64)
 }
 
-/// A source that a later process can identify.
-protocol RecognizableSource: UploadSource {
-    /// Identifies the source. It reads some of the content.
-    func record() throws(TransferError) -> SourceRecord
-
-    /// Whether it still is what it was when it was opened.
-    var isUnchanged: Bool { get }
-}
-
 /// Why a source gave no bytes.
 public enum SourceError: Error, Sendable, Hashable {
     /// There is nothing at this offset although there should be: a file that has shrunk, a stream that cannot go back.
