@@ -1,6 +1,7 @@
 import HTTPSemantics
 import ResumableUpload
 import SystemCalls
+import TestSupport
 import UploadStorage
 
 /// One life of a store: a script is carried out, and what was told is noted beside what was asked of the disk.

@@ -1,5 +1,6 @@
 import Glibc
 import SystemCalls
+import TestSupport
 import UploadStorage
 
 /// Has a store work on a recorded disk, takes the power away at every point, and judges what the next store makes of the rest.

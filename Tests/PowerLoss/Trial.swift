@@ -1,5 +1,6 @@
 import Glibc
 import SystemCalls
+import TestSupport
 import UploadStorage
 
 /// One script, carried out and cut off at many points.

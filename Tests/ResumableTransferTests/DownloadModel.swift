@@ -1,5 +1,6 @@
 import HTTPSemantics
 import ResumableUpload
+import TestSupport
 
 @testable import ResumableTransfer
 

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import SystemCalls
+import TestSupport
 import Testing
 
 @testable import ResumableTransfer

@@ -1,6 +1,7 @@
 import HTTPSemantics
 import ResumableUpload
 import SystemCalls
+import TestSupport
 
 @testable import UploadStorage
 

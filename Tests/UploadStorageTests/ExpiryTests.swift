@@ -2,6 +2,7 @@ import HTTPSemantics
 import Foundation
 import ResumableUpload
 import SystemCalls
+import TestSupport
 import Testing
 
 @testable import UploadStorage

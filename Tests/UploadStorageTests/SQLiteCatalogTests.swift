@@ -3,6 +3,7 @@ import CSQLite
 import Foundation
 import ResumableUpload
 import SystemCalls
+import TestSupport
 import Testing
 
 @testable import UploadStorage

@@ -2,6 +2,7 @@ import Foundation
 import HTTPSemantics
 import ResumableUpload
 import SystemCalls
+import TestSupport
 import Testing
 
 @testable import UploadStorage

@@ -2,6 +2,7 @@ import Foundation
 import ResumableUpload
 import Synchronization
 import SystemCalls
+import TestSupport
 import Testing
 
 @testable import UploadStorage

@@ -1,5 +1,6 @@
 import HTTPSemantics
 import ResumableUpload
+import TestSupport
 import Testing
 
 @testable import UploadStorage
