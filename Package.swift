@@ -88,7 +88,7 @@ let package = Package(
         .testTarget(
             name: "StructuredFieldsTests", dependencies: ["StructuredFields", "TestSupport"], swiftSettings: strict),
         .testTarget(
-            name: "CommandLineInterfaceTests", dependencies: ["CommandLineInterface", "SystemCalls"],
+            name: "CommandLineInterfaceTests", dependencies: ["CommandLineInterface", "SystemCalls", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "HTTPSemanticsTests", dependencies: ["HTTPSemantics", "TestSupport"], swiftSettings: strict),

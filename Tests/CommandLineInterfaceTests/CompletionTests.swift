@@ -1,6 +1,7 @@
 import CommandLineInterface
 import FoundationEssentials
 import SystemCalls
+import TestSupport
 import Testing
 
 /// What bash itself makes of the script. The other shells are not on every machine: `make test-manual`.
@@ -24,10 +25,10 @@ struct CompletionTests {
             (["sam-ple", "nothing", ""], []),
         ])
     func bash(words: [String], expected: [String]) async throws {
-        let directory = FileManager.default.temporaryDirectory.path + "/completion-\(UInt64.random(in: 0...UInt64.max))"
+        let place = try TemporaryDirectory()
+        let directory = place.path
         try FileManager.default.createDirectory(
             atPath: directory + "/work/subdirectory", withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(atPath: directory) }
         try Data().write(to: URL(filePath: directory + "/work/one file"))
         let quote = { (word: String) in "'" + word.replacing("'", with: "'\\''") + "'" }
         let script = """

@@ -1,4 +1,5 @@
 import CommandLineInterface
+import TestSupport
 import Testing
 
 @Suite("Manual pages")
@@ -27,11 +28,11 @@ struct RoffPageTests {
         #expect(Sample.program.manual([])?.split(separator: "\n").count == 7)
     }
 
-    @Test("Whatever a text says, it is text: no request, no escape", arguments: 0..<200)
-    func hostile(seed: Int) throws {
-        var generator = Sequence(state: UInt64(seed) &* 0x9E37_79B9_7F4A_7C15 &+ 1)
+    @Test("Whatever a text says, it is text: no request, no escape", arguments: 0..<200 as Range<UInt64>)
+    func hostile(seed: UInt64) throws {
+        var generator = SeededGenerator(seed: seed)
         let alphabet = Array(".'\\-\"`^~…a B\n")
-        var text = String((0..<40).map { _ in alphabet[Int(generator.next() % UInt64(alphabet.count))] })
+        var text = String((0..<40).map { _ in generator.pick(alphabet) })
         // Paragraphs begin and end with text, and have one empty line between them.
         text = text.split(separator: "\n").joined(separator: "\n")
         let page = try #require(Sample.program(description: text).manual(["man/man1/sam-ple-take.1"]))
@@ -63,13 +64,5 @@ struct RoffPageTests {
             }
         }
         return result
-    }
-
-    private struct Sequence {
-        var state: UInt64
-        mutating func next() -> UInt64 {
-            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return state >> 33
-        }
     }
 }

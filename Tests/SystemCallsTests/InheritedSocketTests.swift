@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import SystemCalls
@@ -21,8 +22,8 @@ struct InheritedSocketTests {
             #expect(inherited.isLocal == isLocal)
             #expect(fcntl(descriptor, F_GETFD) & FD_CLOEXEC != 0)
         }
-        let path = "/tmp/onward-inherited-\(getpid())"
-        defer { unlink(path) }
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/socket"
         let descriptor = try ListeningSocket(.unix(path: path)).release()
         defer { close(descriptor) }
         let inherited = try ListeningSocket(inherited: descriptor)
@@ -43,14 +44,15 @@ struct InheritedSocketTests {
         #expect(throws: Errno.badDescriptor) { try ListeningSocket(inherited: 1_000_000) }
     }
 
-    @Test("Messages reach a manager's socket in the file system and an abstract one", arguments: ["/tmp/", "@"])
-    func notifications(prefix: String) throws {
-        let name = "\(prefix)onward-notify-\(getpid())"
+    @Test("Messages reach a manager's socket in the file system and an abstract one", arguments: [false, true])
+    func notifications(isAbstract: Bool) throws {
+        let directory = try TemporaryDirectory()
+        let name = isAbstract ? "@" + directory.path : directory.path + "/socket"
         let manager = FileDescriptor(owning: socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0))
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         var bytes = Array(name.utf8)
-        if prefix == "@" { bytes[0] = 0 }
+        if isAbstract { bytes[0] = 0 }
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
         let bound = withUnsafePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
@@ -58,7 +60,6 @@ struct InheritedSocketTests {
             }
         }
         try #require(bound == 0)
-        defer { unlink(name) }
         try NotificationSocket(address: name).send("READY=1\nSTATUS=ä")
         var buffer = [UInt8](repeating: 0, count: 100)
         let count = recv(manager.rawValue, &buffer, buffer.count, Int32(MSG_DONTWAIT))

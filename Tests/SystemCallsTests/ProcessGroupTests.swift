@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import SystemCalls
@@ -12,15 +13,12 @@ struct ProcessGroupTests {
 
     @Test("A command ends with its status, and its output is in the file")
     func status() throws {
-        var template = Array("/tmp/process-group-XXXXXX".utf8CString)
-        let output = FileDescriptor(owning: mkstemp(&template))
-        let path = template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
-        defer { unlink(path) }
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/output"
         let group = try ProcessGroup(shell: "echo out; echo err >&2; exit 3", output: path)
         #expect(Self.ending(of: group) == .exited(3))
-        var bytes = [UInt8](repeating: 0, count: 100)
-        let count = pread(output.rawValue, &bytes, bytes.count, 0)
-        #expect(String(decoding: bytes.prefix(max(0, count)), as: UTF8.self) == "out\nerr\n")
+        let bytes = try FileDescriptor.open(path, .readOnly).content(atMost: 100)
+        #expect(String(decoding: bytes, as: UTF8.self) == "out\nerr\n")
         group.kill()
         #expect(group.currentEnding == .exited(3))
     }

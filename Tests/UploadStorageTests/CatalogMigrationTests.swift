@@ -2,6 +2,7 @@ import Foundation
 import HTTPSemantics
 import ResumableUpload
 import SystemCalls
+import TestSupport
 import Testing
 
 @testable import UploadStorage
@@ -11,15 +12,15 @@ import Testing
     private struct OldCatalog {
         static let secret = "OLD-SECRET-VALUE"
 
-        let directory: String
+        private let place: TemporaryDirectory
+        var directory: String { place.path + "/data" }
         var path: String { directory + "/" + DataDirectory.catalogName }
         private(set) var rows: [CatalogRow] = []
 
         init(rows count: Int) throws {
-            directory = NSTemporaryDirectory() + "onward-migration-" + UploadID().text
-            let work = directory + "-work"
+            place = try TemporaryDirectory()
+            let work = place.path + "/work"
             try FileManager.default.createDirectory(atPath: work, withIntermediateDirectories: true)
-            defer { try? FileManager.default.removeItem(atPath: work) }
             let connection = try SQLiteConnection(path: work + "/" + DataDirectory.catalogName)
             guard case .script(let schema) = CatalogSQL.migrations[0] else { throw StoreError.damaged("no schema") }
             try connection.execute(schema + CatalogSQL.setApplicationID() + ";" + CatalogSQL.setUserVersion(1))
@@ -79,14 +80,11 @@ import Testing
             catalog.close()
             #expect(try filesWithSecrets(directory) == [], sourceLocation: sourceLocation)
         }
-
-        func remove() { try? FileManager.default.removeItem(atPath: directory) }
     }
 
     @Test("a catalog of the first version keeps only what uploads need, and no byte of the rest is left in any file")
     func cleaned() throws {
         let old = try OldCatalog(rows: 700)
-        defer { old.remove() }
         #expect(try old.filesWithSecrets() == ["onward.sqlite", "onward.sqlite-wal"])
         try old.expectMigrated()
         // Again, as it is.
@@ -96,9 +94,7 @@ import Testing
     @Test("a migration that is cut off behind any step is repeated by the next start")
     func cutOff() throws {
         let old = try OldCatalog(rows: 500)
-        defer { old.remove() }
         var copies: [String] = []
-        defer { for copy in copies { try? FileManager.default.removeItem(atPath: copy) } }
         do {
             let connection = try SQLiteConnection(path: old.path)
             try connection.execute(CatalogSQL.configureWriter(.acknowledged))
@@ -118,7 +114,6 @@ import Testing
     @Test("without the space for it the start fails with the numbers, changes nothing, and succeeds later")
     func noSpace() throws {
         let old = try OldCatalog(rows: 60)
-        defer { old.remove() }
         do {
             let connection = try SQLiteConnection(path: old.path)
             var migration = CatalogMigration(connection, in: old.directory)
@@ -134,7 +129,6 @@ import Testing
     @Test("a check of an older directory names what the next start will do, and changes nothing")
     func check() throws {
         let old = try OldCatalog(rows: 60)
-        defer { old.remove() }
         for name in ["files", "uploads"] {
             try FileManager.default.createDirectory(
                 atPath: old.directory + "/" + name, withIntermediateDirectories: true)
@@ -160,7 +154,6 @@ import Testing
     @Test("a catalog that another program reads is not taken for clean")
     func otherReader() throws {
         let old = try OldCatalog(rows: 60)
-        defer { old.remove() }
         let reader = try SQLiteConnection(path: old.path, readOnly: true)
         try reader.execute("BEGIN; SELECT count(*) FROM uploads")
         #expect { try SQLiteCatalog(path: old.path, durability: .acknowledged) } throws: {

@@ -2,6 +2,7 @@ import Digests
 import Foundation
 import ResumableUpload
 import SystemCalls
+import TestSupport
 import Testing
 
 @testable import UploadStorage
@@ -10,10 +11,13 @@ import Testing
 @Suite struct DataDirectoryCheckTests {
     /// A directory with one finished file, one unfinished upload of four bytes and one finished upload.
     private struct Fixture {
-        let path = NSTemporaryDirectory() + "onward-check-" + UploadID().text
+        private let directory: TemporaryDirectory
         let blob: String
+        var path: String { directory.path + "/data" }
 
         init() throws {
+            directory = try TemporaryDirectory()
+            let path = directory.path + "/data"
             let store = try UploadStore.open(root: path, configuration: StoreConfiguration(minFree: 0))
             let first = try store.create(.testing(length: 3))
             try first.append("abc")
@@ -26,8 +30,6 @@ import Testing
             store.close()
             blob = try #require(try FileManager.default.contentsOfDirectory(atPath: path + "/uploads").first)
         }
-
-        func remove() { try? FileManager.default.removeItem(atPath: path) }
 
         func sql(_ statement: String) throws { try SQLiteConnection(path: path + "/onward.sqlite").execute(statement) }
     }
@@ -54,8 +56,8 @@ import Testing
     @Test(
         "Names whose first character combines with the slash before it are names", arguments: ["\u{301}x", "\u{200D}"])
     func combining(segment: String) throws {
-        let path = NSTemporaryDirectory() + "onward-check-" + UploadID().text
-        defer { try? FileManager.default.removeItem(atPath: path) }
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/data"
         let store = try UploadStore.open(root: path, configuration: StoreConfiguration(minFree: 0))
         let upload = try store.create(.testing(length: 3))
         try upload.append("abc")
@@ -124,7 +126,6 @@ import Testing
     @Test("each harm is found and named, and a check changes nothing", arguments: Harm.allCases)
     func harms(_ harm: Harm) throws {
         let fixture = try Fixture()
-        defer { fixture.remove() }
         try inflict(harm, on: fixture)
         let before = try snapshot(fixture.path)
         let found = try findings(fixture.path)
@@ -135,7 +136,6 @@ import Testing
     @Test("what a killed server left is checked as it lies there, with its log")
     func unclean() throws {
         let fixture = try Fixture()
-        defer { fixture.remove() }
         let store = try UploadStore.open(root: fixture.path, configuration: StoreConfiguration(minFree: 0))
         let lease = try store.create(.testing(length: 8))
         try lease.append("abcdef")
@@ -159,7 +159,6 @@ import Testing
     @Test("directories and databases that are not ours are refused, and stay as they are")
     func refusals() throws {
         let fixture = try Fixture()
-        defer { fixture.remove() }
         #expect { try DataDirectoryCheck(root: fixture.path + "/files") } throws: {
             "\($0)".contains("no onward.sqlite")
         }
@@ -183,7 +182,6 @@ import Testing
     @Test("digests are those of the published files, at any depth")
     func digests() throws {
         let fixture = try Fixture()
-        defer { fixture.remove() }
         // No URL names this one.
         try Data("abc".utf8).write(to: URL(filePath: fixture.path + "/files/B\\c"))
         var found: [String] = []

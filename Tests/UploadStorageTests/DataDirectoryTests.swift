@@ -1,15 +1,15 @@
 import Foundation
 import ResumableUpload
 import SystemCalls
+import TestSupport
 import Testing
 
 @testable import UploadStorage
 
 @Suite struct DataDirectoryTests {
     private func withPath(_ body: (String) throws -> Void) throws {
-        let path = NSTemporaryDirectory() + "onward-data-" + UploadID().text
-        defer { try? FileManager.default.removeItem(atPath: path) }
-        try body(path)
+        let directory = try TemporaryDirectory()
+        try body(directory.path + "/data")
     }
 
     private func permissions(_ path: String) throws -> UInt32 {

@@ -10,10 +10,8 @@ import Testing
 
 @Suite struct SQLiteCatalogTests {
     private func withDirectory(_ body: (String) throws -> Void) throws {
-        let path = NSTemporaryDirectory() + "onward-catalog-" + UploadID().text
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(atPath: path) }
-        try body(path)
+        let directory = try TemporaryDirectory()
+        try body(directory.path)
     }
 
     private func row(_ offset: Int64 = 0) -> CatalogRow {
@@ -236,8 +234,8 @@ import Testing
 
     @Test("a store over a damaged catalog is not ready and changes nothing, and its files are served")
     func damagedStore() async throws {
-        let root = NSTemporaryDirectory() + "onward-damaged-" + UploadID().text
-        defer { try? FileManager.default.removeItem(atPath: root) }
+        let directory = try TemporaryDirectory()
+        let root = directory.path + "/data"
         let store = try UploadStore.open(root: root, configuration: StoreConfiguration(minFree: 0))
         for number in 0..<300 {
             let lease = try store.create(.testing())
@@ -268,8 +266,8 @@ import Testing
 
     @Test("damage that is met after a clean stop stops every change, and readiness", arguments: [true, false])
     func damageInUse(_ isRead: Bool) throws {
-        let root = NSTemporaryDirectory() + "onward-damaged-" + UploadID().text
-        defer { try? FileManager.default.removeItem(atPath: root) }
+        let directory = try TemporaryDirectory()
+        let root = directory.path + "/data"
         let configuration = StoreConfiguration(minFree: 0)
         let store = try UploadStore.open(root: root, configuration: configuration)
         let ids = try (0..<300).map { _ in

@@ -16,7 +16,7 @@ enum StoreKind: String, CaseIterable, CustomTestStringConvertible {
 /// A store with a clock that the test sets, which can be closed and opened again.
 final class StoreFixture: Sendable {
     let kind: StoreKind
-    let root: String
+    private let directory: TemporaryDirectory
     let plan = FaultPlan()
     private let reading = Monitor(ClockReading(wall: 1_000_000_000_000_000, boot: 500_000_000_000))
     private let opened: Monitor<Opened>
@@ -29,7 +29,7 @@ final class StoreFixture: Sendable {
 
     init(_ kind: StoreKind, _ adjust: (inout StoreConfiguration) -> Void = { _ in }) throws {
         self.kind = kind
-        root = NSTemporaryDirectory() + "onward-storage-" + UploadID().text
+        directory = try TemporaryDirectory()
         let catalog = MemoryCatalog(plan: plan)
         let area = MemoryBlobArea(plan: plan)
         let placeholder = try UploadStore(
@@ -41,8 +41,9 @@ final class StoreFixture: Sendable {
 
     deinit {
         opened.withLock { $0.store.close() }
-        try? FileManager.default.removeItem(atPath: root)
     }
+
+    var root: String { directory.path + "/data" }
 
     var store: UploadStore { opened.withLock { $0.store } }
 

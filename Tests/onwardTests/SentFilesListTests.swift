@@ -1,30 +1,13 @@
 import Foundation
 import Glibc
 import SystemCalls
+import TestSupport
 import Testing
 
 @testable import onward
 
 @Suite("Lists of what was sent")
 struct SentFilesListTests {
-    private final class Place: Sendable {
-        let path: String
-
-        init() throws {
-            var template = Array("/tmp/onward-list-XXXXXX".utf8CString)
-            path = try #require(mkdtemp(&template).map { String(cString: $0) })
-        }
-
-        deinit { try? FileManager.default.removeItem(atPath: path) }
-
-        func directory() throws -> PrivateDirectory { try PrivateDirectory.of(FilePath(path + "/x")) }
-
-        /// The list's file.
-        func bytes(_ name: FilePath) throws -> [UInt8] {
-            Array(try #require(FileManager.default.contents(atPath: path + "/" + name.repairedText)))
-        }
-    }
-
     private func members(_ count: Int, in directory: String = "/nowhere") -> [TransferIdentity] {
         (0..<count).map {
             TransferIdentity(
@@ -45,14 +28,16 @@ struct SentFilesListTests {
     }
 
     /// What an attempt to read again finds.
-    private func found(_ name: FilePath, _ place: Place) throws -> (members: Int, missing: Bool, text: [FilePath])? {
+    private func found(
+        _ name: FilePath, _ place: TemporaryDirectory
+    ) throws -> (members: Int, missing: Bool, text: [FilePath])? {
         guard let list = SentFilesList(name, in: try place.directory()) else { return nil }
         return (list.members.count, !list.isComplete, list.sent.sorted { $0.description < $1.description })
     }
 
     @Test("The ten-thousandth file costs as much as the first")
     func linear() throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let members = members(10_000)
         var list = try SentFilesList(of: members, in: try place.directory())
         var costs: [Double] = []
@@ -66,7 +51,9 @@ struct SentFilesListTests {
             costs.append(threadTime() - start)
         }
         #expect(list.isComplete && list.sent.count == 10_000)
-        #expect(costs[9] < 4 * costs[0], "\(costs)")
+        // The least of several: the machine may be busy at times.
+        let last = try #require(costs[7...].min())
+        #expect(last < 4 * costs[0], "\(costs)")
         let again = try #require(SentFilesList(list.fileName, in: try place.directory()))
         #expect(again.isComplete && again.sent.count == 10_000 && again.members == Set(members))
         #expect(try place.bytes(list.fileName).count > 2 << 20)
@@ -74,7 +61,7 @@ struct SentFilesListTests {
 
     @Test("A record that was cut anywhere is left out, and harms none before or after it")
     func torn() throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let members = members(3)
         let list = try SentFilesList(of: members, in: try place.directory())
         let name = list.fileName
@@ -96,14 +83,13 @@ struct SentFilesListTests {
 
     @Test("Of an altered file the other records stay")
     func altered() throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let members = members(20)
         let list = try SentFilesList(of: members, in: try place.directory())
         for member in members { try list.append(entry(member)) }
         let whole = try place.bytes(list.fileName)
         let start = try #require(whole.firstRange(of: Array(#"{"sent""#.utf8))?.lowerBound)
-        let seed = UInt64.random(in: 0...UInt64.max)
-        var generator = SplitMix(seed)
+        var generator = SeededGenerator.part(1)
         for _ in 0..<100 {
             var bytes = whole
             bytes[Int.random(in: start..<whole.count, using: &generator)] ^=
@@ -111,7 +97,7 @@ struct SentFilesListTests {
             try place.directory().replace(list.fileName, with: Data(bytes))
             // A line feed that is lost joins nothing: there are two of them between two records.
             let count = try #require(try found(list.fileName, place)).text.count
-            #expect(count >= 19, "seed \(seed)")
+            #expect(count >= 19, "seed \(SeededGenerator.runSeed)")
         }
         try place.directory().replace(list.fileName, with: Data(whole + [UInt8](repeating: 0, count: 100)))
         #expect(try found(list.fileName, place)?.text.count == 20)
@@ -119,7 +105,7 @@ struct SentFilesListTests {
 
     @Test("A list of the old form is read, of any size, and continued in the new form")
     func oldForm() throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let members = members(6000, in: "/" + String(repeating: "d", count: 100))
         let name = SentFilesList.name(of: members)
         let encoder = JSONEncoder()
@@ -139,7 +125,7 @@ struct SentFilesListTests {
 
     @Test("A file that has changed since it was sent is not known any more")
     func changed() throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let path = FilePath(place.path + "/file")
         try Data([1]).write(to: URL(filePath: path.repairedText))
         let member = TransferIdentity(kind: .put, path: path, method: "POST", url: "http://h/files/")
@@ -153,23 +139,20 @@ struct SentFilesListTests {
 
     @Test("Damaged files never trap")
     func damaged() throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         for text in ["", "{", "{}", "\n", "00000000 {}\n", "x", #"{"version":2,"members":[],"entries":[]}"#] {
             try place.directory().replace("several-1.done", with: Data(text.utf8))
             let list = SentFilesList("several-1.done", in: try place.directory())
             #expect(list == nil || list?.members.isEmpty == true)
         }
     }
+}
 
-    private struct SplitMix: RandomNumberGenerator {
-        private var state: UInt64
-        init(_ seed: UInt64) { state = seed }
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var value = state
-            value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-            return value ^ (value >> 31)
-        }
+extension TemporaryDirectory {
+    fileprivate func directory() throws -> PrivateDirectory { try PrivateDirectory.of(FilePath(path + "/x")) }
+
+    /// The list's file.
+    fileprivate func bytes(_ name: FilePath) throws -> [UInt8] {
+        Array(try #require(FileManager.default.contents(atPath: path + "/" + name.repairedText)))
     }
 }

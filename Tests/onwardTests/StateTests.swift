@@ -2,24 +2,13 @@ import Foundation
 import Glibc
 import ResumableTransfer
 import SystemCalls
+import TestSupport
 import Testing
 
 @testable import onward
 
 @Suite("States of commands")
 struct StateTests {
-    /// A directory that is removed with everything in it.
-    private final class Place: Sendable {
-        let path: String
-
-        init() throws {
-            var template = Array("/tmp/onward-state-XXXXXX".utf8CString)
-            path = try #require(mkdtemp(&template).map { String(cString: $0) })
-        }
-
-        deinit { try? FileManager.default.removeItem(atPath: path) }
-    }
-
     private static let identity = TransferIdentity(
         kind: .put, path: "/a/big file.bin", method: "PUT", url: "http://h/files/big.bin")
 
@@ -63,7 +52,7 @@ struct StateTests {
 
     @Test("A state that was saved is read again; its file is for its owner alone")
     func roundTrip() throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let directory = try PrivateDirectory.of(FilePath(place.path + "/x"))
         let saved = SavedTransfer(
             identity: Self.identity, options: .init(tokenFile: "/t"), savedAt: 5,
@@ -80,7 +69,7 @@ struct StateTests {
 
     @Test("A state that others could have written, or that is none, is refused")
     func foreign() throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let directory = try PrivateDirectory.of(FilePath(place.path + "/x"))
         #expect(try directory.read("missing") == nil)
         try directory.replace("x", with: Data("{}".utf8))
@@ -101,18 +90,18 @@ struct StateTests {
         let saved = SavedTransfer(
             identity: Self.identity, options: .init(), savedAt: 5, resumeData: try Self.resumeData())
         let whole = try saved.encoded()
-        var generator = SystemRandomNumberGenerator()
+        var generator = SeededGenerator.part(2)
         for _ in 0..<300 {
             var data = whole
             data[Int.random(in: 0..<data.count, using: &generator)] = .random(in: 0...255, using: &generator)
-            if Bool.random() { data = data.prefix(Int.random(in: 0..<data.count, using: &generator)) }
+            if Bool.random(using: &generator) { data = data.prefix(Int.random(in: 0..<data.count, using: &generator)) }
             _ = try? SavedTransfer.decode(Data(data))
         }
     }
 
     @Test("A lock is held by one at a time, names its holder, and leaves nothing behind")
     func locks() throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let directory = try PrivateDirectory.of(FilePath(place.path + "/x"))
         do {
             guard case .acquired(let lock) = try CommandLock.acquire("a.lock", in: directory) else {
@@ -137,7 +126,7 @@ struct StateTests {
 
     @Test("A process that checks a lock for a moment does not keep another from acquiring it")
     func lookedAt() throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let directory = try PrivateDirectory.of(FilePath(place.path + "/x"))
         // Left by a process that was killed, and looked at in the moment in which the next one begins.
         var looking: FileDescriptor? = try directory.openLock("a.lock")
@@ -151,7 +140,7 @@ struct StateTests {
 
     @Test("Paths are known from the root on, whatever the working directory is")
     func paths() throws {
-        let place = try Place()
+        let place = try TemporaryDirectory()
         let given = FilePath(place.path)
         let root = try #require(given.absolute)
         #expect((given + "/./x").absolute == root + "/x")
