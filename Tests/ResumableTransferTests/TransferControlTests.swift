@@ -3,7 +3,7 @@ import Testing
 
 @testable import ResumableTransfer
 
-@Suite(.timeLimit(.minutes(1))) struct TransferControlTests {
+@Suite(.timeLimit(.minutes(15))) struct TransferControlTests {
     private typealias Control = TransferControl<Int>
 
     @Test("the work runs once and every caller gets its result")

@@ -1,22 +1,43 @@
+import Glibc
 import SystemCalls
 
-/// Ports for programs that have to be told theirs, or that have to come back to it.
+/// Ports for programs that need to know their port before they start, or that listen on it again after a restart.
 ///
-/// They are none of those that the system gives to outgoing connections, or to whoever asks for any port: one of these
-/// could be gone between two binds.
+/// They are outside the range from which the system chooses the ports of outgoing connections and of `bind` with port 0:
+/// another program could get such a port between two binds.
 package enum FixedPort {
-    private static let taken = Monitor<Set<UInt16>>([])
+    /// UDP sockets with the numbers of the ports that were given out. They keep other test processes of this machine from
+    /// choosing these ports, for as long as this process runs.
+    private static let reserved = Monitor<[FileDescriptor]>([])
 
-    /// One on which nobody listens, given to one caller alone.
+    /// A port on which nobody listens. Each call returns another one.
     package static func next() throws -> UInt16 {
         for _ in 0..<1000 {
             let port = UInt16.random(in: 12_000...19_999)
-            guard taken.withLock({ $0.insert(port).inserted }),
+            guard let reservation = try reserve(port),
                 let socket = try? ListeningSocket(.tcp(host: "127.0.0.1", port: port))
             else { continue }
             _ = FileDescriptor(owning: socket.release())
+            reserved.withLock { $0.append(reservation) }
             return port
         }
         throw TestFailure("no free port")
+    }
+
+    /// Nil if the port is reserved already.
+    private static func reserve(_ port: UInt16) throws(Errno) -> FileDescriptor? {
+        let number = socket(AF_INET, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard number >= 0 else { throw Errno.current }
+        let descriptor = FileDescriptor(owning: number)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let isBound = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(number, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
+        return isBound ? descriptor : nil
     }
 }

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// The recipes of the articles, killed at every point.
-@Suite("Client: recipes that are killed", .blocking, .timeLimit(.minutes(30)))
+@Suite("Client: recipes that are killed", .blocking(limit: .seconds(30 * 60)))
 struct RecipeTests {
     private static let bytes = Payload.bytes(1_000_000)
 

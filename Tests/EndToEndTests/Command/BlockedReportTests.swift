@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Standard output and standard error that accept nothing: a transfer does not wait for them.
-@Suite("Commands: outputs that are not read", .blocking, .timeLimit(.minutes(15)))
+@Suite("Commands: outputs that are not read", .blocking)
 struct BlockedReportTests {
     /// A command of which both outputs are a pipe without room.
     private final class Run {

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// What `onward cancel` and `--restart` say where the server does not know the upload, or not for whoever asks.
-@Suite("Commands: cancel of what the server does not know", .blocking, .timeLimit(.minutes(15)))
+@Suite("Commands: cancel of what the server does not know", .blocking)
 struct CancelTests {
     private static let tokens = "anna token-of-anna-0001\nbob token-of-bob-000001\n"
 

@@ -4,7 +4,7 @@ import SystemCalls
 import Testing
 
 /// Names of files are bytes: they need not be UTF-8, and are the same only if all bytes are.
-@Suite("Commands: names of any bytes", .blocking, .timeLimit(.minutes(15)))
+@Suite("Commands: names of any bytes", .blocking)
 struct FileNameTests {
     /// Not UTF-8; a first character that combines with the slash before it; two normal forms of one text; what a terminal
     /// would obey.

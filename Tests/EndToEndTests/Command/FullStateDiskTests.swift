@@ -13,7 +13,7 @@ private let canMount: Bool = {
 }()
 
 @Suite(
-    "Command: a full disk under the states", .blocking, .timeLimit(.minutes(15)),
+    "Command: a full disk under the states", .blocking,
     .enabled(if: canMount, "needs root, to mount a small tmpfs"))
 struct FullStateDiskTests {
     @Test("a state that cannot be saved: the older one is named, and is good")

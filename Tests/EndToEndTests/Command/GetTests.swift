@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("Command: get", .blocking, .timeLimit(.minutes(15)))
+@Suite("Command: get", .blocking)
 struct GetTests {
     private static let bytes = Payload.bytes(6_000_000)
 

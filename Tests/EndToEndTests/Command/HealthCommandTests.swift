@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("Command: health", .blocking, .timeLimit(.minutes(15)))
+@Suite("Command: health", .blocking)
 struct HealthCommandTests {
     @Test("0 where the server is ready, 69 where it answers something else, 75 where nobody is")
     func statuses() throws {

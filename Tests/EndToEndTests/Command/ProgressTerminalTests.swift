@@ -2,21 +2,24 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("Command: progress on a terminal", .blocking, .timeLimit(.minutes(15)))
+@Suite("Command: progress on a terminal", .blocking)
 struct ProgressTerminalTests {
     /// Runs a slow upload on a terminal of its own, and returns what was written to it.
-    /// - Parameter commands: for the shell on that terminal; `$UPLOAD` is the upload.
-    private func written(_ commands: String) throws -> String {
+    /// - Parameters:
+    ///   - commands: for the shell on that terminal. `$UPLOAD` is the upload, `$WRITTEN` a file with what was written so far.
+    ///   - size: of the uploaded file. The upload sends a megabyte a second.
+    private func written(_ commands: String, size: Int = 3_000_000) throws -> String {
         var text = ""
         try withServer { server in
             let home = try CommandHome()
-            let file = try home.file(Payload.bytes(3_000_000), "ein-großer-Name-日本語.bin")
+            let file = try home.file(Payload.bytes(size), "ein-großer-Name-日本語.bin")
             let upload = "'\(try ExecutableLocation.onward())' put --limit-rate 1M '\(file)' \(server.url("/files/a"))"
             let run = try ServeRun(
-                shell: "script -qefc \"$COMMANDS\" /dev/null 1>&2", [],
+                shell: "script -qefc \"$COMMANDS\" \"$WRITTEN\" 1>&2", [],
                 environment: [
                     "COMMANDS": commands.replacing("$UPLOAD", with: upload), "HOME": home.path, "TERM": "xterm",
                     "XDG_STATE_HOME": home.path + "/state", "SHELL": "/bin/sh", "LC_ALL": "C.UTF-8",
+                    "WRITTEN": home.path + "/written",
                 ])
             #expect(run.ending == .exited(0), "\(run.output)")
             text = run.output
@@ -44,7 +47,9 @@ struct ProgressTerminalTests {
 
     @Test("A window that becomes narrower is followed at once")
     func resized() throws {
-        let text = try written("stty cols 120; $UPLOAD & sleep 1.5; stty cols 60; wait $!")
+        let text = try written(
+            "stty cols 120; $UPLOAD & until grep -q ' left' \"$WRITTEN\"; do sleep 0.1; done; stty cols 60; wait $!",
+            size: 6_000_000)
         let counts = lines(text).map(\.count)
         let change = try #require(counts.firstIndex { $0 < 60 })
         #expect(counts[..<change].contains { $0 > 80 })

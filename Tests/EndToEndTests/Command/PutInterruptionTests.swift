@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("Command: put, interrupted", .blocking, .timeLimit(.minutes(15)))
+@Suite("Command: put, interrupted", .blocking)
 struct PutInterruptionTests {
     private static let size = 6_000_000
 

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("Command: put", .blocking, .timeLimit(.minutes(15)))
+@Suite("Command: put", .blocking)
 struct PutTests {
     @Test("A file is put whole; nothing of it is left in the state directory")
     func whole() throws {

@@ -5,7 +5,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-@Suite("Command: put of several files, ended by other commands", .blocking, .timeLimit(.minutes(15)))
+@Suite("Command: put of several files, ended by other commands", .blocking)
 struct SeveralFilesTests {
     /// The lists of what commands with several files have done.
     private func lists(_ home: CommandHome) throws -> [String] {
@@ -136,7 +136,7 @@ struct SeveralFilesTests {
     /// `ONWARD_FILES=10000` sends as many files.
     private static let count = ProcessInfo.processInfo.environment["ONWARD_FILES"].flatMap { Int($0) } ?? 300
 
-    @Test("kill -9 amid many files: the server has each of them once", .timeLimit(.minutes(60)))
+    @Test("kill -9 amid many files: the server has each of them once", .blocking(limit: .seconds(60 * 60)))
     func killed() throws {
         try withServer { server in
             let home = try CommandHome()

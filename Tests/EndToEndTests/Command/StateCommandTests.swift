@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("Commands: resume, status, cancel", .blocking, .timeLimit(.minutes(15)))
+@Suite("Commands: resume, status, cancel", .blocking)
 struct StateCommandTests {
     private static let bytes = Payload.bytes(4_000_000)
 

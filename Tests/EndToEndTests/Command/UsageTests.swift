@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The command line of `onward serve`.
-@Suite("Usage", .timeLimit(.minutes(15)), .blocking)
+@Suite("Usage", .blocking)
 struct UsageTests {
     @Test("--help groups every option and names the environment; it ends with 0")
     func help() throws {

@@ -4,10 +4,14 @@ import Testing
 /// Runs a test's body, which blocks in system calls, on threads of its own instead of the cooperative pool, and no more
 /// bodies at a time than there are threads: one that waits for something is gone on with at once when it comes.
 ///
-/// The number of these threads bounds how many servers run at the same time, whatever the width of the test run.
+/// The number of these threads bounds how many servers run at the same time, whatever the width of the test run. A body has a
+/// time limit, which begins with the body: unlike that of `timeLimit`, it does not include the wait for a thread, which depends
+/// on how many tests there are and how busy the machine is.
 struct BlockingTrait: SuiteTrait, TestTrait, TestScoping {
     /// Whether the body that runs has its place already.
     @TaskLocal private static var isAdmitted = false
+
+    let limit: Duration
 
     var isRecursive: Bool { true }
 
@@ -16,11 +20,25 @@ struct BlockingTrait: SuiteTrait, TestTrait, TestScoping {
     ) async throws {
         // A suite has no body of its own: its scope would hold a thread while its tests wait for one.
         guard testCase != nil, !Self.isAdmitted else { return try await function() }
+        // The trait of a test comes after that of its suite.
+        let limit = test.traits.reduce(limit) { ($1 as? Self)?.limit ?? $0 }
         await Admission.shared.enter()
         defer { Admission.shared.leave() }
         try await Self.$isAdmitted.withValue(true) {
-            try await withTaskExecutorPreference(BlockingExecutor.shared) { try await function() }
+            try await withoutActuallyEscaping(function) { try await Self.run(within: limit, $0) }
         }
+    }
+
+    /// Runs a body on its threads. If that takes longer than `limit`, it records an issue and cancels the body.
+    static func run(within limit: Duration, _ body: @escaping @Sendable () async throws -> Void) async throws {
+        let body = Task(executorPreference: BlockingExecutor.shared) { try await body() }
+        let timer = Task {
+            try await Task.sleep(for: limit)
+            Issue.record("the test has run for \(limit)")
+            body.cancel()
+        }
+        defer { timer.cancel() }
+        try await body.value
     }
 }
 
@@ -64,5 +82,8 @@ private final class Admission: Sendable {
 }
 
 extension Trait where Self == BlockingTrait {
-    static var blocking: Self { Self() }
+    static var blocking: Self { .blocking(limit: .seconds(15 * 60)) }
+
+    /// - Parameter limit: how long the body may take.
+    static func blocking(limit: Duration) -> Self { Self(limit: limit) }
 }

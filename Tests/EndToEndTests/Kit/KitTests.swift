@@ -1,8 +1,9 @@
 import FoundationEssentials
+import SystemCalls
 import TestSupport
 import Testing
 
-@Suite("The kit of these tests", .timeLimit(.minutes(15)))
+@Suite("The kit of these tests")
 struct KitTests {
     @Test func base64AgreesWithTheRFC() {
         #expect(Array("foobar".utf8).base64 == "Zm9vYmFy")
@@ -23,6 +24,17 @@ struct KitTests {
     @Test(.blocking) func blockingBodiesRunOnThreadsOfTheirOwn() {
         let name = FileManager.default.contents(atPath: "/proc/thread-self/comm")
         #expect(name.map { String(decoding: $0, as: UTF8.self).hasPrefix("blocking-") } == true)
+    }
+
+    @Test func aBodyBeyondItsTimeLimitIsReportedAndCanceled() async throws {
+        let issues = Monitor<[Bool]>([])
+        try await withKnownIssue {
+            try await BlockingTrait.run(within: .milliseconds(50)) { try await Task.sleep(for: .seconds(600)) }
+        } matching: { issue in
+            issues.withLock { $0.append(issue.error is CancellationError) }
+            return true
+        }
+        #expect(issues.withLock { $0 } == [false, true])
     }
 
     @Test(.blocking) func anEndedProcessIsReported() throws {

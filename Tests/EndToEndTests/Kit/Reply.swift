@@ -185,7 +185,7 @@ final class Reply {
 
     /// Takes in nothing and sends nothing until the client closes the connection, at most half a minute.
     func stall() {
-        LoopbackListener.awaitEnd(of: connection, within: .seconds(30))
+        LoopbackListener.awaitEnd(of: connection, within: .seconds(600))
         isOver = true
     }
 

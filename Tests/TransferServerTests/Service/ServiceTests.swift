@@ -7,7 +7,7 @@ import Testing
 @testable import TransferServer
 
 /// The server's core: each test runs in this process without a socket, and over a socket.
-@Suite("The service", .timeLimit(.minutes(5)))
+@Suite("The service", .timeLimit(.minutes(15)))
 struct ServiceTests {
     private static let draft: Fields = ["Upload-Draft-Interop-Version": "8"]
 

@@ -5,7 +5,7 @@ import ResumableUpload
 import SystemCalls
 import Testing
 
-@Suite("Client: downloads of what changes, and of what is told wrongly", .blocking, .timeLimit(.minutes(15)))
+@Suite("Client: downloads of what changes, and of what is told wrongly", .blocking)
 struct DownloadChangeTests {
     private let bytes = Payload.bytes(1_000_000)
     private let file: ScriptedFile

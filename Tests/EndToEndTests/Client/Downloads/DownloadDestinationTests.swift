@@ -15,7 +15,7 @@ private let canMount: Bool = {
     return true
 }()
 
-@Suite("Client: where downloads go", .blocking, .timeLimit(.minutes(15)))
+@Suite("Client: where downloads go", .blocking)
 struct DownloadDestinationTests {
     private let file = ScriptedFile(bytes: Payload.bytes(3_000_000))
 

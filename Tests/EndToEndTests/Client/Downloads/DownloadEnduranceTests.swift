@@ -5,7 +5,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-@Suite("Client: downloads that are disturbed all the time", .blocking, .timeLimit(.minutes(15)))
+@Suite("Client: downloads that are disturbed all the time", .blocking)
 struct DownloadEnduranceTests {
     private static let faults = 50
     private static let restarts = 6

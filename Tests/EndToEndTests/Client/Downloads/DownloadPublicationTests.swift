@@ -4,7 +4,7 @@ import ResumableTransfer
 import SystemCalls
 import Testing
 
-@Suite("Client: downloads that are whole before anybody notes it", .blocking, .timeLimit(.minutes(15)))
+@Suite("Client: downloads that are whole before anybody notes it", .blocking)
 struct DownloadPublicationTests {
     private let bytes = Payload.bytes(2_000_000)
 

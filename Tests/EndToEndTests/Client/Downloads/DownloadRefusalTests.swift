@@ -5,7 +5,7 @@ import ResumableUpload
 import SystemCalls
 import Testing
 
-@Suite("Client: refused downloads, redirections and credentials", .blocking, .timeLimit(.minutes(15)))
+@Suite("Client: refused downloads, redirections and credentials", .blocking)
 struct DownloadRefusalTests {
     private let file = ScriptedFile(bytes: Payload.bytes(800_000))
 

@@ -6,7 +6,7 @@ import Testing
 @testable import ResumableTransfer
 
 /// What has been received is kept until its replacement is complete.
-@Suite("Client: answers that do not continue a download", .blocking, .timeLimit(.minutes(15)))
+@Suite("Client: answers that do not continue a download", .blocking)
 struct DownloadReplacementTests {
     private let bytes = Payload.bytes(1_000_000)
     private let file: ScriptedFile

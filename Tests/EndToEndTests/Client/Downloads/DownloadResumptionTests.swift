@@ -6,7 +6,7 @@ import ResumableUpload
 import SystemCalls
 import Testing
 
-@Suite("Client: paused and resumed downloads", .blocking, .timeLimit(.minutes(15)))
+@Suite("Client: paused and resumed downloads", .blocking)
 struct DownloadResumptionTests {
     private let bytes = Payload.bytes(2_000_000)
 

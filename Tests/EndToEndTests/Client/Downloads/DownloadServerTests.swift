@@ -6,7 +6,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-@Suite("Client: downloads from the server", .blocking, .timeLimit(.minutes(15)))
+@Suite("Client: downloads from the server", .blocking)
 struct DownloadServerTests {
     private func withServer(body: (ServerProcess) async throws -> Void) async throws {
         let server = try ServerProcess([])

@@ -5,7 +5,7 @@ import ResumableUpload
 import SystemCalls
 import Testing
 
-@Suite("Client: downloads", .blocking, .timeLimit(.minutes(15)))
+@Suite("Client: downloads", .blocking)
 struct DownloadTests {
     private let bytes = Payload.bytes(2_000_000)
 

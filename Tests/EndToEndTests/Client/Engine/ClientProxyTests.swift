@@ -4,7 +4,7 @@ import HTTPSemantics
 import Testing
 
 /// Proxies that refuse, hang, or cannot be used: the command says so, with the status, and does not try in vain.
-@Suite("Commands: proxies that do not let through", .blocking, .timeLimit(.minutes(15)))
+@Suite("Commands: proxies that do not let through", .blocking)
 struct ClientProxyTests {
     private func words(_ command: String, _ home: CommandHome, _ scheme: String = "https") throws -> [String] {
         let url = scheme + "://origin.invalid/files/x"

@@ -3,7 +3,7 @@ import HTTPSemantics
 import ResumableTransfer
 import Testing
 
-@Suite("Client: content codings of downloads", .blocking, .timeLimit(.minutes(15)))
+@Suite("Client: content codings of downloads", .blocking)
 struct ContentCodingTests {
     /// Not really compressed: nothing here looks into it.
     private let file = ScriptedFile(

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ResumableTransfer
 
-@Suite("Client: the engine's connections", .blocking, .timeLimit(.minutes(15)))
+@Suite("Client: the engine's connections", .blocking)
 struct EngineConnectionTests {
     private let fixture = EngineFixture()
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ResumableTransfer
 
-@Suite("Client: a response before the request's end", .blocking, .timeLimit(.minutes(15)))
+@Suite("Client: a response before the request's end", .blocking)
 struct EngineEarlyResponseTests {
     private let fixture = EngineFixture()
     private let source = MemorySource(EngineFixture.muchContent)

@@ -1,11 +1,12 @@
 import ConformanceKit
 import HTTPSemantics
 import SystemCalls
+import TestSupport
 import Testing
 
 @testable import ResumableTransfer
 
-@Suite("Client: how an exchange ends", .blocking, .timeLimit(.minutes(15)))
+@Suite("Client: how an exchange ends", .blocking)
 struct EngineEndingTests {
     private let fixture = EngineFixture()
     private let source = MemorySource(EngineFixture.muchContent)
@@ -43,8 +44,7 @@ struct EngineEndingTests {
 
     @Test("nobody listens; no such host; another scheme")
     func unreachable() async throws {
-        let port = try ScriptedServer { _, _ in }.port
-        Deadline.pause(.milliseconds(100))
+        let port = try FixedPort.next()
         #expect(
             await fixture.run(fixture.request("GET", "http://127.0.0.1:\(port)/")).failure
                 == .connect(to: "127.0.0.1:\(port)", reason: "Connection refused"))

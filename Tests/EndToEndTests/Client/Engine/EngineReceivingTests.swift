@@ -5,7 +5,7 @@ import Testing
 
 @testable import ResumableTransfer
 
-@Suite("Client: the engine receives", .blocking, .timeLimit(.minutes(15)))
+@Suite("Client: the engine receives", .blocking)
 struct EngineReceivingTests {
     private let fixture = EngineFixture()
     private static let bytes = Payload.bytes(3_000_000)

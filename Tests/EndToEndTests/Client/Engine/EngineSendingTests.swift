@@ -6,7 +6,7 @@ import Testing
 
 @testable import ResumableTransfer
 
-@Suite("Client: the engine sends", .blocking, .timeLimit(.minutes(15)))
+@Suite("Client: the engine sends", .blocking)
 struct EngineSendingTests {
     private let fixture = EngineFixture()
     private static let bytes = Payload.bytes(3_000_000)

@@ -6,7 +6,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-@Suite("Client: TLS handshakes that do not end", .blocking, .timeLimit(.minutes(15)))
+@Suite("Client: TLS handshakes that do not end", .blocking)
 struct HandshakeTests {
     /// A server that says nothing to the first message of a handshake.
     /// - Parameter isCut: whether it closes the connection then.

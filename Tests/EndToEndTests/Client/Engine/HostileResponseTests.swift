@@ -11,7 +11,7 @@ import Testing
 /// Sequences of responses that follow no rule. What they have to bring about is an end: a success or an error, with counts
 /// that fit together, and nothing left behind. A trap ends the test process: the arguments of the test that ran then, and
 /// the sequence that was written last, name the input.
-@Suite("Client: generated responses of a hostile server", .blocking, .timeLimit(.minutes(30)))
+@Suite("Client: generated responses of a hostile server", .blocking(limit: .seconds(30 * 60)))
 struct HostileResponseTests {
     private static let sequences = 40 * HostileResponses.factor
 

@@ -4,7 +4,7 @@ import ResumableUpload
 import Testing
 
 /// Servers of other people, as they were seen on the wire.
-@Suite("Client: peculiarities of other servers", .blocking, .timeLimit(.minutes(15)))
+@Suite("Client: peculiarities of other servers", .blocking)
 struct PeerQuirkTests {
     private let bytes = Payload.bytes(1_000_000)
     private static let dialects = [Dialect.interop3, .interop5, .interop6]

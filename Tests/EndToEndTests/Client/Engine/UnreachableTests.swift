@@ -1,7 +1,7 @@
 import Testing
 
 /// What is said of a server that cannot be reached: which one, and why.
-@Suite("Commands: servers that cannot be reached", .blocking, .timeLimit(.minutes(15)))
+@Suite("Commands: servers that cannot be reached", .blocking)
 struct UnreachableTests {
     @Test("put, get and health name host, port and the reason", arguments: ["put", "get", "health"])
     func refused(_ command: String) throws {

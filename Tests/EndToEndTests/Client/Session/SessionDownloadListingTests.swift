@@ -74,7 +74,7 @@ private final class DownloadArticle: NSObject, URLSessionDownloadDelegate, @unch
     }
 }
 
-@Suite("Session: the article on pausing and resuming downloads", .blocking, .timeLimit(.minutes(15)))
+@Suite("Session: the article on pausing and resuming downloads", .blocking)
 struct SessionDownloadListingTests {
     @Test("listings 1 and 3: a download is paused, and a task of its resume data fetches the rest")
     func pauseAndResume() async throws {

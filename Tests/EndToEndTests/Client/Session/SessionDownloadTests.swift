@@ -6,7 +6,7 @@ import ResumableURLSession
 import SystemCalls
 import Testing
 
-@Suite("Session: downloads", .blocking, .timeLimit(.minutes(15)))
+@Suite("Session: downloads", .blocking)
 struct SessionDownloadTests {
     private func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
 

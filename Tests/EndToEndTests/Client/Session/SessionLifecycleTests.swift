@@ -7,7 +7,7 @@ import ResumableURLSession
 import SystemCalls
 import Testing
 
-@Suite("Session: its life, and what FoundationNetworking does", .blocking, .timeLimit(.minutes(15)))
+@Suite("Session: its life, and what FoundationNetworking does", .blocking)
 struct SessionLifecycleTests {
     /// Takes uploads in when it is let, and answers all else.
     private func gated(_ gate: Monitor<Bool>) throws -> ScriptedServer {

@@ -8,7 +8,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-@Suite("Session: everything at once", .blocking, .timeLimit(.minutes(15)))
+@Suite("Session: everything at once", .blocking)
 struct SessionStressTests {
     @Test(
         "tasks that are suspended, resumed, paused and canceled at random, over a broken connection, end once each",

@@ -154,7 +154,7 @@ private final class SearchViewController: NSObject, URLSessionDownloadDelegate, 
     }
 }
 
-@Suite("Session: the tutorial", .blocking, .timeLimit(.minutes(15)))
+@Suite("Session: the tutorial", .blocking)
 struct SessionTutorialTests {
     @Test("tracks are downloaded at once, paused, resumed and canceled at will, with progress")
     func tracks() async throws {

@@ -78,7 +78,7 @@ private final class UploadArticle: NSObject, URLSessionTaskDelegate, @unchecked 
     }
 }
 
-@Suite("Session: the article on pausing and resuming uploads", .blocking, .timeLimit(.minutes(15)))
+@Suite("Session: the article on pausing and resuming uploads", .blocking)
 struct SessionUploadListingTests {
     @Test("listings 1 and 3: an upload is paused, and a task of its resume data sends the rest")
     func pauseAndResume() async throws {

@@ -6,7 +6,7 @@ import ResumableURLSession
 import SystemCalls
 import Testing
 
-@Suite("Session: uploads that are paused", .blocking, .timeLimit(.minutes(15)))
+@Suite("Session: uploads that are paused", .blocking)
 struct SessionUploadPauseTests {
     /// A server whose first connections take a part and then wait.
     private func holding(_ body: (ServerProcess, HoldingProxy, SessionFixture) async throws -> Void) async throws {

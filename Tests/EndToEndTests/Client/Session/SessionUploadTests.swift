@@ -7,7 +7,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-@Suite("Session: uploads", .blocking, .timeLimit(.minutes(15)))
+@Suite("Session: uploads", .blocking)
 struct SessionUploadTests {
     @Test("a delegate hears of interim responses, of bytes, of the answer and of the end, in order, on its queue")
     func delegate() async throws {

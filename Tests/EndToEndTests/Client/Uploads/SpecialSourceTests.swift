@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// What is no file of a fixed size is refused with the reason, before anything is sent.
-@Suite("Command: put of what is no ordinary file", .blocking, .timeLimit(.minutes(15)))
+@Suite("Command: put of what is no ordinary file", .blocking)
 struct SpecialSourceTests {
     private func server() throws -> ScriptedServer {
         try ScriptedServer { _, reply in

@@ -5,7 +5,7 @@ import ResumableUpload
 import SystemCalls
 import Testing
 
-@Suite("Client: creations of uploads", .blocking, .timeLimit(.minutes(15)))
+@Suite("Client: creations of uploads", .blocking)
 struct UploadCreationTests {
     private let bytes = Payload.bytes(300_000)
 

@@ -5,7 +5,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-@Suite("Client: uploads that are disturbed all the time", .blocking, .timeLimit(.minutes(15)))
+@Suite("Client: uploads that are disturbed all the time", .blocking)
 struct UploadEnduranceTests {
     private static let faults = 50
     private static let restarts = 6

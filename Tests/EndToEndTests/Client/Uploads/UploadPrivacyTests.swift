@@ -5,7 +5,7 @@ import ResumableUpload
 import SystemCalls
 import Testing
 
-@Suite("Client: credentials and secrets of uploads", .blocking, .timeLimit(.minutes(15)))
+@Suite("Client: credentials and secrets of uploads", .blocking)
 struct UploadPrivacyTests {
     private let bytes = Payload.bytes(500_000)
 

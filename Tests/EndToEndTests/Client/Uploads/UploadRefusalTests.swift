@@ -5,7 +5,7 @@ import ResumableUpload
 import SystemCalls
 import Testing
 
-@Suite("Client: answers of the application and refusals", .blocking, .timeLimit(.minutes(15)))
+@Suite("Client: answers of the application and refusals", .blocking)
 struct UploadRefusalTests {
     private let bytes = Payload.bytes(2_000_000)
 

@@ -6,7 +6,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-@Suite("Client: uploads to the server", .blocking, .timeLimit(.minutes(15)))
+@Suite("Client: uploads to the server", .blocking)
 struct UploadServerTests {
     private func withServer(
         _ options: String..., body: (ServerProcess) async throws -> Void

@@ -39,7 +39,7 @@ private struct ChangingSource: UploadSource {
     func acknowledged(upTo offset: Int64) {}
 }
 
-@Suite("Client: sources of uploads", .blocking, .timeLimit(.minutes(15)))
+@Suite("Client: sources of uploads", .blocking)
 struct UploadSourceTests {
     private let bytes = Payload.bytes(1_000_000)
 

@@ -6,7 +6,7 @@ import Testing
 
 /// slowhttptest with 1,200 connections of one address against a server with default settings: `make test-attacks`.
 @Suite(
-    "Attacks by slow connections", .serialized, .timeLimit(.minutes(15)), .blocking,
+    "Attacks by slow connections", .serialized, .blocking,
     .enabled(if: getenv("ONWARD_ATTACKS") != nil, "make test-attacks runs it"))
 struct SlowAttackTests {
     /// The four modes of slowhttptest.

@@ -5,7 +5,7 @@ import Testing
 
 /// testssl.sh against a server with a certificate of each kind: `make test-attacks`.
 @Suite(
-    "TLS audited by testssl.sh", .timeLimit(.minutes(15)), .blocking,
+    "TLS audited by testssl.sh", .blocking,
     .enabled(if: getenv("ONWARD_ATTACKS") != nil, "make test-attacks runs it"))
 struct TLSAuditTests {
     private struct Finding: Decodable {

@@ -7,7 +7,7 @@ import Testing
 
 /// What pages can do, in a real browser: `make test-browser`.
 @Suite(
-    "In a browser", .serialized, .timeLimit(.minutes(15)), .blocking,
+    "In a browser", .serialized, .blocking,
     .enabled(if: getenv("ONWARD_BROWSER") != nil, "make test-browser runs it"))
 struct BrowserTests {
     private static var root: String {

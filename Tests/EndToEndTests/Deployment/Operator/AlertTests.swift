@@ -2,7 +2,7 @@ import FoundationEssentials
 import Testing
 
 /// The alert rules and the table of metrics in docs/operating.md name what the server tells, and nothing else.
-@Suite("Alert rules", .timeLimit(.minutes(15)), .blocking)
+@Suite("Alert rules", .blocking)
 struct AlertTests {
     private static let suffixes = ["_bucket", "_sum", "_count"]
 

@@ -7,7 +7,7 @@ import Testing
 ///
 /// Blocks ```` ```sh ```` of a document are one script, in a directory of its own. A block ```` ```text ```` behind one is
 /// its output. The server is at `$URL` and `http://127.0.0.1:8080`, its data in `$ROOT`.
-@Suite("Documents", .timeLimit(.minutes(15)), .blocking)
+@Suite("Documents", .blocking)
 struct DocumentTests {
     private static let repository = OperatorFiles.directory + "/.."
 

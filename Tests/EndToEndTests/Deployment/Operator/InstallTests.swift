@@ -5,7 +5,7 @@ import Testing
 
 /// `scripts/install`, which `make install` and the Debian package call.
 @Suite(
-    "Installation", .timeLimit(.minutes(15)), .blocking,
+    "Installation", .blocking,
     .enabled(if: access("/usr/bin/strip", X_OK) == 0, "strip is not installed here"))
 struct InstallTests {
     /// The paths of all files below a directory.

@@ -5,7 +5,7 @@ import Testing
 /// What Prometheus' own tool says of our metrics and alert rules. `make test-deployment` installs it.
 @Suite(
     "Prometheus' tool", .enabled(if: ProcessInfo.processInfo.environment["ONWARD_DEPLOYMENT"] == "1"),
-    .timeLimit(.minutes(15)), .blocking)
+    .blocking)
 struct PromtoolTests {
     /// Runs it with what a file holds as its standard input.
     private func promtool(_ arguments: String, input: String = "/dev/null") throws {

@@ -7,7 +7,7 @@ import Testing
 import TransferServer
 
 /// The test plays the service manager: it binds sockets, hands them over, and listens to what it is told.
-@Suite("Under a service manager", .timeLimit(.minutes(15)), .blocking)
+@Suite("Under a service manager", .blocking)
 struct ServiceManagerTests {
     /// Starts `onward serve` as a manager does: the sockets from 3 on, the variables meant for this process.
     private func start(

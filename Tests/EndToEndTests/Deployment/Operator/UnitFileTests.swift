@@ -8,7 +8,7 @@ private let isInstalled = ConditionTrait.enabled(
     if: access(analyze, X_OK) == 0, "systemd-analyze is missing; scripts/system-packages test installs it")
 
 /// The units under docker/systemd, as systemd-analyze(1) judges them.
-@Suite("systemd units", .timeLimit(.minutes(15)), .blocking)
+@Suite("systemd units", .blocking)
 struct UnitFileTests {
     private static var directory: String {
         let root = #filePath.split(separator: "/").dropLast(5).joined(separator: "/")

@@ -5,7 +5,7 @@ import Testing
 /// What happens where a proxy is set up otherwise than docs/operating.md says. Nobody wants any of it: where one of these fails,
 /// a proxy has become better, and docs/operating.md may say so.
 @Suite(
-    "Dangerous settings of proxies", .blocking, .timeLimit(.minutes(15)), .serialized,
+    "Dangerous settings of proxies", .blocking, .serialized,
     .enabled(if: ReverseProxy.areWanted, "make test-proxies installs and starts proxies"))
 struct DangerousProxyTests {
     private static let size = 6_000_000

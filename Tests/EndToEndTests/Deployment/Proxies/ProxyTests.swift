@@ -4,7 +4,7 @@ import Testing
 
 /// Uploads and downloads through the proxies and configurations of `docker/proxies`, as `make test-proxies` runs them.
 @Suite(
-    "Real proxies", .blocking, .timeLimit(.minutes(15)), .serialized,
+    "Real proxies", .blocking, .serialized,
     .enabled(if: ReverseProxy.areWanted, "make test-proxies installs and starts proxies"))
 struct ProxyTests {
     private static let size = 12_000_000

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// One client has all connections that the server may have, and moves next to nothing on them.
-@Suite("Slow clients", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("Slow clients", .serialized, .blocking)
 struct SlowClientTests {
     /// The log is written by a thread of its own.
     private func awaitWarning(_ server: ServerProcess, _ text: String) throws {
@@ -162,7 +162,7 @@ struct SlowClientTests {
                 return (connection, location)
             }
             let fast = try begin("fast", 400_000)
-            let slow = try begin("slow", 100_000)
+            let slow = try begin("slow", 1000)
             // The kernel counts acknowledged bytes.
             try fast.connection.awaitAcknowledgment()
             try slow.connection.awaitAcknowledgment()
@@ -175,8 +175,8 @@ struct SlowClientTests {
             let metrics = MetricSamples(try visitor.exchange(.get("/metrics")).text)
             #expect(metrics[counted] == 1 && metrics["onward_connections_refused_total"] == 1)
             let offset = try #require(try visitor.exchange(.retrieval(.v8, slow.location)).offset)
-            #expect(offset == 100_000)
-            let rest = Array(Payload.bytes(500_000)[100_000...])
+            #expect(offset == 1000)
+            let rest = Array(Payload.bytes(500_000)[1000...])
             let last = try visitor.exchange(
                 .append(.v8, slow.location, at: Int(offset), complete: true, .bytes(rest)))
             #expect(last.status == 201)

@@ -2,7 +2,7 @@ import ConformanceKit
 import TestSupport
 import Testing
 
-@Suite("Strict-Transport-Security", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("Strict-Transport-Security", .serialized, .blocking)
 struct StrictTransportSecurityTests {
     @Test("--hsts is sent over TLS alone, and as a trusted proxy reports what the client used")
     func strictTransportSecurity() throws {

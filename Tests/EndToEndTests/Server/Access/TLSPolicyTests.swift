@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// What the server negotiates, as `openssl s_client` reports it.
-@Suite("TLS policy", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("TLS policy", .serialized, .blocking)
 struct TLSPolicyTests {
     /// Makes a request and returns what s_client reports of its connection.
     private func handshake(_ fixture: TLSFixture, _ options: String...) throws -> String {

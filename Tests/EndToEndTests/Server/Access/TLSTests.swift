@@ -5,7 +5,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-@Suite("TLS", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("TLS", .serialized, .blocking)
 struct TLSTests {
     private static let creation = [
         "-H", "Upload-Complete: ?1", "-H", "Upload-Draft-Interop-Version: 8", "-H", "Expect:",

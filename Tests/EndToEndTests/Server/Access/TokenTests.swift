@@ -4,7 +4,7 @@ import Glibc
 import Testing
 
 /// Draft section 13, RFC 6750.
-@Suite("Tokens", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("Tokens", .serialized, .blocking)
 struct TokenTests {
     private static let tokens = """
         anna token-of-anna-0001

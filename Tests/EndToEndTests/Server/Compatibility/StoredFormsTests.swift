@@ -6,7 +6,7 @@ import Testing
 /// What version 0.1.0 stored is still usable. `version-0.1.0.tar.gz` has its data directory (a published file, an upload with a
 /// stored answer, one with 12 of 23 bytes, and one that a killed `put` began), the state files of an interrupted `put` and
 /// `get`, and the files that they name.
-@Suite("Stored forms of version 0.1.0", .blocking, .timeLimit(.minutes(15)))
+@Suite("Stored forms of version 0.1.0", .blocking)
 struct StoredFormsTests {
     private static let archive = URL(filePath: #filePath).deletingLastPathComponent().appending(
         path: "version-0.1.0.tar.gz"

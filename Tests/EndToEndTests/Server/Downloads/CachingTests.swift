@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// What caches may do with files and listings.
-@Suite("Caching", .timeLimit(.minutes(15)), .blocking)
+@Suite("Caching", .blocking)
 struct CachingTests {
     private static let token = "token-of-anna-0123456789"
 

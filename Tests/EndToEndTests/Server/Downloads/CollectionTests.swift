@@ -3,7 +3,7 @@ import FoundationEssentials
 import Testing
 
 /// `POST` into a collection: the server chooses the name.
-@Suite("Creation in collections", .timeLimit(.minutes(15)), .blocking)
+@Suite("Creation in collections", .blocking)
 struct CollectionTests {
     private static func post(_ disposition: String?, _ content: String = "content", in directory: String = "")
         -> Request

@@ -3,7 +3,7 @@ import HTTPSemantics
 import Testing
 
 /// RFC 9110 section 13.
-@Suite("Conditions of downloads", .timeLimit(.minutes(15)), .blocking)
+@Suite("Conditions of downloads", .blocking)
 struct ConditionTests {
     private static let digits = Array("0123456789".utf8)
     /// Long ago, so that it is a strong validator.

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// Programs that copy a folder by its listings (Debian: rclone, lftp, wget), with the options that their users give.
-@Suite("Folders for clients of the world", .timeLimit(.minutes(15)), .blocking)
+@Suite("Folders for clients of the world", .blocking)
 struct FolderToolTests {
     private static let files: [String] = [
         "plain.txt", "with space.txt", "it's.txt", "a \"quoted\" word.txt", "100%.txt", "%41.txt", "%2F.txt", "äöü.txt",

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Listings as messages: pages, changes while they are read, failures, clients that go away.
-@Suite("Listings as streams", .timeLimit(.minutes(15)), .blocking)
+@Suite("Listings as streams", .blocking)
 struct ListingStreamTests {
     private struct Entry: Decodable {
         let name: String

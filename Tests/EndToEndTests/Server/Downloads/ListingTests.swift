@@ -3,7 +3,7 @@ import FoundationEssentials
 import Testing
 
 /// `GET` for a collection.
-@Suite("Listings", .timeLimit(.minutes(15)), .blocking)
+@Suite("Listings", .blocking)
 struct ListingTests {
     private struct Entry: Decodable {
         let name: String

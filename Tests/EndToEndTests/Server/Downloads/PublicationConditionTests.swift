@@ -2,7 +2,7 @@ import ConformanceKit
 import Testing
 
 /// Conditions hold at the creation of an upload and once more, in one step, when its file appears.
-@Suite("Conditions at publication", .timeLimit(.minutes(15)), .blocking)
+@Suite("Conditions at publication", .blocking)
 struct PublicationConditionTests {
     @Test("A file that changes between the head and the end of a plain PUT makes it fail with 412")
     func plain() throws {

@@ -6,7 +6,7 @@ import Testing
 /// Other people's programs against the server, behind a proxy that breaks connections: `make test-clients`, which installs
 /// all of them.
 @Suite(
-    "Other people's clients", .serialized, .timeLimit(.minutes(15)), .blocking,
+    "Other people's clients", .serialized, .blocking,
     .enabled(if: getenv("ONWARD_CLIENTS") != nil, "make test-clients runs it"))
 struct RealClientTests {
     private static let scripts = "/" + #filePath.split(separator: "/").dropLast(4).joined(separator: "/") + "/Clients"

@@ -4,7 +4,7 @@ import HTTPSemantics
 import Testing
 
 /// What comes with a published file.
-@Suite("Representation fields", .timeLimit(.minutes(15)), .blocking)
+@Suite("Representation fields", .blocking)
 struct RepresentationTests {
     /// Names and types, and whether a browser may run or render them as a page.
     private static let types: [(name: String, type: String?, isActive: Bool)] = [

@@ -2,7 +2,7 @@ import ConformanceKit
 import Testing
 
 /// RFC 9110 section 14.
-@Suite("Single ranges", .timeLimit(.minutes(15)), .blocking)
+@Suite("Single ranges", .blocking)
 struct SingleRangeTests {
     private static let digits = Array("0123456789".utf8)
 

@@ -6,7 +6,7 @@ import Testing
 
 /// The programs that people have. Each test is skipped where its program is not installed: they are no part of what a build
 /// needs (Debian: curl, aria2, wget).
-@Suite("Clients of the world", .timeLimit(.minutes(15)), .blocking)
+@Suite("Clients of the world", .blocking)
 struct ToolTests {
     private static let content = Payload.bytes(6 << 20)
 

@@ -3,7 +3,7 @@ import FoundationEssentials
 import TestSupport
 import Testing
 
-@Suite("What a principal may use", .blocking, .timeLimit(.minutes(15)))
+@Suite("What a principal may use", .blocking)
 struct AllowanceTests {
     private func create(
         _ server: ServerProcess, _ name: String, length: Int? = nil, sending count: Int

@@ -7,7 +7,7 @@ import Testing
 
 /// `scripts/backup` copies a data directory under load; a server on the copy is true to what it says.
 @Suite(
-    "Backup", .blocking, .timeLimit(.minutes(15)),
+    "Backup", .blocking,
     .enabled(if: access("/usr/bin/sqlite3", X_OK) == 0, "needs the program sqlite3"))
 struct BackupTests {
     private static let script: String = {

@@ -4,7 +4,7 @@ import Glibc
 import Testing
 
 /// `onward check`, and what `onward serve` says to the same harm.
-@Suite("Checking a data directory", .blocking, .timeLimit(.minutes(15)))
+@Suite("Checking a data directory", .blocking)
 struct CheckTests {
     private func check(_ root: String, _ options: String...) throws -> ServeRun {
         try ServeRun(["check", "--root", root] + options)

@@ -5,7 +5,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-@Suite("Crashes of the server", .blocking, .timeLimit(.minutes(15)))
+@Suite("Crashes of the server", .blocking)
 struct CrashTests {
     private static let clients = 5
     /// Kills in one history; four histories make the default suite's share.

@@ -2,7 +2,7 @@ import ConformanceKit
 import TestSupport
 import Testing
 
-@Suite("The end of an upload's life", .blocking, .timeLimit(.minutes(15)))
+@Suite("The end of an upload's life", .blocking)
 struct ExpiryTests {
     private func begin(_ server: ServerProcess, _ name: String = "file.bin") throws -> String {
         let response = try server.exchange(

@@ -6,7 +6,7 @@ import Testing
 
 /// A disk that fails under a running server, and recovers.
 @Suite(
-    "Failing disks", .blocking, .timeLimit(.minutes(15)),
+    "Failing disks", .blocking,
     .enabled(if: SystemCallTrace.isPossible, "needs strace, and the right to trace"))
 struct FaultTests {
     private static let begun = 3000

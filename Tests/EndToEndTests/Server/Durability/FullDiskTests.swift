@@ -14,7 +14,7 @@ private let canMount: Bool = {
 }()
 
 @Suite(
-    "A full disk", .blocking, .timeLimit(.minutes(15)), .enabled(if: canMount, "needs root, to mount a small tmpfs"))
+    "A full disk", .blocking, .enabled(if: canMount, "needs root, to mount a small tmpfs"))
 struct FullDiskTests {
     private static let size = 8 << 20
 

@@ -2,7 +2,7 @@ import ConformanceKit
 import TestSupport
 import Testing
 
-@Suite("Interrupted requests", .blocking, .timeLimit(.minutes(15)))
+@Suite("Interrupted requests", .blocking)
 struct InterruptionTests {
     /// How a client goes.
     enum Cut: CaseIterable, CustomTestStringConvertible {

@@ -3,7 +3,7 @@ import FoundationEssentials
 import Glibc
 import Testing
 
-@Suite("Bytes that change while the server is down", .blocking, .timeLimit(.minutes(15)))
+@Suite("Bytes that change while the server is down", .blocking)
 struct LostStateTests {
     enum Loss: CaseIterable, CustomTestStringConvertible {
         case oneByte, everything, file

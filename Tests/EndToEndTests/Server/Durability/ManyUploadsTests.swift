@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("Many uploads at once", .blocking, .timeLimit(.minutes(15)))
+@Suite("Many uploads at once", .blocking)
 struct ManyUploadsTests {
     /// What a process uses, as the system counts it.
     private struct Usage {

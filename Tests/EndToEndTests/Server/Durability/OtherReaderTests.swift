@@ -6,7 +6,7 @@ import Testing
 
 /// Other programs that look into the catalog of a running server, as `scripts/backup` does, take nothing from it.
 @Suite(
-    "Other readers of the catalog", .blocking, .timeLimit(.minutes(15)),
+    "Other readers of the catalog", .blocking,
     .enabled(if: access("/usr/bin/sqlite3", X_OK) == 0, "needs the program sqlite3"))
 struct OtherReaderTests {
     private func create(_ name: String, _ server: ServerProcess) throws -> String {

@@ -5,7 +5,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-@Suite("Races for one upload", .blocking, .timeLimit(.minutes(15)))
+@Suite("Races for one upload", .blocking)
 struct RaceTests {
     private static let length = 400_000
     /// Races of DELETE against PATCH, for each of eight clients.

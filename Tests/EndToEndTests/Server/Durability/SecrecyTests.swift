@@ -3,7 +3,7 @@ import FoundationEssentials
 import TestSupport
 import Testing
 
-@Suite("What is stored of requests", .blocking, .timeLimit(.minutes(15)))
+@Suite("What is stored of requests", .blocking)
 struct SecrecyTests {
     /// Values that occur nowhere else, each with the place it was sent in.
     private struct Secrets {

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// What a start costs must not depend on what the server holds. `ONWARD_ROWS` (20,000) of each kind.
-@Suite("A start over much data", .serialized, .blocking, .timeLimit(.minutes(15)))
+@Suite("A start over much data", .serialized, .blocking)
 struct StartSizeTests {
     private static let rows = ProcessInfo.processInfo.environment["ONWARD_ROWS"].flatMap { Int($0) } ?? 20_000
 

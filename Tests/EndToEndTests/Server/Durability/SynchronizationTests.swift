@@ -7,7 +7,7 @@ import Testing
 
 /// What SIGKILL cannot show, for the kernel outlives it: that everything is on stable storage before anybody is told.
 @Suite(
-    "Order of synchronization", .blocking, .timeLimit(.minutes(15)),
+    "Order of synchronization", .blocking,
     .enabled(if: SystemCallTrace.isPossible, "needs strace, and the right to trace"))
 struct SynchronizationTests {
     private static let sending: Set<String> = ["sendto", "sendmsg", "write", "writev"]

@@ -2,7 +2,7 @@ import ConformanceKit
 import Glibc
 import Testing
 
-@Suite("Taking a stuck upload over", .blocking, .timeLimit(.minutes(15)))
+@Suite("Taking a stuck upload over", .blocking)
 struct TakeOverTests {
     private static let poison = [UInt8](repeating: 0xEE, count: 64 << 10)
 

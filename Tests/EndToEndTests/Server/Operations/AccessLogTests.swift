@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The access log on standard error.
-@Suite("Access log", .timeLimit(.minutes(15)), .blocking)
+@Suite("Access log", .blocking)
 struct AccessLogTests {
     private struct Line: Decodable {
         let time: String

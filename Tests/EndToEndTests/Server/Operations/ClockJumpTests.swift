@@ -6,7 +6,7 @@ import Testing
 
 /// A wall clock that is set while a server runs, or while none does.
 @Suite(
-    "Clock jumps", .blocking, .timeLimit(.minutes(15)),
+    "Clock jumps", .blocking,
     .enabled(if: PreloadedLibrary.compiler != nil, "needs a C compiler"))
 struct ClockJumpTests {
     private static let day = 86_400

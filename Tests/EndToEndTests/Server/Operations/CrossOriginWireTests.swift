@@ -2,7 +2,7 @@ import ConformanceKit
 import Testing
 
 /// CORS as a browser sees it.
-@Suite("Cross-origin requests over the wire", .timeLimit(.minutes(15)), .blocking)
+@Suite("Cross-origin requests over the wire", .blocking)
 struct CrossOriginWireTests {
     private static let origin = "https://app.example"
 

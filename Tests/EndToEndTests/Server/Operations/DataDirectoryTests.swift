@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The data directory of `onward serve`: how it is made, and what happens when it cannot be used.
-@Suite("Data directory", .timeLimit(.minutes(15)), .blocking)
+@Suite("Data directory", .blocking)
 struct DataDirectoryTests {
     private func permissions(_ path: String) -> mode_t? {
         var information = stat()

@@ -2,7 +2,7 @@ import ConformanceKit
 import Testing
 
 /// `serve --explain`, `Onward-Explain`, `--interim` and `Onward-Interim`.
-@Suite("Why there was no 104, told to operators and clients", .timeLimit(.minutes(15)), .blocking)
+@Suite("Why there was no 104, told to operators and clients", .blocking)
 struct ExplainTests {
     private func explained(_ request: Request) -> Request { request.with("Onward-Explain", "?1") }
 

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// What a server makes of what proxies say, over the wire.
-@Suite("Behind a proxy", .blocking, .timeLimit(.minutes(15)))
+@Suite("Behind a proxy", .blocking)
 struct ForwardingTests {
     /// An address of this machine that is not a loopback one: whoever connects from there is no trusted proxy.
     private static let ownAddress: String? = {

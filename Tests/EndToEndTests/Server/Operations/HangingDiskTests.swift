@@ -7,7 +7,7 @@ import Testing
 
 /// A disk that neither works nor fails, but does not return.
 @Suite(
-    "Hanging disks", .blocking, .timeLimit(.minutes(15)),
+    "Hanging disks", .blocking,
     .enabled(if: SystemCallTrace.isPossible, "needs strace, and the right to trace"))
 struct HangingDiskTests {
     @Test(

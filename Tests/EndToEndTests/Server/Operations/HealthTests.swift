@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// `/healthz` and `/readyz`.
-@Suite("Health", .timeLimit(.minutes(15)), .blocking)
+@Suite("Health", .blocking)
 struct HealthTests {
     @Test("Both answer GET and HEAD for whoever asks, and no other method")
     func answers() throws {

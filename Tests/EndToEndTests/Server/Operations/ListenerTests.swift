@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// `--listen`: addresses, sockets in the file system, and what stands in the way.
-@Suite("Listeners", .timeLimit(.minutes(15)), .blocking)
+@Suite("Listeners", .blocking)
 struct ListenerTests {
     /// What the server said it listens on, once it has named `count` addresses.
     private func addresses(_ process: ChildProcess, _ count: Int) throws -> [String] {

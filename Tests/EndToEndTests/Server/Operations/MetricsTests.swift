@@ -4,7 +4,7 @@ import Glibc
 import Testing
 
 /// `/metrics`.
-@Suite("Metrics", .timeLimit(.minutes(15)), .blocking)
+@Suite("Metrics", .blocking)
 struct MetricsTests {
     @Test("One upload's story moves the counters by what happened, and by nothing else")
     func story() throws {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// `onward serve` as a process: its options, its data directory, its end.
-@Suite("The command serve", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("The command serve", .serialized, .blocking)
 struct ServeTests {
     @Test("it ends when asked, within five seconds and with status 0", arguments: [SIGTERM, SIGINT])
     func ends(signal: Int32) throws {

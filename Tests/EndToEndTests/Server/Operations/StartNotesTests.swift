@@ -3,7 +3,7 @@ import FoundationEssentials
 import Testing
 
 /// What the server says at its start that an operator would otherwise learn from users.
-@Suite("Notes at the start", .timeLimit(.minutes(15)), .blocking)
+@Suite("Notes at the start", .blocking)
 struct StartNotesTests {
     /// What a server with these tokens has logged once it has said all of `words`.
     private func log(_ tokens: String, until words: String...) throws -> String {

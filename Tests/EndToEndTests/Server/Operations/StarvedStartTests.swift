@@ -6,7 +6,7 @@ import Testing
 
 /// A system that has no thread to give.
 @Suite(
-    "Starved starts", .blocking, .timeLimit(.minutes(15)),
+    "Starved starts", .blocking,
     .enabled(if: PreloadedLibrary.compiler != nil, "needs a C compiler"))
 struct StarvedStartTests {
     /// Makes one creation of a thread fail, counted from 1.

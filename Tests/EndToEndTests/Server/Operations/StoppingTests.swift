@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// SIGTERM and SIGINT: what has arrived is kept, nobody is waited for without need, and the status is 0.
-@Suite("Stopping", .timeLimit(.minutes(15)), .blocking)
+@Suite("Stopping", .blocking)
 struct StoppingTests {
     private static let content = Payload.bytes(3 << 20)
 

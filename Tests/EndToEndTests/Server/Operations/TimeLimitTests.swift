@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// `--header-timeout` and `--idle-timeout`: nobody holds a connection for nothing.
-@Suite("Time limits", .timeLimit(.minutes(15)), .blocking)
+@Suite("Time limits", .blocking)
 struct TimeLimitTests {
     private let clock = ContinuousClock()
 

@@ -2,7 +2,7 @@ import ConformanceKit
 import Testing
 
 /// Draft section 4.4.
-@Suite("Append", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("Append", .serialized, .blocking)
 struct AppendTests {
     @Test("APP-03 APP-04: an upload in parts ends as one request would have")
     func sameAsOneRequest() throws {

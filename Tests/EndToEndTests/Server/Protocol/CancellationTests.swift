@@ -3,7 +3,7 @@ import FoundationEssentials
 import Testing
 
 /// Draft section 4.5.
-@Suite("Cancellation", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("Cancellation", .serialized, .blocking)
 struct CancellationTests {
     @Test("CAN-02: the bytes and the quota are free again")
     func frees() throws {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The end of an upload, and what may follow it.
-@Suite("Completion and replay", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("Completion and replay", .serialized, .blocking)
 struct CompletionTests {
     /// An upload of five bytes that has ended.
     private func completed(_ server: ServerProcess) throws -> (location: String, response: Response) {

@@ -2,7 +2,7 @@ import ConformanceKit
 import Testing
 
 /// Draft section 4.6.
-@Suite("Concurrency", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("Concurrency", .serialized, .blocking)
 struct ConcurrencyTests {
     /// Starts an append that sends a part of its content and then nothing more.
     private func stall(_ server: ServerProcess, _ location: String, at offset: Int, _ content: [UInt8]) throws

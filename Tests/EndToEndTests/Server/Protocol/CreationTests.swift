@@ -2,7 +2,7 @@ import ConformanceKit
 import Testing
 
 /// Draft section 4.2.
-@Suite("Creation", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("Creation", .serialized, .blocking)
 struct CreationTests {
     @Test(
         "CRE-08 CRE-19 CRE-20: a method that the target does not know is refused by the target",

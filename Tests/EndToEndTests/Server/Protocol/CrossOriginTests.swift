@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Browsers: the Fetch standard's CORS protocol, and who may use a server that knows no tokens.
-@Suite("Browsers and anonymous access", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("Browsers and anonymous access", .serialized, .blocking)
 struct CrossOriginTests {
     private static let origin = "https://app.example"
     private static let requestFields = [

@@ -2,7 +2,7 @@ import ConformanceKit
 import Testing
 
 /// What clients that are in use send, request for request.
-@Suite("Deployed clients", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("Deployed clients", .serialized, .blocking)
 struct DeployedClientTests {
     // MARK: The Go client of rufh-implementations
 

@@ -3,7 +3,7 @@ import Digests
 import Testing
 
 /// Draft section 10, RFC 9530.
-@Suite("Digests", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("Digests", .serialized, .blocking)
 struct DigestTests {
     private static let algorithms: [Algorithm] = [.sha256, .sha512]
 

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// RFC 9112: where a request begins and ends.
-@Suite("Framing", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("Framing", .serialized, .blocking)
 struct FramingTests {
     /// A request that must not be served when it follows one whose end is in doubt. `X` is sent as content by some.
     private static let smuggled = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Draft sections 4.2.2, 4.4.2 and 5; RFC 9110 section 15.2.
-@Suite("Interim responses", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("Interim responses", .serialized, .blocking)
 struct InterimResponseTests {
     @Test(
         "INT-01: an append is allowed to go on by 100, too; a plain upload by nothing else",

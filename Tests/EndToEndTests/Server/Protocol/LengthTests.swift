@@ -2,7 +2,7 @@ import ConformanceKit
 import Testing
 
 /// Draft section 4.1.3.
-@Suite("Lengths", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("Lengths", .serialized, .blocking)
 struct LengthTests {
     private func isInconsistent(_ response: Response) -> Bool {
         response.status == 400 && response.complete == false

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Draft section 4.1.4.
-@Suite("Limits", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("Limits", .serialized, .blocking)
 struct LimitTests {
     @Test(
         "LIM-01 LIM-02 INT-05: what is too large is refused before any content, with the limits",

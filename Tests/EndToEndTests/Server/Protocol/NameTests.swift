@@ -4,7 +4,7 @@ import Glibc
 import Testing
 
 /// Paths and file names from strangers.
-@Suite("Names and paths", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("Names and paths", .serialized, .blocking)
 struct NameTests {
     /// Every path that names something outside, something else, or nothing.
     private static let badPaths: [String] = [

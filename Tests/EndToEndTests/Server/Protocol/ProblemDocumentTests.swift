@@ -3,7 +3,7 @@ import FoundationEssentials
 import Testing
 
 /// RFC 9457, draft section 7.
-@Suite("Problem documents", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("Problem documents", .serialized, .blocking)
 struct ProblemDocumentTests {
     @Test(
         "PRB-03 PRB-05 STF-08: every refusal is a problem document with a stable word, and tells nothing of the machine"

@@ -4,7 +4,7 @@ import Testing
 
 /// Content that reaches the declared length while its request says `Upload-Complete: ?0`, as tus-js-client sends the last
 /// content of a stream: versions 5 and 6 complete the upload, the others do not.
-@Suite("Content that reaches the declared length", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("Content that reaches the declared length", .serialized, .blocking)
 struct ReachedLengthTests {
     private static let completing: [Interop] = [.v5, .v6]
     private static let explicit: [Interop] = [.v4, .v7, .v8]

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Draft section 4.3.
-@Suite("Offset retrieval", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("Offset retrieval", .serialized, .blocking)
 struct RetrievalTests {
     @Test("OFF-02 CMP-04: HEAD tells ?1 after completion, with the final offset", arguments: [true, false])
     func completed(inOneRequest: Bool) throws {

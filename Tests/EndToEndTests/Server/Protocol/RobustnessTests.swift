@@ -2,7 +2,7 @@ import ConformanceKit
 import Testing
 
 /// What a server has to survive: clients that go on sending, go away, or send nothing, and its own end.
-@Suite("Robustness", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("Robustness", .serialized, .blocking)
 struct RobustnessTests {
     @Test(
         "H11-14 H11-15: a refusal reaches a client that goes on sending, and its content is never a request",

@@ -3,7 +3,7 @@ import HTTPSemantics
 import Testing
 
 /// RFC 9651 as it shows on the wire; what single fields make of void values stands with the requests that carry them.
-@Suite("Structured fields", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("Structured fields", .serialized, .blocking)
 struct StructuredFieldTests {
     @Test("STF-07: parameters of Upload-Complete mean nothing", arguments: ["?1;x", "?1;p=2", "?1;a=\"b, c\"", "  ?1"])
     func parameters(value: String) throws {

@@ -3,7 +3,7 @@ import Testing
 
 /// What tus-js-client sends, replayed byte for byte, and believed what it believes: an upload is done when the server's
 /// offset equals the size of the file.
-@Suite("tus-js-client", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("tus-js-client", .serialized, .blocking)
 struct TusClientTests {
     private static let versions: [Interop] = [.v5, .v6]
     private static let file = Payload.bytes(90_000)

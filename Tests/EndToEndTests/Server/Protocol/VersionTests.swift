@@ -2,7 +2,7 @@ import ConformanceKit
 import Testing
 
 /// Draft appendix B, and what the versions do differently.
-@Suite("Versions", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("Versions", .serialized, .blocking)
 struct VersionTests {
     private static let old: [Interop] = [.v3, .v4, .v5, .v6]
 

@@ -7,7 +7,7 @@ import Testing
 
 /// Work of all kinds at once, with restarts; then the same once more under a look at what the server holds.
 /// `make soak` has two hundred clients and ten minutes.
-@Suite("Soak", .blocking, .timeLimit(.minutes(30)))
+@Suite("Soak", .blocking(limit: .seconds(30 * 60)))
 struct SoakTests {
     private static func number(_ name: String, _ standard: Int) -> Int {
         ProcessInfo.processInfo.environment[name].flatMap { Int($0) } ?? standard

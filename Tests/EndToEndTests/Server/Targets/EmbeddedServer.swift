@@ -20,8 +20,9 @@ final class EmbeddedServer {
         directory = try TemporaryDirectory()
         self.store =
             try store ?? UploadStore.open(root: directory.path + "/data", configuration: StoreConfiguration(minFree: 0))
-        let configuration = ServerConfiguration(
-            listeners: [.tcp(host: "127.0.0.1", port: 0)], limits: limits,
+        // Tests start another server at the same address.
+        let configuration = try ServerConfiguration(
+            listeners: [.tcp(host: "127.0.0.1", port: FixedPort.next())], limits: limits,
             announcesWithoutVersion: announcesWithoutVersion, logLevel: .error)
         server = Server(
             configuration: configuration, store: self.store,

@@ -8,7 +8,7 @@ import TransferServer
 import UploadStorage
 
 /// Starting and stopping a server in a process that does other things, too.
-@Suite("Embedding", .timeLimit(.minutes(15)), .blocking)
+@Suite("Embedding", .blocking)
 struct EmbeddingTests {
     /// Publishes what it gets under a name of its own choice.
     private struct Publisher: TargetHandler {

@@ -5,7 +5,7 @@ import Testing
 import TransferServer
 
 /// The server as a library, with a target resource of one's own.
-@Suite("Targets of an embedding program", .timeLimit(.minutes(15)), .blocking)
+@Suite("Targets of an embedding program", .blocking)
 struct OwnTargetTests {
     @Test(
         "CRE-08 CRE-19: uploads are created by every method with content; the target gets method, metadata and all bytes",

@@ -7,7 +7,7 @@ import TransferServer
 import UploadStorage
 
 /// A target of one's own whose answers are produced while they are sent.
-@Suite("Streaming targets", .timeLimit(.minutes(15)), .blocking)
+@Suite("Streaming targets", .blocking)
 struct StreamingTargetTests {
     /// Lines with numbers, a few bytes at a time.
     private final class Numbers: ContentStream {

@@ -5,7 +5,7 @@ import Testing
 import UploadStorage
 
 /// What others see while a target works on an upload, and how often it works.
-@Suite("A target at work", .timeLimit(.minutes(15)), .blocking)
+@Suite("A target at work", .blocking)
 struct TargetAtWorkTests {
     @Test("OFF-14 CON-09: meanwhile HEAD says ?0 at the full offset; the client that completed it gets its answer")
     func retrieval() throws {

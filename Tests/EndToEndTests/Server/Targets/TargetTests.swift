@@ -55,7 +55,7 @@ private final class GatedTarget: TargetHandler {
 }
 
 /// What only shows with a target that takes its time: the server is embedded, as its library allows.
-@Suite("Targets at work", .serialized, .timeLimit(.minutes(15)), .blocking)
+@Suite("Targets at work", .serialized, .blocking)
 struct TargetTests {
     private func withTarget(_ body: (GatedTarget, UInt16) throws -> Void) throws {
         let directory = try TemporaryDirectory()
