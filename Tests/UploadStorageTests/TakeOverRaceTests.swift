@@ -91,9 +91,11 @@ import Testing
                 lease?.release()
             }
             // The next one comes when this one waits.
-            _ = try #require(
-                store.registry.current(id)
-            ).monitor.waitForever { $0.machine.waiting.count == number + 1 ? () : nil }
+            let upload = try #require(store.registry.current(id))
+            let isWaiting: Bool? = pollUntil(within: .seconds(60)) {
+                upload.monitor.withLock { $0.machine.waiting.count } == number + 1 ? true : nil
+            }
+            try #require(isWaiting == true)
             return thread
         }
         #expect(first.isCurrent && order.withLock { $0 } == [])

@@ -46,7 +46,7 @@ struct ExpiryTests {
 
     @Test("SEC-09 SEC-10: neither empty appends nor a running one lengthen an upload's life")
     func cannotBeKeptAlive() throws {
-        try withServer("--max-age", "3s") { server in
+        try withServer("--max-age", "6s") { server in
             let location = try begin(server)
             let other = try begin(server, "other.bin")
             let running = try server.connect()
