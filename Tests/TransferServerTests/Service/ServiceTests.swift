@@ -3,6 +3,7 @@ import ResumableUpload
 import SystemCalls
 import TestSupport
 import Testing
+import UploadStorage
 
 @testable import TransferServer
 
@@ -123,6 +124,39 @@ struct ServiceTests {
         let state = try service.exchange(.head, location, Self.draft)
         #expect(state.fields["Upload-Offset"] == "4" && state.fields["Upload-Complete"] == "?0")
         #expect(try service.exchange(.get, "/files/f").status == 404)
+    }
+
+    @Test(
+        "A request without content gets the durable offset if bytes of an earlier request cannot be synchronized, in process",
+        arguments: [HTTPSemantics.Method.head, .patch])
+    func failedSynchronization(_ method: HTTPSemantics.Method) throws {
+        let plan = FaultPlan()
+        let store = try UploadStore(
+            catalog: MemoryCatalog(plan: plan), area: MemoryBlobArea(plan: plan),
+            configuration: StoreConfiguration(minFree: 0))
+        let service = try InProcessService(UploadLimits(maxAge: 604_800), store: store)
+        let location = try create(service, "f", [1, 2])
+        let id = try #require(UploadID(parsing: location.dropFirst("/uploads/".count)))
+        guard case .lease(let earlier) = try store.takeOver(id, principal: "anonymous", waitForProcessing: .zero) else {
+            Issue.record("no lease")
+            return
+        }
+        try [3, 4 as UInt8].withUnsafeBytes { try earlier.append($0) }
+        // The synchronization fails while the next request has the upload.
+        let isRunning = Monitor(false)
+        plan.run(before: .synchronize) {
+            isRunning.withLock { $0 = true }
+            let isTakenOver: Bool? = pollUntil(within: .seconds(60)) { earlier.isCurrent ? nil : true }
+            #expect(isTakenOver == true)
+        }
+        plan.fail(.synchronize, with: .inputOutput)
+        earlier.startAcknowledging()
+        let hasStarted: Bool? = pollUntil(within: .seconds(60)) { isRunning.withLock { $0 } ? true : nil }
+        #expect(hasStarted == true)
+        let (fields, content): (Fields, [UInt8]?) =
+            method == .head ? (Self.draft, nil) : (append(at: 2, complete: false), [])
+        let response = try service.exchange(method, location, fields, content)
+        #expect(response.status == 204 && response.fields["Upload-Offset"] == "2", "\(response)")
     }
 
     @Test("A connection entry records who ended it, and only the first time")

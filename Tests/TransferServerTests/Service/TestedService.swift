@@ -48,9 +48,10 @@ private struct ServiceStore {
     let store: UploadStore
     let configuration: ServerConfiguration
 
-    init(_ limits: UploadLimits) throws {
+    init(_ limits: UploadLimits, store: UploadStore? = nil) throws {
         directory = try TemporaryDirectory()
-        store = try UploadStore.open(root: directory.path + "/data", configuration: StoreConfiguration(minFree: 0))
+        self.store =
+            try store ?? UploadStore.open(root: directory.path + "/data", configuration: StoreConfiguration(minFree: 0))
         configuration = ServerConfiguration(
             listeners: [.tcp(host: "127.0.0.1", port: 0)], limits: limits, allowsAnonymous: true, logLevel: .error)
     }
@@ -64,8 +65,9 @@ final class InProcessService: TestedService {
     private let service: TransferService
     let connections: ConnectionRegistry
 
-    init(_ limits: UploadLimits) throws {
-        parts = try ServiceStore(limits)
+    /// - Parameter store: in place of one in files.
+    init(_ limits: UploadLimits, store: UploadStore? = nil) throws {
+        parts = try ServiceStore(limits, store: store)
         connections = ConnectionRegistry(
             timeouts: ConnectionTimeouts(header: 60_000_000_000, idle: 60_000_000_000), capacity: 100)
         service = TransferService(

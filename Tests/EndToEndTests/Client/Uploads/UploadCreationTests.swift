@@ -262,10 +262,11 @@ struct UploadCreationTests {
         #expect(await upload.failure()?.code == .invalidRequest)
     }
 
-    @Test("after the client was shut down nothing starts, and what was running is paused")
+    @Test("shutting the client down pauses uploads, and ends those that start later; each can be resumed")
     func shutDown() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
+            guard request.method == "PUT" else { return try model.serve(request, reply) }
             try reply.interim(104, model.announcement)
             reply.stall()
         }
@@ -275,8 +276,16 @@ struct UploadCreationTests {
         for await event in running.events { if case .checkpoint = event { break } }
         await fixture.client.shutDown()
         let error = await running.failure()
-        #expect(error?.code == .paused && error?.resumeData != nil)
-        #expect(await fixture.client.upload(request, from: DataSource(Data(bytes))).failure()?.code == .shutDown)
+        #expect(error?.code == .paused)
+        let data = try #require(error?.resumeData)
+        let source = DataSource(Data(bytes))
+        #expect(await fixture.client.upload(request, from: source).failure()?.code == .shutDown)
+        let late = await (try fixture.client.resumeUpload(data, from: source)).failure()
+        #expect(late?.code == .shutDown)
+        _ = try await TransferClient(fixture.client.configuration).resumeUpload(
+            try #require(late?.resumeData), from: source
+        ).value()
+        expectSame(model.inventory.bytes, bytes)
     }
 
     @Test("content waits until what it could be resumed with is saved")
