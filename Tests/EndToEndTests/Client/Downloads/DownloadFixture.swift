@@ -28,23 +28,6 @@ extension UploadFixture {
 }
 
 extension Download {
-    /// The error that the download ends with; `nil` where it succeeds.
-    func failure() async -> TransferError? {
-        do throws(TransferError) {
-            _ = try await value()
-            return nil
-        } catch {
-            return error
-        }
-    }
-
-    /// Everything that happens, once it is over.
-    func history() async -> [TransferEvent] {
-        var events: [TransferEvent] = []
-        for await event in self.events { events.append(event) }
-        return events
-    }
-
     /// Waits until so many bytes are at hand.
     func awaitBytes(_ count: Int64) async {
         for await event in events {

@@ -15,6 +15,24 @@ struct DownloadReplacementTests {
         file = ScriptedFile(bytes: bytes, fields: ["ETag": "\"one\"", "Content-Type": "application/octet-stream"])
     }
 
+    /// A server that cuts its first response after 400,000 bytes.
+    /// - Parameter next: answers the request with this number, from 2.
+    private func cuttingServer(
+        _ next: @escaping @Sendable (_ number: Int, ReceivedRequest, Reply) throws -> Void
+    ) throws -> ScriptedServer {
+        let (file, turns) = (file, UploadInventory())
+        return try ScriptedServer { request, reply in
+            let number = turns.turn()
+            if number == 1 { return try file.serve(request, reply, cut: 400_000) }
+            try next(number, request, reply)
+        }
+    }
+
+    /// A later version of the file.
+    private var other: ScriptedFile {
+        ScriptedFile(bytes: Payload.bytes(700_000, seed: 2), fields: file.fields.merging(["ETag": "\"two\""]))
+    }
+
     /// One answer to a request after the first.
     struct Answer: Sendable, CustomTestStringConvertible {
         var status: Int
@@ -46,9 +64,7 @@ struct DownloadReplacementTests {
     func stranger(answer: Answer) async throws {
         let file = file
         let isStrange = Monitor(true)
-        let turns = UploadInventory()
-        let server = try ScriptedServer { request, reply in
-            if turns.turn() == 1 { return try file.serve(request, reply, cut: 400_000) }
+        let server = try cuttingServer { _, request, reply in
             guard isStrange.withLock({ $0 }) else { return try file.serve(request, reply) }
             try reply.respond(answer.status, answer.fields, answer.content)
         }
@@ -73,10 +89,8 @@ struct DownloadReplacementTests {
     @Test("a portal that lets the client through after a while costs no byte")
     func portal() async throws {
         let file = file
-        let turns = UploadInventory()
-        let server = try ScriptedServer { request, reply in
-            switch turns.turn() {
-            case 1: try file.serve(request, reply, cut: 400_000)
+        let server = try cuttingServer { number, request, reply in
+            switch number {
             case 2, 3: try reply.respond(200, ["Content-Type": "text/html"], "<p>Please log in</p>")
             default: try file.serve(request, reply)
             }
@@ -103,13 +117,9 @@ struct DownloadReplacementTests {
 
     @Test("a replacement that is cut is resumed, in another process too, and what it replaces is kept until then")
     func cutReplacement() async throws {
-        let file = file
-        let other = ScriptedFile(
-            bytes: Payload.bytes(700_000, seed: 2), fields: file.fields.merging(["ETag": "\"two\""]))
-        let turns = UploadInventory()
-        let server = try ScriptedServer { request, reply in
-            switch turns.turn() {
-            case 1: try file.serve(request, reply, cut: 400_000)
+        let other = other
+        let server = try cuttingServer { number, request, reply in
+            switch number {
             case 2: try other.serve(request, reply, cut: 300_000)
             case 3: reply.stall()
             default: try other.serve(request, reply)
@@ -132,12 +142,9 @@ struct DownloadReplacementTests {
     @Test("a server that has the earlier representation again: its bytes are still there", arguments: [false, true])
     func back(isOtherProcess: Bool) async throws {
         let file = file
-        let other = ScriptedFile(
-            bytes: Payload.bytes(700_000, seed: 2), fields: file.fields.merging(["ETag": "\"two\""]))
-        let turns = UploadInventory()
-        let server = try ScriptedServer { request, reply in
-            switch turns.turn() {
-            case 1: try file.serve(request, reply, cut: 400_000)
+        let other = other
+        let server = try cuttingServer { number, request, reply in
+            switch number {
             case 2: try other.serve(request, reply, cut: 300_000)
             case 3 where isOtherProcess: reply.stall()
             default: try file.serve(request, reply)
@@ -163,10 +170,8 @@ struct DownloadReplacementTests {
     @Test("a replacement whose bytes could not be resumed gives way to what it was to replace")
     func weakReplacement() async throws {
         let file = file
-        let turns = UploadInventory()
-        let server = try ScriptedServer { request, reply in
-            switch turns.turn() {
-            case 1: try file.serve(request, reply, cut: 400_000)
+        let server = try cuttingServer { number, request, reply in
+            switch number {
             case 2:
                 try reply.begin(
                     200, ["ETag": "W/\"w\"", "Content-Type": "application/octet-stream", "Content-Length": "500000"])
@@ -184,10 +189,7 @@ struct DownloadReplacementTests {
 
     @Test("a replacement with another digest than the server's is removed, and what it was to replace is kept")
     func wrongReplacement() async throws {
-        let file = file
-        let turns = UploadInventory()
-        let server = try ScriptedServer { request, reply in
-            if turns.turn() == 1 { return try file.serve(request, reply, cut: 400_000) }
+        let server = try cuttingServer { _, _, reply in
             let fields: Fields = [
                 "ETag": "\"two\"", "Content-Type": "application/octet-stream",
                 "Repr-Digest": "sha-256=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:",
@@ -202,13 +204,10 @@ struct DownloadReplacementTests {
 
     @Test("cancelling removes both files, if that is wanted; so does discarding the data")
     func cancellation() async throws {
-        let file = file
-        let other = ScriptedFile(bytes: bytes, fields: file.fields.merging(["ETag": "\"two\""]))
+        let other = other
         for isDiscarded in [false, true] {
-            let turns = UploadInventory()
-            let server = try ScriptedServer { request, reply in
-                switch turns.turn() {
-                case 1: try file.serve(request, reply, cut: 400_000)
+            let server = try cuttingServer { number, request, reply in
+                switch number {
                 case 2: try other.serve(request, reply, cut: 300_000)
                 default: reply.stall()
                 }
@@ -233,9 +232,7 @@ struct DownloadReplacementTests {
     func command() throws {
         let file = file
         let isStrange = Monitor(true)
-        let turns = UploadInventory()
-        let server = try ScriptedServer { request, reply in
-            if turns.turn() == 1 { return try file.serve(request, reply, cut: 400_000) }
+        let server = try cuttingServer { _, request, reply in
             guard isStrange.withLock({ $0 }) else { return try file.serve(request, reply) }
             try reply.respond(200, ["Content-Type": "text/html"], "<p>Please log in</p>")
         }

@@ -17,6 +17,17 @@ struct SessionDownloadTests {
         return nil
     }
 
+    /// Publishes a file, and runs `body` with a proxy that stops after a part of a response until it is released.
+    private func withStallingProxy(
+        _ bytes: [UInt8], after part: Int = 2_000_000,
+        _ body: (ServerProcess, StallingProxy, SessionFixture, SessionRecorder) async throws -> Void
+    ) async throws {
+        try await withServer { server in
+            try server.publish(bytes, as: "a.bin")
+            try await body(server, try StallingProxy(to: server, after: part), try SessionFixture(), SessionRecorder())
+        }
+    }
+
     @Test("a delegate hears of bytes, of the file, which goes when it returns, and of the end, on its queue")
     func delegate() async throws {
         try await withServer { server in
@@ -182,12 +193,8 @@ struct SessionDownloadTests {
 
     @Test("a file that has changed meanwhile is fetched from its beginning, and the delegate hears of offset 0")
     func changed() async throws {
-        try await withServer { server in
-            let fixture = try SessionFixture()
-            let recorder = SessionRecorder()
+        try await withStallingProxy(Payload.bytes(5_000_000)) { server, proxy, fixture, recorder in
             let session = fixture.session(recorder)
-            try server.publish(Payload.bytes(5_000_000), as: "a.bin")
-            let proxy = try StallingProxy(to: server, after: 2_000_000)
             let task = session.downloadTask(with: try proxy.url("/files/a.bin"))
             task.resume()
             #expect(recorder.awaitBytes(500_000, of: task))
@@ -208,13 +215,9 @@ struct SessionDownloadTests {
 
     @Test("suspend holds a download, resume lets it go on")
     func suspend() async throws {
-        try await withServer { server in
-            let fixture = try SessionFixture()
-            let recorder = SessionRecorder()
+        let bytes = Payload.bytes(6_000_000)
+        try await withStallingProxy(bytes) { _, proxy, fixture, recorder in
             let session = fixture.session(recorder)
-            let bytes = Payload.bytes(6_000_000)
-            try server.publish(bytes, as: "a.bin")
-            let proxy = try StallingProxy(to: server, after: 2_000_000)
             let task = session.downloadTask(with: try proxy.url("/files/a.bin"))
             task.resume()
             #expect(recorder.awaitBytes(500_000, of: task))
@@ -231,12 +234,8 @@ struct SessionDownloadTests {
 
     @Test("cancel leaves nothing behind")
     func cancel() async throws {
-        try await withServer { server in
-            let fixture = try SessionFixture()
-            let recorder = SessionRecorder()
+        try await withStallingProxy(Payload.bytes(5_000_000)) { _, proxy, fixture, recorder in
             let session = fixture.session(recorder)
-            try server.publish(Payload.bytes(5_000_000), as: "a.bin")
-            let proxy = try StallingProxy(to: server, after: 2_000_000)
             let task = session.downloadTask(with: try proxy.url("/files/a.bin"))
             task.resume()
             #expect(recorder.awaitBytes(500_000, of: task))
@@ -276,13 +275,9 @@ struct SessionDownloadTests {
 
     @Test("resume data with await, with a handler, with another request, once, and no garbage")
     func resumeFrom() async throws {
-        try await withServer { server in
-            let fixture = try SessionFixture()
-            let recorder = SessionRecorder()
+        let bytes = Payload.bytes(5_000_000)
+        try await withStallingProxy(bytes, after: 1_500_000) { server, proxy, fixture, recorder in
             let session = fixture.session(recorder)
-            let bytes = Payload.bytes(5_000_000)
-            try server.publish(bytes, as: "a.bin")
-            let proxy = try StallingProxy(to: server, after: 1_500_000)
             var data: [Data] = []
             for _ in 0..<3 {
                 let task = session.downloadTask(with: try proxy.url("/files/a.bin"))

@@ -16,6 +16,16 @@ struct SessionUploadPauseTests {
         }
     }
 
+    /// A server that stalls after the first 10,000 bytes until it is up.
+    private func stallingServer(_ upload: ScriptedUpload, _ isDown: Monitor<Bool>) throws -> ScriptedServer {
+        try ScriptedServer { request, reply in
+            guard isDown.withLock({ $0 }) else { return try upload.serve(request, reply) }
+            try reply.interim(104, upload.announcement)
+            try upload.take(reply, atMost: 10_000)
+            reply.stall()
+        }
+    }
+
     @Test("suspend holds an upload, resume lets it go on")
     func suspend() async throws {
         try await holding { server, proxy, fixture in
@@ -101,12 +111,7 @@ struct SessionUploadPauseTests {
     func context() async throws {
         let upload = ScriptedUpload()
         let isDown = Monitor(true)
-        let server = try ScriptedServer { request, reply in
-            guard isDown.withLock({ $0 }) else { return try upload.serve(request, reply) }
-            try reply.interim(104, upload.announcement)
-            try upload.take(reply, atMost: 10_000)
-            reply.stall()
-        }
+        let server = try stallingServer(upload, isDown)
         let fixture = try SessionFixture()
         let recorder = SessionRecorder()
         let session = fixture.session(recorder)
@@ -130,12 +135,7 @@ struct SessionUploadPauseTests {
     func renewed() async throws {
         let upload = ScriptedUpload()
         let isDown = Monitor(true)
-        let server = try ScriptedServer { request, reply in
-            guard isDown.withLock({ $0 }) else { return try upload.serve(request, reply) }
-            try reply.interim(104, upload.announcement)
-            try upload.take(reply, atMost: 10_000)
-            reply.stall()
-        }
+        let server = try stallingServer(upload, isDown)
         let fixture = try SessionFixture()
         let recorder = SessionRecorder()
         let session = fixture.session(recorder)

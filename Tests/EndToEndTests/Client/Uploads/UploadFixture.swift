@@ -41,8 +41,18 @@ final class UploadFixture: Sendable {
     }
 }
 
-extension Upload {
-    /// The error that the upload ends with; `nil` where it succeeds.
+/// What the tests do with uploads and downloads alike.
+protocol TestedTransfer: Transfer {
+    associatedtype Success
+
+    func value() async throws(TransferError) -> Success
+}
+
+extension Upload: TestedTransfer {}
+extension Download: TestedTransfer {}
+
+extension TestedTransfer {
+    /// The error that the transfer ends with; nil if it succeeds.
     func failure() async -> TransferError? {
         do throws(TransferError) {
             _ = try await value()
@@ -52,7 +62,7 @@ extension Upload {
         }
     }
 
-    /// Everything that happens, once it is over.
+    /// All events, when the transfer has ended.
     func history() async -> [TransferEvent] {
         var events: [TransferEvent] = []
         for await event in self.events { events.append(event) }

@@ -93,19 +93,6 @@ struct CompletionTests {
         }
     }
 
-    @Test("CMP-05: the answer is kept for its time, and then gone")
-    func retention() throws {
-        try withServer("--keep-completed", "1s") { server in
-            let (location, _) = try completed(server)
-            let gone = try pollUntil(within: .seconds(60)) { () -> Response? in
-                let state = try server.retrieve(location)
-                return state.isSuccessful ? nil : state
-            }
-            #expect([404, 410].contains(gone?.status))
-            #expect(server.published("f") == Payload.bytes(5))
-        }
-    }
-
     @Test("APP-28 CON-09: two that complete at the same time get the same answer, from one publication")
     func simultaneous() throws {
         try withServer { server in

@@ -60,25 +60,6 @@ struct CreationTests {
         }
     }
 
-    @Test("CRE-21 INT-07: slow content is told by progress responses, at a bounded rate")
-    func progress() throws {
-        try withServer { server in
-            let connection = try server.connect()
-            try connection.send(Request.creation(.v8, complete: false, .declared(64 << 20)))
-            let block = Payload.bytes(4 << 20)
-            for _ in 0..<16 { try connection.send(block) }
-            let response = try connection.readResponse()
-            #expect(response.status == 201)
-            let offsets = response.interim.dropFirst().map(\.offset)
-            #expect(offsets.allSatisfy { $0 != nil })
-            let values = offsets.compactMap { $0 }
-            #expect(values == values.sorted())
-            #expect((values.last ?? 0) <= 64 << 20)
-            // No more than one for a mebibyte: nobody needs to know that often.
-            #expect(values.count <= 64)
-        }
-    }
-
     @Test("a file appears in one step, when it is whole")
     func noHalfFile() throws {
         try withServer { server in

@@ -87,7 +87,8 @@ struct InterimResponseTests {
             let progress = response.interim.dropFirst()
             #expect(progress.count >= 1)
             #expect(Double(progress.count) <= 4 * seconds + 1)
-            #expect(progress.compactMap(\.offset).allSatisfy { $0 <= sent })
+            let offsets = progress.compactMap(\.offset)
+            #expect(offsets.count == progress.count && offsets == offsets.sorted() && offsets.allSatisfy { $0 <= sent })
             #expect(response.offset == sent)
         }
     }

@@ -226,23 +226,6 @@ struct NameTests {
         }
     }
 
-    @Test("SEC-13: what was uploaded is served as data")
-    func servedAsData() throws {
-        try withServer { server in
-            let page = Array("<script>alert(1)</script>".utf8)
-            #expect(
-                try server.exchange(Request("PUT", "/files/p.html", [("Content-Type", "text/html")], .bytes(page)))
-                    .status == 201)
-            let response = try server.exchange(.get("/files/p.html"))
-            #expect(response.value("X-Content-Type-Options") == "nosniff")
-            #expect(response.value("Content-Disposition")?.hasPrefix("attachment") == true)
-            #expect(response.value("Content-Security-Policy")?.contains("sandbox") == true)
-            let listing = try server.exchange(.get("/files/").with("Accept", "text/html"))
-            #expect(listing.status == 200)
-            #expect(!listing.text.contains("<script>alert"))
-        }
-    }
-
     @Test("a listing escapes names")
     func listing() throws {
         try withServer { server in

@@ -27,41 +27,6 @@ struct RetrievalTests {
         }
     }
 
-    @Test("OFF-09 OFF-10 OFF-18 INT-08: what was told survives the death of the server")
-    func survives() throws {
-        try withServer { server in
-            let content = Payload.bytes(48 << 20)
-            let connection = try server.connect()
-            try connection.send(Request.creation(.v8, complete: true, .declared(Int64(content.count))))
-            let location = try #require(try connection.requireInterim().location)
-            // The server tells an offset while content comes; then it dies.
-            var told: Int64 = 0
-            var sent = 0
-            while told == 0 && sent < content.count {
-                let next = min(sent + (2 << 20), content.count - 1)
-                try connection.send(content[sent..<next])
-                sent = next
-                if !connection.staysSilent(for: .milliseconds(20)) {
-                    told = try connection.requireInterim().offset ?? 0
-                }
-                if sent == content.count - 1 { break }
-            }
-            try #require(told > 0, "no progress response came")
-            try server.crash()
-            try server.restart()
-            let state = try server.retrieve(location)
-            let offset = Int(try #require(state.offset))
-            #expect(offset >= told)
-            #expect(offset <= sent)
-            #expect(state.complete == false)
-            let done = try server.exchange(
-                .append(.v8, location, at: offset, complete: true, .bytes(Array(content[offset...]))),
-                within: .seconds(30))
-            #expect(done.status == 201)
-            #expect(server.published("file.bin")?.sha256 == content.sha256)
-        }
-    }
-
     @Test("OFF-10: an offset told in a final response survives the death of the server", arguments: [true, false])
     func finalOffsetSurvives(relaxed: Bool) throws {
         try withServer("--durability", relaxed ? "relaxed" : "acknowledged") { server in

@@ -7,15 +7,23 @@ import UploadStorage
 /// What others see while a target works on an upload, and how often it works.
 @Suite("A target at work", .blocking)
 struct TargetAtWorkTests {
+    /// Completes an upload of the bytes 1, 2, 3 by an append whose target is held while it works on the upload.
+    private func beginCompletion(
+        _ host: EmbeddedServer, _ target: RecordingTarget, appending content: [UInt8] = [4]
+    ) throws -> (location: String, completing: RawConnection) {
+        let location = try host.begin([1, 2, 3])
+        target.hold()
+        let completing = try host.connect()
+        try completing.send(.append(.v8, location, at: 3, complete: true, .bytes(content)))
+        try target.awaitCalls(1)
+        return (location, completing)
+    }
+
     @Test("OFF-14 CON-09: meanwhile HEAD says ?0 at the full offset; the client that completed it gets its answer")
     func retrieval() throws {
         let target = RecordingTarget()
         try withTarget(target) { host in
-            let location = try host.begin([1, 2, 3])
-            target.hold()
-            let completing = try host.connect()
-            try completing.send(.append(.v8, location, at: 3, complete: true, .bytes([4, 5])))
-            try target.awaitCalls(1)
+            let (location, completing) = try beginCompletion(host, target, appending: [4, 5])
             for method in ["HEAD", "GET", "HEAD"] {
                 let state = try host.exchange(.retrieval(.v8, location, method))
                 #expect(state.status == 204)
@@ -112,11 +120,7 @@ struct TargetAtWorkTests {
     func joining() throws {
         let target = RecordingTarget()
         try withTarget(target) { host in
-            let location = try host.begin([1, 2, 3])
-            target.hold()
-            let first = try host.connect()
-            try first.send(.append(.v8, location, at: 3, complete: true, .bytes([4])))
-            try target.awaitCalls(1)
+            let (location, first) = try beginCompletion(host, target)
             // Its client is gone before the answer.
             first.reset()
             let second = try host.connect()
@@ -142,11 +146,7 @@ struct TargetAtWorkTests {
     func cancelling() throws {
         let target = RecordingTarget()
         try withTarget(target) { host in
-            let location = try host.begin([1, 2, 3])
-            target.hold()
-            let completing = try host.connect()
-            try completing.send(.append(.v8, location, at: 3, complete: true, .bytes([4])))
-            try target.awaitCalls(1)
+            let (location, completing) = try beginCompletion(host, target)
             let cancelling = try host.connect()
             try cancelling.send(.cancellation(.v8, location))
             _ = cancelling.staysSilent(for: .milliseconds(200))
@@ -163,11 +163,7 @@ struct TargetAtWorkTests {
     func others() throws {
         let target = RecordingTarget()
         try withTarget(target) { host in
-            let location = try host.begin([1, 2, 3])
-            target.hold()
-            let completing = try host.connect()
-            try completing.send(.append(.v8, location, at: 3, complete: true, .bytes([4])))
-            try target.awaitCalls(1)
+            let (_, completing) = try beginCompletion(host, target)
             let file = try host.exchange(.creation(.v8, "PUT", "/files/f.bin", complete: true, .bytes([7, 8])))
             #expect(file.status == 201)
             #expect(try host.exchange(.get("/files/f.bin")).content == [7, 8])
