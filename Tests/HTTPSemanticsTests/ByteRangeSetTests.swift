@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test(
-        "RNG-11 RNG-21: whatever resolves lies within bounds, is disjoint and selects what was asked",
+        "RNG-11 RNG-21: every resolved range is within bounds, is disjoint and selects what was asked",
         arguments: SeededGenerator.seeds)
     func resolvedRangesAreWithinBounds(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)

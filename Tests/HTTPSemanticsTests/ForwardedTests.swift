@@ -106,7 +106,7 @@ struct ForwardedTests {
             }.joined(separator: Bool.random(using: &random) ? "," : " , ")
             let read = try #require(ForwardedElement.elements(parsing: line), "seed \(seed): \(line)")
             #expect(read.map(\.client) == expected, "seed \(seed): \(line)")
-            // Whatever garbage makes of it can be told without harm, and means the same when it is told again.
+            // The value that was parsed from garbage can be serialized without harm, and is the same after parsing it again.
             for element in ForwardedElement.elements(parsing: random.mutate(line)) ?? [] {
                 guard let text = element.client?.description else { continue }
                 #expect(text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x22 }, "seed \(seed): \(text)")

@@ -54,7 +54,7 @@ struct IPAddressTests {
     }
 
     @Test(
-        "lie in a block or do not",
+        "are in a block or are not",
         arguments: [
             ("10.0.0.0/8", "10.255.0.1", true), ("10.0.0.0/8", "11.0.0.0", false), ("192.0.2.1", "192.0.2.1", true),
             ("192.0.2.1", "192.0.2.2", false), ("192.0.2.1/32", "192.0.2.1", true), ("0.0.0.0/0", "8.8.8.8", true),

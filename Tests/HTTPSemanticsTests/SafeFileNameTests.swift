@@ -34,7 +34,7 @@ import Testing
         #expect(SafeFileName(sanitizing: name) == nil)
     }
 
-    @Test("SEC-04: filename* is decoded first, then judged")
+    @Test("SEC-04: filename* is decoded before it is checked")
     func extendedValue() throws {
         func name(_ value: String) throws -> String? {
             let disposition = try #require(ContentDisposition(parsing: value))

@@ -254,7 +254,7 @@ struct Disk {
 
     private func image(_ files: [Int: DiskImage.File]) -> DiskImage {
         var image = DiskImage(nodes: nodes, files: [:], nextFile: nextFile)
-        // What lies in a directory that was lost is lost with it.
+        // The content of a directory that was lost is lost with it.
         for path in nodes.keys.sorted() where !path.isEmpty && image.nodes[Self.parent(of: path)] != .directory {
             image.nodes[path] = nil
         }

@@ -1,4 +1,4 @@
-/// One change that a process asked the file system for, or the wish that changes be durable. Files bear numbers, which they
+/// One change that a process requested of the file system, or a request that changes become durable. Files bear numbers, which they
 /// keep under every name; directories are known by their paths.
 enum DiskEvent {
     case create(String, file: Int)

@@ -1,7 +1,7 @@
 import Glibc
 import SystemCalls
 
-/// What lies in a directory: the part of a disk that a process finds after a crash.
+/// The content of a directory: the part of a disk that a process finds after a crash.
 struct DiskImage {
     struct File {
         var content: [UInt8] = []

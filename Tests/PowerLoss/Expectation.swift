@@ -17,7 +17,7 @@ struct Expectation {
     private(set) var uploads: [Upload]
     /// By name: the uploads whose content may be found, nil for no file.
     private(set) var contents: [Set<Int?>]
-    /// Of these, those that had begun and were not told, so that they may come true at any time.
+    /// Of these, those that had begun and were not reported, so that they may become true at any time.
     private var underWay: [Set<Int?>]
 
     init(_ history: History, at position: Int) {

@@ -4,7 +4,7 @@ import SystemCalls
 import TestSupport
 import UploadStorage
 
-/// One life of a store: a script is carried out, and what was told is noted beside what was asked of the disk.
+/// One life of a store: a script runs, and its responses are recorded beside the requests to the disk.
 final class History {
     struct Upload {
         let id: UploadID

@@ -102,7 +102,7 @@ struct Judgment {
         }
     }
 
-    /// Whether the history has the target run at all: the mark may be durable before anybody notes it.
+    /// Whether the history has the target run at all: the mark may be durable before that is recorded.
     private func mayHaveProcessed(_ index: Int) -> Bool {
         history.notes.contains { if case .targetRan(index) = $0.note { true } else { false } }
     }
@@ -135,7 +135,7 @@ struct Judgment {
         if !first.failures.isEmpty { complain("the sweep found \(first)") }
         let second = store.sweep()
         if second != SweepReport() { complain("the second sweep found \(second)") }
-        // Those of which nobody was told wait until they expire.
+        // Uploads whose names were not reported exist until they expire.
         let untold = expectation.uploads.count { !$0.isKnown }
         if store.usage(of: History.principal).uploads > untold { complain("uploads are counted that are none") }
     }

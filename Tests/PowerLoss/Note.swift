@@ -1,14 +1,14 @@
 import HTTPSemantics
 import ResumableUpload
 
-/// What a client was told, or what had begun and may therefore be found, told or not.
+/// What was reported to a client, or what had begun and may therefore be found, reported or not.
 enum Note {
-    /// The name of the upload was told.
+    /// The name of the upload was reported.
     case created(upload: Int)
     case acknowledged(upload: Int, offset: Int64)
     /// A final response, a deactivation or a removal may be on its way.
     case endBegan(upload: Int)
-    /// The target was told of the upload, and must never be told again.
+    /// The target resource got the upload, and must never get it again.
     case targetRan(upload: Int)
     case answered(upload: Int, Response)
     case gone(upload: Int)

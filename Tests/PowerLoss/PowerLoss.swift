@@ -3,7 +3,7 @@ import SystemCalls
 import TestSupport
 import UploadStorage
 
-/// Has a store work on a recorded disk, takes the power away at every point, and judges what the next store makes of the rest.
+/// Has a store work on a recorded disk, takes the power away at every point, and checks what the next store finds.
 ///
 /// `ONWARD_HISTORIES` says how many, `ONWARD_SEED` with which it begins. Exits with 1 where a promise was broken.
 @main

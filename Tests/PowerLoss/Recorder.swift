@@ -35,7 +35,7 @@ final class Recorder: Sendable {
         }
     }
 
-    /// Ends it and tells what happened.
+    /// Ends the recording and returns what happened.
     func end() -> [DiskEvent] {
         state.withLock { state in
             defer { state = State() }
@@ -183,7 +183,7 @@ final class Recorder: Sendable {
         }
     }
 
-    /// A file keeps its number in every image, and the time of its last change, which nobody can set, is none.
+    /// A file keeps its number in every image, and the time of its last change, which no program can set, is none.
     func disguise(_ descriptor: CInt, _ path: UnsafePointer<CChar>?, _ status: inout stat) {
         state.withLock { state in
             guard state.root != nil else { return }
@@ -209,7 +209,7 @@ extension Recorder.State {
         return nextFile
     }
 
-    /// A path below the root, without "." and ".."; nil for what lies elsewhere.
+    /// A path below the root, without "." and ".."; nil for a path elsewhere.
     fileprivate func resolve(_ directory: CInt, _ path: UnsafePointer<CChar>) -> String? {
         guard let root else { return nil }
         let text = String(cString: path)

@@ -77,7 +77,7 @@ struct Trial {
 
     /// What `body` does to a directory of this content, which is removed afterwards.
     ///
-    /// That nothing was overlooked shows in the end: what was noted gives what lies there.
+    /// Shows that nothing was overlooked: the recorded events result in the directory as it is in the end.
     private static func recording(
         _ image: DiskImage, at root: String, _ body: () throws(StoreError) -> Void
     ) throws -> [DiskEvent] {

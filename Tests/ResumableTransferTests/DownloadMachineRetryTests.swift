@@ -103,7 +103,7 @@ struct DownloadMachineRetryTests {
         #expect(machine.representation == nil && machine.position == 0)
     }
 
-    @Test("a server whose parts never fit is given up")
+    @Test("parts that never fit end the download")
     func neverFits() {
         var machine = DownloadMachine.sample()
         var requests = 0

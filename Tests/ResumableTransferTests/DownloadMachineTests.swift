@@ -19,7 +19,7 @@ struct DownloadMachineTests {
                     kind: .download, resource: .target, method: .get, fields: Fields(), content: .none))
     }
 
-    @Test("RNG-31: what is at hand is gone on from with Range and If-Range of a strong tag")
+    @Test("RNG-31: a partial file is continued with Range and If-Range of a strong tag")
     func strongTag() {
         var machine = DownloadMachine.sample()
         #expect(machine.nextRequest()?.fields == ["Range": "bytes=40-", "If-Range": "\"a\""])
@@ -53,7 +53,7 @@ struct DownloadMachineTests {
         #expect(machine.representation == nil)
     }
 
-    @Test("RNG-27: content in a coding is gone on with only under a strong tag")
+    @Test("RNG-27: content in a coding is continued only under a strong tag")
     func contentCoding() {
         var dated = DownloadMachine.sample(
             entityTag: nil, lastModified: DownloadMachine.now - 3600, contentCoding: "gzip")
@@ -269,7 +269,7 @@ struct DownloadMachineTests {
         }
     }
 
-    @Test("RNG-32: content that ends before its length is gone on with")
+    @Test("RNG-32: content that ends before its length is continued")
     func short() {
         var machine = DownloadMachine(retry: RetryPolicy(), random: { 0 })
         machine.answer(200, ["ETag": "\"a\"", "Content-Length": "100"], position: 60)
@@ -325,7 +325,7 @@ struct DownloadMachineTests {
         #expect(machine.earlier == nil)
     }
 
-    @Test("a server that goes back and forth between two representations is given up")
+    @Test("a server that alternates between two representations ends the download")
     func flapping() {
         var machine = DownloadMachine.sample()
         for number in 0..<100 {

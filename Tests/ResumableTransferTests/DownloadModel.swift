@@ -4,7 +4,7 @@ import TestSupport
 
 @testable import ResumableTransfer
 
-/// A download from a server that cuts, changes its representation and lies, in every way that a client can notice.
+/// A download from a server that cuts, changes its representation and sends wrong responses, in every way that a client can notice.
 struct DownloadModel {
     private struct Version {
         var bytes: [UInt8]

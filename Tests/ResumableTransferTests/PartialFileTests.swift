@@ -75,7 +75,7 @@ struct PartialFileTests {
 
     // MARK: Resuming
 
-    @Test("what was left is gone on with, and the record is one that resume data may hold")
+    @Test("what was left is continued, and the record is one that resume data may hold")
     func goOn() throws {
         let record = try leave()
         #expect(record.isValid)
@@ -146,7 +146,7 @@ struct PartialFileTests {
         #expect(partial.mark.span == nil)
     }
 
-    @Test("bytes that are not those that were left are not gone on with, and are removed")
+    @Test("bytes that are not those that were left are not continued, and are removed")
     func garbled() throws {
         for damage in 0..<3 {
             let record = try leave()

@@ -27,7 +27,7 @@ import Testing
         #expect(told.count > 1, "seed \(seed)")
     }
 
-    @Test("INT-07: an offset is told once, and the one of the start not at all")
+    @Test("INT-07: an offset is reported once, and the offset of the start never")
     func onlyNews() {
         var pace = AcknowledgmentPace(start: 100, now: 0)
         let told = [(100, 1), (101, 1), (101, 9), (50, 10)].map { offset, seconds in
@@ -36,7 +36,7 @@ import Testing
         #expect(told == [false, true, false, false])
     }
 
-    @Test("CRE-21 APP-12: the first news is told at once")
+    @Test("CRE-21 APP-12: the first new offset is reported at once")
     func first() {
         var pace = AcknowledgmentPace(start: 0, now: 5)
         let told = [(1, 5), (2, 6), (2, 5 + pace.spacing)].map { pace.shouldReport(durable: $0, now: $1) }

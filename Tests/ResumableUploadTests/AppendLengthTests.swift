@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test("LEN-06: an overrun tells no offset, for there is no upload any more", arguments: Dialect.allCases)
+    @Test("LEN-06: the response to an overrun has no offset, because the upload is gone", arguments: Dialect.allCases)
     func invalid(dialect: Dialect) {
         for error in [UploadError.lengthExceeded(length: 10), .deactivated(reason: "overrun"), .notFound] {
             #expect(error.endsUpload)
@@ -84,7 +84,7 @@ import Testing
         #expect(none.plan?.length == nil)
     }
 
-    @Test("LEN-09: a length that an append tells must agree with its own content", arguments: Dialect.allCases)
+    @Test("LEN-09: the length that an append declares must agree with its own content", arguments: Dialect.allCases)
     func lateAndWrong(dialect: Dialect) {
         let state = UploadState(offset: 40)
         let rest = dialect.decide(dialect.append(complete: true, offset: 40, length: 50), .length(9), on: state)
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test("LEN-13: the offset is judged before lengths and limits", arguments: Dialect.allCases)
+    @Test("LEN-13: the offset is checked before lengths and limits", arguments: Dialect.allCases)
     func offsetFirst(dialect: Dialect) {
         let state = UploadState(offset: 40, length: 100, limits: UploadLimits(maxSize: 100, maxAppendSize: 10))
         let decision = dialect.decide(
@@ -118,7 +118,7 @@ import Testing
         #expect(dialect.decide(fields, .length(1), on: known).plan?.length == 100)
     }
 
-    @Test("LIM-01 LEN-09: a length above max-size is refused when it is told", arguments: Dialect.allCases)
+    @Test("LIM-01 LEN-09: a length above max-size is refused when it is declared", arguments: Dialect.allCases)
     func aboveMaxSize(dialect: Dialect) {
         let state = UploadState(offset: 40, limits: UploadLimits(maxSize: 100))
         let declared = dialect.decide(dialect.append(complete: false, offset: 40, length: 101), .length(1), on: state)

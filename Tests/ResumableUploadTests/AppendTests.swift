@@ -115,7 +115,7 @@ import Testing
         #expect(response.fields["Accept-Encoding"] == "identity")
     }
 
-    @Test("APP-15 APP-17: the media type is judged first, then the fields, then the state")
+    @Test("APP-15 APP-17: the media type is checked first, then the fields, then the state")
     func orderOfHead() {
         let broken = Dialect.interop8.request(mediaType: "text/plain")
         #expect(
@@ -147,7 +147,7 @@ import Testing
         }
     }
 
-    @Test("VER-22: an upload goes on in any other version", arguments: Dialect.allCases, Dialect.allCases)
+    @Test("VER-22: an upload continues in any other version", arguments: Dialect.allCases, Dialect.allCases)
     func otherDialect(creator: Dialect, dialect: Dialect) throws {
         let created = try #require(
             creator.creation(complete: false, framing: .length(10)).decide(limits: UploadLimits()).createdPlan)

@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    @Test("APP-20 LEN-02: a repeat that tells another length is none", arguments: Dialect.allCases)
+    @Test("APP-20 LEN-02: a request with another length is no repeat", arguments: Dialect.allCases)
     func replayOfAnotherLength(dialect: Dialect) {
         for state in [complete, processing] {
             let decision = dialect.decide(dialect.append(complete: true, offset: 40, length: 41), .length(0), on: state)

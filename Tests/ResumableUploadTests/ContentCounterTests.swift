@@ -16,7 +16,7 @@ import Testing
         #expect(long.receive(1) == .exceedsMaxSize(.max))
     }
 
-    @Test("LEN-05 LIM-03: the length is judged before the limits")
+    @Test("LEN-05 LIM-03: the length is checked before the limits")
     func order() {
         let plan = ContentPlan(start: 5, completion: .never, length: 10, maxSize: 10, maxContent: 5)
         var counter = ContentCounter(plan)

@@ -14,7 +14,7 @@ struct InterimPermissionTests {
         ).interim
     }
 
-    @Test("INT-02 VER-01 VER-02: version of HTTP, version of the draft, and what the server was told")
+    @Test("INT-02 VER-01 VER-02: version of HTTP, version of the draft, and the server's configuration")
     func reasons() {
         let named: Fields = ["Upload-Draft-Interop-Version": "8"]
         #expect(permission(named) == .allowed)

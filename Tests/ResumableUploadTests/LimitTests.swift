@@ -104,7 +104,8 @@ import Testing
         #expect(dialect.creation(complete: false, framing: .length(10)).decide(limits: offered).createdPlan != nil)
     }
 
-    @Test("LIM-13 LIM-16 LIM-18: discovery tells the limits and the media type of appends", arguments: Dialect.allCases)
+    @Test(
+        "LIM-13 LIM-16 LIM-18: discovery reports the limits and the media type of appends", arguments: Dialect.allCases)
     func discovery(dialect: Dialect) {
         let limits = UploadLimits(maxSize: 100, maxAge: 60)
         let response = dialect.responses.discovered(limits: limits, allow: [.post, .options])
@@ -160,7 +161,7 @@ import Testing
         #expect(limits.remaining(nil).maxAge == nil)
     }
 
-    @Test("APP-25 LIM-01: no representation is larger than an offset can tell", arguments: Dialect.allCases)
+    @Test("APP-25 LIM-01: no representation is larger than the largest offset", arguments: Dialect.allCases)
     func largestSize(dialect: Dialect) {
         for limits in [UploadLimits(), UploadLimits(maxSize: .max)] {
             let largest = 999_999_999_999_999 as Int64

@@ -12,7 +12,7 @@ struct ModelRun {
     private(set) var server: ModelServer
     /// Whether offsets, lengths and content are always right; connections break all the same.
     var isHonest = false
-    /// The largest offset that a response has told.
+    /// The largest offset that a response has reported.
     private var published: Int64 = 0
 
     init(seed: UInt64) {
@@ -170,7 +170,7 @@ struct ModelRun {
         observe(response)
     }
 
-    /// Offsets that are told never fall.
+    /// Reported offsets never decrease.
     private mutating func observe(_ response: Response) {
         guard let text = response.fields["Upload-Offset"], let offset = Int64(text) else { return }
         #expect(offset >= published, comment)

@@ -83,7 +83,7 @@ struct ModelServer {
         answer = Response(status: 201, content: stored)
     }
 
-    /// The response, or `nil` where nobody is left to read it.
+    /// The response; nil if no client is left to read it.
     private mutating func take(
         _ request: Request, _ plan: ContentPlan, _ responses: UploadResponses, isCreation: Bool
     ) -> Response? {

@@ -2,7 +2,7 @@ import HTTPSemantics
 import ResumableUpload
 import Testing
 
-/// Random requests in random versions against one upload, judged by rules that know none of the decisions.
+/// Random requests in random versions against one upload, checked by rules that know none of the decisions.
 @Suite struct ModelTests {
     @Test(
         "OFF-09 OFF-11 CRE-15 CRE-16 APP-08 APP-13 APP-14 APP-19 APP-28 CMP-01 CMP-02 LEN-02 LEN-05 LEN-06 LIM-03 VER-22: any sequence",

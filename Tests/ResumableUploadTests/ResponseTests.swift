@@ -14,7 +14,9 @@ import Testing
         #expect(head.fields["Upload-Limit"]?.contains("max-size=1000") == true)
     }
 
-    @Test("CRE-21 APP-11 APP-12 VER-18: progress tells the offset, never a location", arguments: Dialect.allCases)
+    @Test(
+        "CRE-21 APP-11 APP-12 VER-18: progress responses have the offset, never a location", arguments: Dialect.allCases
+    )
     func progress(dialect: Dialect) throws {
         guard dialect >= .interop5 else {
             #expect(dialect.responses.progress(offset: 10) == nil)
@@ -116,7 +118,7 @@ import Testing
         #expect(dialect.responses.retrieved(state: whole).fields.completeness(in: dialect) == true)
     }
 
-    @Test("OFF-04: no length where none was told", arguments: Dialect.allCases)
+    @Test("OFF-04: a response has no length if none was declared", arguments: Dialect.allCases)
     func retrievedWithoutLength(dialect: Dialect) {
         #expect(!dialect.responses.retrieved(state: UploadState(offset: 5)).fields.contains("Upload-Length"))
     }
@@ -134,7 +136,9 @@ import Testing
         #expect(!response.fields.contains("Upload-Offset"))
     }
 
-    @Test("CRE-23: a failure is never complete, and tells where to go on", arguments: Dialect.allCases)
+    @Test(
+        "CRE-23: the response to a failure is never complete, and has the offset at which to resume",
+        arguments: Dialect.allCases)
     func failed(dialect: Dialect) {
         let response = dialect.responses.failed(ProblemDetails(status: 507), offset: 50)
         #expect(response.status == 507)

@@ -2,7 +2,7 @@ import Foundation
 
 /// The corpus of httpwg/structured-field-tests, where it is at hand.
 ///
-/// It is looked for at `ONWARD_FIXTURES` (the corpus itself, or the folder it lies in), then as
+/// It is looked for at `ONWARD_FIXTURES` (the corpus itself, or its folder), then as
 /// `shared/fixtures/structured-field-tests` in any folder above this file.
 enum Corpus {
     static let absence = "structured-field-tests is not here: point ONWARD_FIXTURES at a copy to run its cases"

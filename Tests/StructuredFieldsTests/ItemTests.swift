@@ -31,7 +31,7 @@ struct ItemTests {
     }
 
     @Test(
-        "STF-03: the other types are told from an Integer",
+        "STF-03: values of other types are no Integer",
         arguments: [
             ("\"5\"", .string("5")), ("?1", .boolean(true)),
             ("five", .token("five")), (":NQ==:", .byteSequence([0x35])), ("@5", .date(5)),

@@ -1,4 +1,4 @@
-/// JSON that keeps numbers as they are written: the corpus tells 1 from 1.0.
+/// JSON that keeps numbers as they are written: the corpus distinguishes 1 from 1.0.
 enum JSONValue: Equatable {
     case null
     case boolean(Bool)

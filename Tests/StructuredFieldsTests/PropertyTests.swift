@@ -71,7 +71,7 @@ struct PropertyTests {
         parse(OrderedDictionary.self, bytes, seed)
     }
 
-    /// A failure lies within the input; a value comes back the same from its canonical form.
+    /// A failure is within the input; a value comes back the same from its canonical form.
     private func parse<Value: FieldValue>(_: Value.Type, _ bytes: [UInt8], _ seed: UInt64) {
         do {
             let value = try Value(parsing: bytes)

@@ -8,7 +8,7 @@ import Testing
 struct InheritedSocketTests {
     private static func soon() -> Int64 { SystemClock.monotonicNanoseconds() + 10_000_000_000 }
 
-    @Test("An inherited socket tells its address and whether only this machine reaches it, and is closed on exec")
+    @Test("An inherited socket has its address, is known to be local or not, and is closed on exec")
     func addresses() throws {
         for (address, isLocal) in [
             (SocketAddress.tcp(host: "127.0.0.1", port: 0), true), (.tcp(host: "0.0.0.0", port: 0), false),

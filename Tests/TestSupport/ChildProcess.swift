@@ -101,7 +101,7 @@ package final class ChildProcess: Sendable {
         _ executable: String, _ arguments: [String], _ environment: [String: String], standardError: Int32,
         descriptors: [Int32]
     ) throws -> pid_t {
-        // None of them lies where another one has to go.
+        // None of them has a number that another one gets.
         let sources = try descriptors.map { descriptor in
             let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 3 + Int32(descriptors.count))
             guard copy >= 0 else { throw Errno.current }

@@ -31,7 +31,7 @@ struct AnonymousAuthorizerTests {
         #expect(try code(.get, ["Host": host]) == "foreign-host")
     }
 
-    @Test("judges the authority of an absolute target, not the Host beside it")
+    @Test("checks the authority of an absolute target, not the Host beside it")
     func absoluteTarget() throws {
         #expect(try code(.get, target: "http://evil.example/files/x", ["Host": "localhost"]) == "foreign-host")
         #expect(try code(.get, target: "http://localhost/files/x", ["Host": "localhost"]) == nil)

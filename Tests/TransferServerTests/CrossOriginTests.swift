@@ -17,7 +17,9 @@ struct CrossOriginTests {
         for name in UploadFieldName.responseFields + ["Location", "ETag"] { #expect(exposed.contains(name)) }
     }
 
-    @Test("tells other origins nothing", arguments: ["https://evil.example", "null", "http://app.example"])
+    @Test(
+        "responses to other origins have no fields of CORS",
+        arguments: ["https://evil.example", "null", "http://app.example"])
     func others(origin: String) {
         let fields = policy.responseFields(for: ["Origin": origin])
         #expect(!fields.contains("Access-Control-Allow-Origin"))

@@ -5,7 +5,7 @@ import UploadStorage
 
 @Suite("Request targets in the log")
 struct LoggedTargetTests {
-    @Test("SEC-15: an upload's URL is told by a hash")
+    @Test("SEC-15: the log has a hash instead of an upload's URL")
     func uploads() {
         let id = UploadID()
         let logged = LoggedTarget("/uploads/\(id.text)?x=1").text
@@ -28,7 +28,7 @@ struct LoggedTargetTests {
         #expect(!LoggedTarget(prefix + id.text).text.contains(id.text))
     }
 
-    @Test("a file's name is told, whatever it looks like")
+    @Test("the log has a file's name, whatever it looks like")
     func names() {
         let name = "/files/d41d8cd98f00b204e9800998ecf8427e"
         #expect(LoggedTarget(name).text == name)

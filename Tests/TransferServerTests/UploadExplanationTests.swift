@@ -7,7 +7,7 @@ import Testing
 struct UploadExplanationTests {
     private typealias Explanation = UploadExplanation
 
-    @Test("What was decided is what is told")
+    @Test("The explanation has what was decided")
     func reasons() {
         let cases: [(Explanation, String?, String)] = [
             (Explanation(), "undecided", "no 104: the request ended before a decision"),

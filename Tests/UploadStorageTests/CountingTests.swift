@@ -4,7 +4,7 @@ import Testing
 
 @testable import UploadStorage
 
-/// What goes on while the store still counts what an unclean stop left.
+/// What happens while the store still counts what an unclean stop left.
 @Suite struct CountingTests {
     private struct Fixture {
         let catalog: CatalogDouble
@@ -57,7 +57,7 @@ import Testing
         fixture.store.close()
     }
 
-    @Test("an append or a length that waits for the count holds up nobody else", arguments: [true, false])
+    @Test("an append or a length that waits for the count delays no other request", arguments: [true, false])
     func waiting(_ isAppend: Bool) async throws {
         let fixture = try Fixture(quota: 20)
         let lease = try fixture.store.lease(fixture.ids[1])

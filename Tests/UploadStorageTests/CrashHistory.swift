@@ -15,11 +15,11 @@ struct CrashHistory {
     private struct Known {
         var id: UploadID
         var content: [UInt8]
-        /// The largest offset that it was told.
+        /// The largest offset that was reported to it.
         var promised: Int64 = 0
         var lease: UploadLease?
         var name: PublishedName
-        /// The final response, once it was told.
+        /// The final response, once it was sent.
         var answer: Response?
         var mayBeGone = false
     }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import UploadStorage
 
-/// Seeded histories over the memory twin that are cut off at any step, recovered (and cut off there again), and judged.
+/// Seeded histories over the in-memory implementation that are cut off at any step, recovered (and cut off there again), and checked.
 @Suite struct CrashTests {
     /// Seeds of ten histories each. `ONWARD_CRASH_HISTORIES` asks for more than the share of every run, `ONWARD_SEED` for one
     /// history alone.

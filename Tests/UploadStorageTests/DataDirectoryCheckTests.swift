@@ -133,7 +133,7 @@ import Testing
         #expect(try snapshot(fixture.path) == before)
     }
 
-    @Test("what a killed server left is checked as it lies there, with its log")
+    @Test("the directory of a killed server is checked as it is, with its log")
     func unclean() throws {
         let fixture = try Fixture()
         let store = try UploadStore.open(root: fixture.path, configuration: StoreConfiguration(minFree: 0))

@@ -146,7 +146,7 @@ import Testing
         }
     }
 
-    @Test("a killed process leaves every acknowledged byte: the directory as it lies there is a whole store")
+    @Test("a killed process leaves every acknowledged byte: the directory as it is there is a complete store")
     func killedProcess() throws {
         try withPath { path in
             let store = try UploadStore.open(root: path)

@@ -5,7 +5,7 @@ import Testing
 @testable import UploadStorage
 
 @Suite struct FaultTests {
-    @Test("OFF-18: bytes that could not be synchronized are given up, never acknowledged by a second try")
+    @Test("OFF-18: bytes that could not be synchronized are discarded, never acknowledged by a second attempt")
     func failedSynchronization() throws {
         let fixture = try StoreFixture(.memory)
         let lease = try fixture.store.create(.testing())
@@ -32,7 +32,7 @@ import Testing
         #expect(try fixture.store.lease(id).readAll() == Array("abcDEF".utf8))
     }
 
-    @Test("a failure in the background revokes the lease of the one who goes on sending")
+    @Test("a failure in the background revokes the lease of a request that continues to send")
     func failedBackgroundSynchronization() async throws {
         let fixture = try StoreFixture(.memory)
         let lease = try fixture.store.create(.testing())
@@ -45,7 +45,7 @@ import Testing
         #expect(throws: StoreError.superseded) { try lease.append("def") }
     }
 
-    @Test("the same with the last bytes: nobody waits for a target that never begins")
+    @Test("the same with the last bytes: no request waits for a target that never begins")
     func failedBackgroundSynchronizationAtTheEnd() throws {
         for _ in 0..<200 {
             let fixture = try StoreFixture(.memory)
@@ -232,7 +232,7 @@ import Testing
         try fixture.reopen()
         _ = fixture.store.sweep()
         try checkEnd()
-        // Another one is published anew.
+        // Another one is published.
         let next = try fixture.store.create(.testing())
         try next.append("next")
         _ = try next.publish(.testing(name("x")))
@@ -301,7 +301,7 @@ import Testing
         }
     }
 
-    @Test("OFF-18: a directory that could not be made durable is made anew before anything is published in it")
+    @Test("OFF-18: a directory that could not be made durable is made again before anything is published in it")
     func failedDirectory() throws {
         for seed in 0..<12 as Range<UInt64> {
             let fixture = try StoreFixture(.memory)
@@ -407,7 +407,7 @@ import Testing
         #expect(fixture.store.health() == Health(ready: false, reasons: ["bytes-cannot-be-written"]))
     }
 
-    @Test("bytes that nobody knows are swept, those of new uploads are not")
+    @Test("bytes without an upload are swept, those of new uploads are not")
     func orphans() throws {
         let fixture = try StoreFixture(.memory)
         _ = try fixture.store.area.create("orphan")

@@ -97,7 +97,7 @@ import Testing
         next.close()
     }
 
-    @Test("a stop while somebody still holds a lease saves no more than the rows say")
+    @Test("a stop while a lease is still held saves no more than the rows say")
     func heldLease() throws {
         let fixture = try StoreFixture(.files)
         let lease = try fixture.store.create(.testing())

@@ -3,7 +3,7 @@ import Testing
 
 @testable import UploadStorage
 
-/// Remembers what it was told.
+/// Records every observation of a store.
 private final class Recorder: StoreObserver {
     private let steps = Monitor<[(step: DurableStep, isDone: Bool)]>([])
 
@@ -17,9 +17,9 @@ private final class Recorder: StoreObserver {
     }
 }
 
-@Suite("What a store tells of itself", .timeLimit(.minutes(15)))
+@Suite("What a store reports to its observer", .timeLimit(.minutes(15)))
 struct ObservationTests {
-    @Test("Each step to durability is told once, with its end", arguments: StoreKind.allCases)
+    @Test("Each step to durability is reported once, with its end", arguments: StoreKind.allCases)
     func steps(kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let recorder = Recorder()
@@ -41,7 +41,7 @@ struct ObservationTests {
         for step in DurableStep.allCases { #expect(recorder.count(step, isDone: false) == 0) }
     }
 
-    @Test("A step that fails is told as such")
+    @Test("A step that fails is reported as failed")
     func failure() throws {
         let fixture = try StoreFixture(.memory)
         let recorder = Recorder()
@@ -110,7 +110,7 @@ struct ObservationTests {
         #expect(statistics.receiving == 1)
     }
 
-    @Test("The sweep tells uploads that nobody finished from remembered answers", arguments: StoreKind.allCases)
+    @Test("The sweep distinguishes unfinished uploads from stored responses", arguments: StoreKind.allCases)
     func expired(kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         try fixture.store.create(.testing(expiresAt: 1_000_010)).release()
@@ -126,7 +126,7 @@ struct ObservationTests {
         #expect(statistics.invalid == 0)
     }
 
-    @Test("An upload whose acknowledged bytes are gone is told as lost")
+    @Test("An upload whose acknowledged bytes are gone is reported as lost")
     func lost() throws {
         let fixture = try StoreFixture(.files)
         let lease = try fixture.store.create(.testing())

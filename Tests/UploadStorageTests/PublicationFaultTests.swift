@@ -6,7 +6,7 @@ import Testing
 
 @testable import UploadStorage
 
-/// One publication with every pair of failures, and with every failure and every crash, over the memory twin.
+/// One publication with every pair of failures, and with every failure and every crash, over the in-memory implementation.
 @Suite struct PublicationFaultTests {
     struct Kind: Sendable, CustomTestStringConvertible {
         var replaces: Bool
@@ -96,7 +96,7 @@ import Testing
         _ = try lease.acknowledge()
         fixture.plan.fail(operations, after: .rename, with: .inputOutput)
         #expect(throws: StoreError.self) { try lease.publish(.testing(name("x"))) }
-        // The upload is loaded anew from its row.
+        // The upload is loaded again from its row.
         lease.release()
         #expect(!fixture.store.sweep().failures.isEmpty)
         for operation in operations { fixture.plan.fail(operation, with: nil) }
@@ -287,7 +287,7 @@ import Testing
         if restarts { try fixture.reopen(losingPower: false) }
         #expect(fixture.store.sweep().orphans == 0)
         let isRecorded = operations.contains(.commit)
-        // Without a record of the failure the next start publishes the file anew.
+        // Without a record of the failure the next start publishes the file again.
         #expect(
             try fixture.store.publishedFile(name("x")).readAll() == (restarts && isRecorded ? Self.new : Self.old))
         #expect(try fixture.blobCount() == 0)

@@ -90,7 +90,7 @@ import Testing
         try late.complete(with: Response(status: 409))
     }
 
-    @Test("directories and files in the way are told apart, and the caller completes", arguments: StoreKind.allCases)
+    @Test("directories and files in the way are distinguished, and the caller completes", arguments: StoreKind.allCases)
     func obstacles(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         _ = try lease(fixture, "x").publish(.testing(name("dir/file")))
@@ -184,7 +184,7 @@ import Testing
         #expect(fixture.store.usage(of: "alice") == Usage(publishedBytes: 5))
     }
 
-    @Test("a publication whose place was taken meanwhile by somebody outside is refused, not forced")
+    @Test("a publication whose name another program has used meanwhile is refused, not forced")
     func occupiedMeanwhile() throws {
         let fixture = try StoreFixture(.files)
         let upload = try lease(fixture, "content")

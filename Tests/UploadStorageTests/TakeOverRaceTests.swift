@@ -34,7 +34,7 @@ import Testing
                         if start < promised { complaints.withLock { $0.append("\(start) after \(promised)") } }
                         for _ in 0..<Int.random(in: 1...20, using: &generator) {
                             let offset = Int(lease.received)
-                            // Between the two lines somebody may take over; then the fence has to hold.
+                            // Between the two lines another thread may take over; then the fence has to hold.
                             let piece = Array(content[offset...].prefix(Int.random(in: 1...900, using: &generator)))
                             guard lease.isCurrent else { break }
                             if piece.isEmpty { break }

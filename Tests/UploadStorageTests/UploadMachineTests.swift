@@ -53,7 +53,7 @@ import Testing
     private static func next(_ world: World, _ event: LeaseEvent, as lease: Int64) throws -> World? {
         var next = world
         let isProcessing = world.machine.activity == .processing
-        // The code acknowledges everything before it goes on to the target resource.
+        // The code acknowledges everything before it continues to the target resource.
         let isDurable =
             world.machine.durable == world.machine.received && world.machine.isRowCurrent && world.advance == nil
         switch event {

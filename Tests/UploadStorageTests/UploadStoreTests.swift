@@ -32,7 +32,8 @@ import Testing
     }
 
     @Test(
-        "CON-02: a take-over voids the lease, keeps its bytes and tells its holder once", arguments: StoreKind.allCases)
+        "CON-02: a take-over ends the lease, keeps its bytes and notifies its holder once",
+        arguments: StoreKind.allCases)
     func takingOver(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let first = try fixture.store.create(.testing())
@@ -155,7 +156,7 @@ import Testing
         #expect(throws: StoreError.notFound) { try fixture.store.record(id) }
     }
 
-    @Test("CON-02: while the target works, nobody takes the upload away", arguments: StoreKind.allCases)
+    @Test("CON-02: while the target works, the upload cannot be taken over", arguments: StoreKind.allCases)
     func processing(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let lease = try fixture.store.create(.testing(length: 3))
@@ -242,7 +243,7 @@ import Testing
         #expect(try fixture.store.lease(id).readAll() == Array("abcdefg".utf8))
     }
 
-    @Test("a digest goes on where it stood before the restart", arguments: StoreKind.allCases)
+    @Test("a digest continues where it stood before the restart", arguments: StoreKind.allCases)
     func digestStates(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         var bytes: [UInt8] = []
@@ -335,7 +336,7 @@ import Testing
         #expect(fixture.store.usage(of: "alice") == Usage(uploads: 1, reservedBytes: 1 << 20))
     }
 
-    @Test("what was reserved in advance comes back when nobody writes", arguments: StoreKind.allCases)
+    @Test("what was reserved in advance is released when no lease writes", arguments: StoreKind.allCases)
     func surplus(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let lease = try fixture.store.create(.testing())

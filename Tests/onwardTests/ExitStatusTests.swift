@@ -22,7 +22,7 @@ struct ExitStatusTests {
             .authorizationFailed: 74, .invalidRequest: 64, .resumeDataUsed: 70, .internalFailure: 70,
         ]
         #expect(onward.ExitStatus(code).rawValue == expected[code])
-        // What the library calls an interruption can be gone on with.
+        // What the library calls an interruption can be continued.
         if TransferError(code, "").isInterruption { #expect(onward.ExitStatus(code) == .tryAgain) }
     }
 
@@ -63,7 +63,7 @@ struct ExitStatusTests {
 
     @Test("docs/command-line.md has every code in the row of its status", arguments: TransferError.Code.allCases)
     func documented(code: TransferError.Code) throws {
-        // No command cancels a transfer, or shuts the client of one down that goes on.
+        // No command cancels a transfer, or shuts down the client of one that is running.
         guard code != .cancelled && code != .shutDown else { return }
         let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..")
         let text = try String(contentsOf: root.appending(path: "docs/command-line.md"), encoding: .utf8)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import onward
 
-@Suite("What a service manager says and hears", .timeLimit(.minutes(15)))
+@Suite("Messages from and to a service manager", .timeLimit(.minutes(15)))
 struct ServiceEnvironmentTests {
     private func read(_ variables: [String: String]) throws(OptionError) -> ServiceEnvironment {
         try ServiceEnvironment(variables, process: 42)
@@ -86,7 +86,7 @@ struct ServiceEnvironmentTests {
         watchdog.stop()
     }
 
-    @Test("A look that fails gives no sign, is told once, and is made again")
+    @Test("A health check that fails sends no message, is logged once, and is repeated")
     func failing() throws {
         let seen = Monitor(Seen(isStuck: true))
         let watchdog = try Watchdog(

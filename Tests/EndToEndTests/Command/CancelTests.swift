@@ -27,7 +27,7 @@ struct CancelTests {
     }
 
     @Test(
-        "with other credentials than the upload's forgets nothing, and tells which ones to use: 77",
+        "with other credentials than the upload's removes no state, and reports which ones to use: 77",
         arguments: ["--token-file", "--header"])
     func otherCredentials(_ option: String) throws {
         let (fixture, home, state) = try interrupted()
@@ -45,7 +45,7 @@ struct CancelTests {
     }
 
     @Test(
-        "resume and put with other credentials forget nothing either, and the right ones go on",
+        "resume and put with other credentials forget nothing either, and the right ones continue",
         arguments: [false, true])
     func resumed(byPut: Bool) throws {
         let (fixture, home, state) = try interrupted()
@@ -62,7 +62,7 @@ struct CancelTests {
         #expect(home.stateNames == [])
     }
 
-    @Test("A token file where the upload was begun without one may be anybody's: 77")
+    @Test("A token file for an upload that was created without one may have another owner: 77")
     func unknownCredentials() throws {
         let (fixture, home, state) = try interrupted()
         try home.run("cancel", state).expect(0)
@@ -91,7 +91,7 @@ struct CancelTests {
         #expect(home.stateNames == [])
     }
 
-    @Test("--restart with other credentials tells that the earlier upload stays on the server")
+    @Test("--restart with other credentials reports that the earlier upload stays on the server")
     func restart() throws {
         let (fixture, home, _) = try interrupted()
         let run = try home.run(

@@ -16,10 +16,10 @@ final class CommandHome: Sendable {
     }
 
     var path: String { directory.path }
-    /// Where states lie.
+    /// The directory of the state files.
     var states: String { path + "/state/onward" }
 
-    /// The names of the files where states lie; what the library keeps below is not among them.
+    /// The names of the state files, without the files of the library.
     var stateNames: [String] {
         ((try? FileManager.default.contentsOfDirectory(atPath: states)) ?? []).filter { $0.hasSuffix(".state") }
             .sorted()

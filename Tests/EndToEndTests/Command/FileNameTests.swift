@@ -131,7 +131,7 @@ struct FileNameTests {
         #expect(server.requests.map(\.target) == ["/e%CC%81/%F6"])
     }
 
-    @Test("An interrupted transfer of such a name goes on, by its command, by resume and by cancel", arguments: names)
+    @Test("An interrupted transfer of such a name continues, by its command, by resume and by cancel", arguments: names)
     func resumed(name: FilePath) throws {
         try withServer { server in
             let home = try CommandHome()

@@ -64,7 +64,7 @@ struct GetTests {
         }
     }
 
-    @Test("kill -9 where nothing could be gone on with leaves nothing behind")
+    @Test("kill -9 where nothing could be continued leaves nothing behind")
     func killedWithoutValidator() throws {
         let server = try ScriptedServer { _, reply in
             try reply.begin(200, ["Content-Length": "6000000"])
@@ -84,7 +84,9 @@ struct GetTests {
         #expect(home.stateNames == [])
     }
 
-    @Test("kill -9 at random moments, the same command: what the state tells stays", arguments: [1, 2] as [UInt64])
+    @Test(
+        "kill -9 at random moments, the same command: the received bytes in the state never decrease",
+        arguments: [1, 2] as [UInt64])
     func killed(seed: UInt64) throws {
         try withServer { server in try killAgainAndAgain(server, seed) }
     }
@@ -120,7 +122,7 @@ struct GetTests {
         expectSame(Array(found), Self.bytes, "seed \(seed)")
     }
 
-    @Test("SIGINT pauses; resume and the same command go on; cancel removes the partial file")
+    @Test("SIGINT pauses; resume and the same command continue; cancel removes the partial file")
     func paused() throws {
         try withServer { server in
             try publish(server)
@@ -163,7 +165,7 @@ struct GetTests {
         }
     }
 
-    @Test("The path is told to which a file goes")
+    @Test("The command reports the path to which a file goes")
     func told() throws {
         try withServer { server in
             try publish(server)
@@ -174,7 +176,7 @@ struct GetTests {
         }
     }
 
-    @Test("What ends for good tells where what was received lies, and how to be rid of it")
+    @Test("A permanent failure reports where the received bytes are, and how to remove them")
     func refusedLater() throws {
         let server = try ScriptedServer { request, reply in
             if request.fields.contains("Range") { return try reply.respond(451) }

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Command: health", .blocking)
 struct HealthCommandTests {
-    @Test("0 where the server is ready, 69 where it answers something else, 75 where nobody is")
+    @Test("0 if the server is ready, 69 if it answers something else, 75 if no server listens")
     func statuses() throws {
         let home = try CommandHome()
         try withServer { server in

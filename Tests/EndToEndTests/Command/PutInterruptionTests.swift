@@ -51,7 +51,7 @@ struct PutInterruptionTests {
         }
     }
 
-    @Test("Where no 104 arrives a file of some size goes on all the same; a small one is sent once more")
+    @Test("Where no 104 arrives a file of some size continues all the same; a small one is sent once more")
     func withoutInterimResponses() throws {
         try withServer("--interim", "off") { server in
             for (name, size) in [("large.bin", Self.size), ("small.bin", 2_000_000)] {
@@ -71,7 +71,7 @@ struct PutInterruptionTests {
         }
     }
 
-    @Test("SIGINT, SIGTERM and SIGHUP pause: 75, and the same command goes on", arguments: [SIGINT, SIGTERM, SIGHUP])
+    @Test("SIGINT, SIGTERM and SIGHUP pause: 75, and the same command continues", arguments: [SIGINT, SIGTERM, SIGHUP])
     func paused(signal: Int32) throws {
         try withServer { server in
             let home = try CommandHome()
@@ -188,7 +188,7 @@ struct PutInterruptionTests {
         }
     }
 
-    @Test("Cuts on the way are gone over without help, and told")
+    @Test("After interruptions of the connection the command resumes by itself, and reports them")
     func cuts() throws {
         try withServer { server in
             let proxy = try FaultProxy(to: server.port, seed: 7, bytes: 300_000...1_500_000)

@@ -173,7 +173,7 @@ struct PutTests {
         return file
     }
 
-    @Test("A host that is not there, and nothing to go on with: 69 after three tries")
+    @Test("A host that is not there, and nothing to continue: 69 after three tries")
     func noHost() throws {
         let home = try CommandHome()
         let run = try home.run("put", "--json", try home.file([1]), "http://no-such-host.invalid/x")

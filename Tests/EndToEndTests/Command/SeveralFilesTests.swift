@@ -26,7 +26,7 @@ struct SeveralFilesTests {
         return command
     }
 
-    /// The files of which the events of this name tell.
+    /// The files in the events of this name.
     private func files(_ run: CommandRun, _ event: String) throws -> [String] {
         try run.objects().filter { $0.name == event }.compactMap { $0.text("file") }
     }
@@ -81,7 +81,7 @@ struct SeveralFilesTests {
         }
     }
 
-    @Test("What an earlier run has sent is told as that")
+    @Test("Files that an earlier run has sent are reported as sent")
     func told() throws {
         try withServer { server in
             let home = try CommandHome()

@@ -48,7 +48,7 @@ struct StateCommandTests {
         }
     }
 
-    @Test("resume goes on with everything, or with the one that is named")
+    @Test("resume continues with everything, or with the one that is named")
     func resume() throws {
         try withServer { server in
             let home = try CommandHome()
@@ -144,7 +144,8 @@ struct StateCommandTests {
         #expect(home.stateNames == [])
     }
 
-    @Test("--restart deletes the upload with what authorizes the new one, and tells where it cannot")
+    @Test(
+        "--restart deletes the upload with the credentials of the new one, and reports an upload that it cannot delete")
     func restartWithCredentials() throws {
         let server = try lockedServer()
         let home = try CommandHome()
@@ -224,7 +225,7 @@ struct StateCommandTests {
         }
     }
 
-    @Test("An upload that the server has forgotten ends with 69; the same command begins anew")
+    @Test("An upload that the server has forgotten ends with 69; the same command starts again")
     func gone() throws {
         try withServer { server in
             let home = try CommandHome()

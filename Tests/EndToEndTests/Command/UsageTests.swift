@@ -56,7 +56,7 @@ struct UsageTests {
         try ServeRun(["help", "put", "get"]).expect(64, "'get'")
     }
 
-    @Test("A variable that names no option is told, and changes nothing")
+    @Test("A variable that names no option is reported, and changes nothing")
     func misspelt() throws {
         try withServer(environment: ["ONWARD_ALOW_ANONYMOUS": "1"]) { server in
             #expect(server.log.contains("ONWARD_ALOW_ANONYMOUS"))

@@ -2,7 +2,7 @@ import SystemCalls
 import Testing
 
 /// Runs a test's body, which blocks in system calls, on threads of its own instead of the cooperative pool, and no more
-/// bodies at a time than there are threads: one that waits for something is gone on with at once when it comes.
+/// bodies at a time than there are threads: one that waits for something continues at once when it comes.
 ///
 /// The number of these threads bounds how many servers run at the same time, whatever the width of the test run. A body has a
 /// time limit, which begins with the body: unlike that of `timeLimit`, it does not include the wait for a thread, which depends

@@ -2,7 +2,7 @@ import ConformanceKit
 import Glibc
 import SystemCalls
 
-/// The end of a service manager: a datagram socket on which services tell how they are (sd_notify(3)).
+/// The end of a service manager: a datagram socket to which services send their state (sd_notify(3)).
 final class ManagerSocket {
     private let descriptor: FileDescriptor
     /// What `NOTIFY_SOCKET` says.
@@ -40,7 +40,7 @@ final class ManagerSocket {
         throw WireFailure.timedOut("\(name) was not told; this was: \(messages)")
     }
 
-    /// What has been told, without waiting.
+    /// The messages so far, without waiting.
     func receiveAll() {
         while let message = receive(until: Deadline(in: .zero)) { messages.append(message) }
     }

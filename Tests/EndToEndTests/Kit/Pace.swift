@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// Tells a failure of what is tested from a standstill of the test itself, whose threads a loaded machine may halt for
+/// Distinguishes a failure of the subject from a standstill of the test itself, whose threads a loaded machine may halt for
 /// longer than the limit that must not be over.
 final class Pace: Sendable {
     private struct State {
@@ -10,7 +10,7 @@ final class Pace: Sendable {
 
     private let state = Monitor(State())
 
-    /// Called wherever the other side may see that something goes on.
+    /// Called at each point at which the other side may see activity.
     func step() {
         state.withLock { state in
             let now = ContinuousClock.now
@@ -19,13 +19,13 @@ final class Pace: Sendable {
         }
     }
 
-    /// Whether a limit may have been over between two steps: what the other side sees as one pause may lie in two of ours.
+    /// Whether a limit may have been over between two steps: what the other side sees as one pause may be part of two of ours.
     private func stoodStill(for limit: Duration) -> Bool {
         step()
         return state.withLock { $0.longest >= limit / 2 }
     }
 
-    /// Carries out what has to go on before a limit is over, and does so again where it failed after a standstill.
+    /// Runs a body that must not pause for longer than a limit, and runs it again if it failed after a standstill.
     static func within<Result>(_ limit: Duration, _ body: (Pace) throws -> Result) throws -> Result {
         for _ in 0..<9 {
             let pace = Pace()
@@ -34,7 +34,7 @@ final class Pace: Sendable {
         return try body(Pace())
     }
 
-    /// The same where the result tells a failure.
+    /// The same if failures are in the result.
     static func within<Result>(
         _ limit: Duration, until isGood: (Result) -> Bool, _ body: (Pace) async throws -> Result
     ) async throws -> Result {

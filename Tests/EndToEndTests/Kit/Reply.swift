@@ -146,7 +146,7 @@ final class Reply {
         try send(raw: Array((head(status, fields) + length + "\r\n").utf8) + (isToHead ? [] : body))
     }
 
-    /// A final head alone: the script sends the content itself, framed as the fields tell.
+    /// A final head alone: the script sends the content itself, framed as in the fields.
     func begin(_ status: Int, _ fields: Fields = [:]) throws {
         isAnswered = true
         try send(raw: head(status, fields) + "\r\n")

@@ -32,7 +32,7 @@ extension ServerProcess {
         try exchange(.retrieval(version, location))
     }
 
-    /// The published file as it lies in the data directory; `nil` where there is none.
+    /// The published file as it is in the data directory; nil if there is none.
     func published(_ path: String) -> [UInt8]? {
         FileManager.default.contents(atPath: root + "/files/" + path).map { Array($0) }
     }

@@ -39,7 +39,7 @@ import Testing
                     #expect(count >= limits.minAppendSize ?? 0, "seed \(seed)")
                 }
                 link.carry(request, of: &upload)
-                // Another process goes on.
+                // Another process continues.
                 if link.chance(10), let resumption = upload.resumption {
                     upload = ClientUpload(resuming: resumption, intent: intent, retry: retry, random: { 0 })
                 }
@@ -104,7 +104,7 @@ struct ModelLink {
         }
         var incoming = ModelServer.Request(dialect: dialect, fields: request.fields, framing: framing, content: content)
         if request.kind == .create {
-            // A creation that is repeated makes another upload; the one before is never heard of again.
+            // A creation that is repeated makes another upload; the one before is never used again.
             if !server.exists || !server.isProcessing, server.answer == nil {
                 server = ModelServer(limits: server.limits)
                 uri += 1

@@ -9,7 +9,8 @@ import Testing
     // MARK: 409
 
     @Test(
-        "CLI-32: the offset of a 409 is gone on from, be it in the field or in the problem", arguments: [false, true])
+        "CLI-32: the upload continues at the offset of a 409, from the field or from the problem document",
+        arguments: [false, true])
     func conflict(isProblem: Bool) throws {
         var upload = try ClientUpload.appending()
         _ = try upload.request()
@@ -28,7 +29,7 @@ import Testing
         #expect(try upload.request().content == .empty)
     }
 
-    @Test("CLI-32: without an offset it is asked for once; a server that never agrees is given up")
+    @Test("CLI-32: without an offset the client retrieves it once; if the server never agrees, the upload ends")
     func endless() throws {
         var upload = try ClientUpload.appending()
         var kinds: [ClientRequest.Kind] = []
@@ -56,7 +57,7 @@ import Testing
         #expect(upload.failed() == .gone(404))
     }
 
-    @Test("CLI-33: a 409 that goes back behind an offset told before ends the upload")
+    @Test("CLI-33: a 409 with an offset below one reported before ends the upload")
     func goingBack() throws {
         var upload = ClientUpload.resumed(acknowledged: 20)
         _ = try upload.request()
@@ -101,7 +102,7 @@ import Testing
         #expect(sizes == [500, 250, 125, 62])
     }
 
-    @Test("CLI-14 CLI-15: limits that OPTIONS tells are obeyed")
+    @Test("CLI-14 CLI-15: the client obeys the limits in the response to OPTIONS")
     func discovered() throws {
         var upload = try ClientUpload.appending()
         _ = try upload.request()
@@ -130,7 +131,7 @@ import Testing
         #expect(careful.failed() == .tooLarge(limit: 50))
     }
 
-    @Test("CLI-17: a max-size that any response tells ends the upload")
+    @Test("CLI-17: a max-size below the length, in any response, ends the upload")
     func maxSize() throws {
         var upload = ClientUpload.resumed()
         _ = try upload.request()
@@ -203,7 +204,7 @@ import Testing
         }
     }
 
-    @Test("redirections without end, or without a place, are given up")
+    @Test("redirections without end, or without a location, end the upload")
     func endlessRedirections() throws {
         var upload = ClientUpload.fresh()
         for _ in 0..<6 {

@@ -109,7 +109,9 @@ import Testing
         #expect(request.fields["Upload-Complete"] == "?1")
     }
 
-    @Test("CLI-05: the parts add up to the length, and every one that tells it tells the same", arguments: 1...30)
+    @Test(
+        "CLI-05: the parts add up to the length, and every request that declares it declares the same",
+        arguments: 1...30)
     func parts(bound: Int64) throws {
         var upload = try ClientUpload.appending(maximumContent: bound)
         var end: Int64 = 0
@@ -130,7 +132,7 @@ import Testing
     func bounds() throws {
         var upload = try ClientUpload.appending(
             length: 33, maximumContent: 2, limit: "min-append-size=5, max-append-size=10")
-        // The server's minimum is a demand, the caller's bound a wish.
+        // The server's minimum is a requirement, the caller's bound a preference.
         for start in stride(from: Int64(0), to: 30, by: 5) {
             #expect(try upload.request().content == .range(from: start, count: 5))
             upload.answer(204, Dialect.interop8.head(complete: false), sent: 5)

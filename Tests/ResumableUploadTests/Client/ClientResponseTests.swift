@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test("success that says it is incomplete, or tells an earlier offset, does not complete")
+    @Test("a successful response that says ?0, or has an earlier offset, does not complete the upload")
     func incomplete() throws {
         for fields in [v8.head(complete: false), v8.head(complete: false, offset: 40), v8.head(offset: 40)] {
             var upload = try ClientUpload.appending()
@@ -64,7 +64,7 @@ import Testing
         #expect(upload.resumption == nil)
     }
 
-    @Test("a creation that made no upload resource cannot go on")
+    @Test("a creation that made no upload resource cannot continue")
     func noResource() throws {
         var upload = ClientUpload.fresh(style: .careful)
         _ = try upload.request()
@@ -172,7 +172,7 @@ import Testing
         #expect(try upload.wait() == 1)
     }
 
-    @Test("CLI-35: so many further tries without progress and no more; progress starts the count anew")
+    @Test("CLI-35: so many further tries without progress and no more; progress resets the count")
     func attempts() throws {
         var retry = RetryPolicy()
         retry.triesWithoutProgress = 2
@@ -223,7 +223,7 @@ import Testing
 
     // MARK: Retrieval
 
-    @Test("STF-13: a retrieval without a usable offset is nothing to go on from", arguments: ["5.0", "-1", "x", ""])
+    @Test("STF-13: a retrieval without a usable offset is nothing to continue from", arguments: ["5.0", "-1", "x", ""])
     func voidOffset(value: String) throws {
         var upload = ClientUpload.resumed()
         _ = try upload.request()
@@ -232,7 +232,7 @@ import Testing
         #expect(upload.resumption != nil)
     }
 
-    @Test("CLI-33: an offset below one told before ends the upload, and it is deleted")
+    @Test("CLI-33: an offset below one reported before ends the upload, and the upload is deleted")
     func lost() throws {
         var upload = ClientUpload.resumed(acknowledged: 60)
         _ = try upload.request()
@@ -318,7 +318,7 @@ import Testing
         #expect(nothing.failed() == .cancelled)
     }
 
-    @Test("CLI-18: an upload of this run whose lifetime has passed is not asked for, but created anew")
+    @Test("CLI-18: an upload of this run whose lifetime has passed is not retrieved, but created again")
     func ownExpiry() throws {
         var upload = ClientUpload.fresh()
         _ = try upload.request(now: 0)

@@ -62,7 +62,7 @@ struct LogWriterTests {
         writer.append("b")
         writer.flush()
         #expect(writer.lost == 2 && writer.takeFailedLines() == 2 && writer.takeFailedLines() == 0)
-        // The reader reads again: the count is reported, and begins anew.
+        // The reader reads again: the count is reported and reset.
         _ = pipe.readAvailable()
         writer.reportLost("2 lost")
         #expect(writer.lost == 0)

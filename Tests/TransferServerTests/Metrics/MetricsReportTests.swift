@@ -63,7 +63,7 @@ struct MetricsReportTests {
         }
     }
 
-    @Test("What the store cannot tell is left out, and nothing else")
+    @Test("Metrics that the store cannot report are left out, and no others")
     func withoutStore() {
         let text = report(store: nil).text
         #expect(!text.contains("onward_store_"))

@@ -43,7 +43,7 @@ struct ServerCountsTests {
         #expect(counts.errors.counts == ["other": 1])
     }
 
-    @Test("Content that was counted while its request went on is not counted again")
+    @Test("Content that was counted while its request continued is not counted again")
     func counted() {
         var counts = ServerCounts()
         counts.add(received: 70)
@@ -65,7 +65,7 @@ struct ServerCountsTests {
         #expect(counts.interruptions["taken-over"] == 1)
     }
 
-    @Test("A request without 104 counts once by its reason, one with it by what was told")
+    @Test("A request without 104 counts once by its reason, a request with 104 by what the 104 had")
     func interim() {
         var counts = ServerCounts()
         counts.record(.testing())

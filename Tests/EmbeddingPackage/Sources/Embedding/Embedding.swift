@@ -1,7 +1,7 @@
 import Glibc
 import TransferServer
 
-/// A program that embeds the server, and judges what it makes of requests that libmicrohttpd by itself misreads. Exits with 1
+/// A program that embeds the server, and checks how it reads requests that libmicrohttpd by itself misreads. Exits with 1
 /// if it serves something else than was meant.
 @main
 enum Embedding {

@@ -5,7 +5,7 @@ import ResumableUpload
 import SystemCalls
 import Testing
 
-@Suite("Client: downloads of what changes, and of what is told wrongly", .blocking)
+@Suite("Client: downloads of files that change, and of responses that are wrong", .blocking)
 struct DownloadChangeTests {
     private let bytes = Payload.bytes(1_000_000)
     private let file: ScriptedFile
@@ -82,7 +82,7 @@ struct DownloadChangeTests {
         #expect(history.resumptions.last == 0)
     }
 
-    @Test("RNG-28: content that goes on beyond its part is thrown away with everything")
+    @Test("RNG-28: content that continues beyond its part is thrown away with everything")
     func overrun() async throws {
         let file = file
         let server = try server { _, reply in
@@ -132,7 +132,9 @@ struct DownloadChangeTests {
         return try #require(await download.pause())
     }
 
-    @Test("RNG-30: 416 with the size at hand is the end, where the validator is the same or a part tells it")
+    @Test(
+        "RNG-30: 416 with the size that was received completes the download if the validator is the same or a part has it"
+    )
     func unsatisfied() async throws {
         let file = file
         for tellsTag in [true, false] {
@@ -157,7 +159,7 @@ struct DownloadChangeTests {
     }
 
     @Test(
-        "RNG-30: 416 of another representation or another size begins anew",
+        "RNG-30: after 416 of another representation or another size the download starts again",
         arguments: [
             ["Content-Range": "bytes */1000000", "ETag": "\"two\""], ["Content-Range": "bytes */5", "ETag": "\"one\""],
             ["ETag": "\"one\""],

@@ -37,7 +37,7 @@ extension Download {
 }
 
 extension [TransferEvent] {
-    /// Where the transfer went on.
+    /// Where the transfer continued.
     var resumptions: [Int64] {
         compactMap { event in
             if case .resumed(let offset) = event { offset } else { nil }

@@ -4,11 +4,11 @@ import ResumableTransfer
 import SystemCalls
 import Testing
 
-@Suite("Client: downloads that are whole before anybody notes it", .blocking)
+@Suite("Client: downloads that are complete before that is recorded", .blocking)
 struct DownloadPublicationTests {
     private let bytes = Payload.bytes(2_000_000)
 
-    /// A download that is over, and what would be left of it had its process been killed before it could tell.
+    /// A download that has ended, and what would be left of it if its process had been killed before it could report the end.
     private func published(
         _ server: ScriptedServer
     ) async throws -> (fixture: UploadFixture, data: ResumeData, result: DownloadResult) {

@@ -12,7 +12,7 @@ struct DownloadRefusalTests {
     // MARK: Statuses
 
     @Test(
-        "an error page never becomes the file, and is told with the error",
+        "an error page never becomes the file, and is part of the error",
         arguments: [(400, "refused"), (401, "unauthorized"), (403, "unauthorized"), (404, "refused"), (410, "refused")])
     func refused(status: Int, code: String) async throws {
         let server = try ScriptedServer { try $1.respond(status, ["ETag": "\"page\""], "an error page") }
@@ -85,7 +85,7 @@ struct DownloadRefusalTests {
         expectSame(fixture.result, file.bytes)
     }
 
-    @Test("nobody there is an interruption too")
+    @Test("a server that does not listen is an interruption, too")
     func unreachable() async throws {
         let fixture = try UploadFixture { $0.retry.triesWithoutProgress = 1 }
         let download = try fixture.download("http://127.0.0.1:1/")
@@ -117,7 +117,7 @@ struct DownloadRefusalTests {
     // MARK: Redirections
 
     @Test(
-        "RED-02: every redirection of a GET is followed, anew for every request", arguments: [301, 302, 303, 307, 308])
+        "RED-02: every redirection of a GET is followed, again for every request", arguments: [301, 302, 303, 307, 308])
     func redirection(status: Int) async throws {
         let file = file
         let server = try ScriptedServer { request, reply in

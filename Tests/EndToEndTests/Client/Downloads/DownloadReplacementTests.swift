@@ -167,7 +167,7 @@ struct DownloadReplacementTests {
         #expect(fixture.downloads == ["result.bin"])
     }
 
-    @Test("a replacement whose bytes could not be resumed gives way to what it was to replace")
+    @Test("a replacement whose bytes cannot be resumed is dropped for what it was to replace")
     func weakReplacement() async throws {
         let file = file
         let server = try cuttingServer { number, request, reply in
@@ -228,7 +228,7 @@ struct DownloadReplacementTests {
 
     // MARK: The command
 
-    @Test("get ends with 75, says what came and how to begin anew, and resumes later")
+    @Test("get ends with 75, reports what came and how to start again, and resumes later")
     func command() throws {
         let file = file
         let isStrange = Monitor(true)

@@ -35,7 +35,7 @@ struct DownloadResumptionTests {
         return data
     }
 
-    @Test("a pause gives data with which another client goes on, once")
+    @Test("a pause gives data with which another client continues, once")
     func anotherClient() async throws {
         let server = try server()
         let fixture = try UploadFixture()
@@ -72,7 +72,7 @@ struct DownloadResumptionTests {
         #expect(error?.code == .paused && error?.resumeData != nil)
     }
 
-    @Test("what was kept at a checkpoint is gone on with after a crash; bytes of which it does not tell come again")
+    @Test("after a crash a download continues at its checkpoint; bytes beyond the checkpoint are received again")
     func checkpoint() async throws {
         let server = try server()
         let fixture = try UploadFixture()
@@ -104,7 +104,7 @@ struct DownloadResumptionTests {
         expectSame(fixture.result, bytes)
     }
 
-    @Test("another URI for the same representation goes on as well")
+    @Test("another URI for the same representation continues as well")
     func otherRequest() async throws {
         let fixture = try UploadFixture()
         let data = try await paused(try server(), fixture)
@@ -116,7 +116,7 @@ struct DownloadResumptionTests {
         expectSame(fixture.result, bytes)
     }
 
-    @Test("a partial file that is gone, changed or another one is not gone on with", arguments: 0..<5)
+    @Test("a partial file that is gone, changed or another one is not continued", arguments: 0..<5)
     func strangePartial(kind: Int) async throws {
         let server = try server()
         let fixture = try UploadFixture()
@@ -153,7 +153,7 @@ struct DownloadResumptionTests {
         let fixture = try UploadFixture()
         let download = try fixture.download(server.url)
         await download.awaitBytes(900_000)
-        // Nobody could go on with it: it has no name.
+        // Nobody could continue it: it has no name.
         #expect(fixture.downloads.isEmpty)
         #expect(download.checkpoint == nil)
         #expect(await download.pause() == nil)
@@ -226,7 +226,7 @@ struct DownloadResumptionTests {
         expectSame(fixture.result, bytes)
     }
 
-    @Test("a file without a destination is gone on with in the storage directory")
+    @Test("a file without a destination is continued in the storage directory")
     func temporary() async throws {
         let server = try server()
         let fixture = try UploadFixture()

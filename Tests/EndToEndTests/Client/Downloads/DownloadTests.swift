@@ -38,7 +38,7 @@ struct DownloadTests {
         #expect(fixture.tickets.isEmpty)
     }
 
-    @Test("RNG-28 RNG-32: cut again and again, every request goes on where the bytes end")
+    @Test("RNG-28 RNG-32: cut again and again, every request continues where the bytes end")
     func cuts() async throws {
         let file = ScriptedFile(bytes: bytes)
         let server = try ScriptedServer { try file.serve($0, $1, cut: 300_000) }
@@ -92,7 +92,7 @@ struct DownloadTests {
         #expect(history.checkpoints.isEmpty)
     }
 
-    @Test("a chunked response that ends before its last chunk is an interruption; interim responses are told")
+    @Test("a chunked response that ends before its last chunk is an interruption; interim responses are reported")
     func chunked() async throws {
         let file = ScriptedFile(bytes: bytes)
         let server = try ScriptedServer { request, reply in
@@ -152,7 +152,7 @@ struct DownloadTests {
         #expect(fixture.result.isEmpty)
     }
 
-    @Test("content in a coding is kept as it is, and gone on with under a strong tag alone")
+    @Test("content in a coding is kept as it is, and continued under a strong tag alone")
     func contentCoding() async throws {
         let now = Int64(Date().timeIntervalSince1970)
         let dates: Fields = [
@@ -170,7 +170,7 @@ struct DownloadTests {
         }
     }
 
-    @Test("a file without a destination lies in the storage directory, for its owner alone")
+    @Test("a file without a destination is in the storage directory, for its owner alone")
     func temporary() async throws {
         let file = ScriptedFile(bytes: bytes)
         let server = try ScriptedServer { try file.serve($0, $1, cut: 1_200_000) }

@@ -60,7 +60,7 @@ struct StalledDownloadTests {
         await download.cancel(deletingUpload: true)
     }
 
-    @Test("progress of the same position is told once")
+    @Test("progress of the same position is reported once")
     func quiet() async throws {
         let server = try server(staysOpen: true)
         let fixture = try UploadFixture { $0.stallTimeout = .seconds(2) }

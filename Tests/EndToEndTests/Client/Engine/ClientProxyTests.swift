@@ -3,7 +3,7 @@ import Foundation
 import HTTPSemantics
 import Testing
 
-/// Proxies that refuse, hang, or cannot be used: the command says so, with the status, and does not try in vain.
+/// Proxies that refuse, hang, or cannot be used: the command says so, with the status, and does not try again without need.
 @Suite("Commands: proxies that do not let through", .blocking)
 struct ClientProxyTests {
     private func words(_ command: String, _ home: CommandHome, _ scheme: String = "https") throws -> [String] {

@@ -19,7 +19,7 @@ struct ContentCodingTests {
         #expect(result.contentCoding == nil)
     }
 
-    @Test("a coding that nobody asked for is named, and its bytes are resumed and stored as they came")
+    @Test("a coding that the client did not request is reported, and its bytes are resumed and stored as they came")
     func unasked() async throws {
         let file = file
         let turns = UploadInventory()

@@ -35,7 +35,7 @@ struct EngineEarlyResponseTests {
         #expect(.now - start < EngineFixture.patience)
     }
 
-    @Test("CLI-36: also where the response's content tells its own end", arguments: [200, 409], [false, true])
+    @Test("CLI-36: also if the response's content is chunked", arguments: [200, 409], [false, true])
     func chunked(status: Int, closes: Bool) async throws {
         let server = try ScriptedServer { _, reply in
             _ = try reply.readBody(atMost: 300_000)
@@ -53,7 +53,7 @@ struct EngineEarlyResponseTests {
         #expect(result.failure == nil && result.sent < 40_000_000, "\(result)")
     }
 
-    @Test("CLI-36: also where nobody takes what libcurl has in its buffer")
+    @Test("CLI-36: also if the server does not receive what libcurl has in its buffer")
     func stuck() async throws {
         let server = try ScriptedServer { _, reply in
             _ = try reply.readBody(atMost: 300_000)

@@ -42,7 +42,7 @@ struct EngineEndingTests {
         }
     }
 
-    @Test("nobody listens; no such host; another scheme")
+    @Test("no listener; no such host; another scheme")
     func unreachable() async throws {
         let port = try FixedPort.next()
         #expect(

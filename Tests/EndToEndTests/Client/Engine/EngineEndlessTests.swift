@@ -63,7 +63,7 @@ struct EngineEndlessTests {
         #expect(.now - start < .seconds(30))
     }
 
-    @Test("an upload whose offset grows in interim responses goes on, although no byte moves")
+    @Test("an upload whose offset grows in interim responses continues, although no byte moves")
     func acknowledgments() async throws {
         let limit = Duration.seconds(1)
         let result = try await Pace.within(

@@ -8,7 +8,7 @@ import SystemCalls
 final class EngineFixture: Sendable {
     let engine = TransportEngine()
 
-    /// What is done at once takes less than this on a machine with much else to do, and all that is waited for in vain
+    /// What is done at once takes less than this on a machine with much else to do, and all that never happens
     /// takes longer.
     static let patience = Duration.seconds(300)
 

@@ -30,7 +30,7 @@ struct EngineReceivingTests {
         #expect(kept.failure == nil && kept.content == Array(bytes[..<1000]) && kept.received == 1000)
     }
 
-    @Test("a sink that cannot write ends the exchange; so does the wish not to receive")
+    @Test("a sink that cannot write ends the exchange; so does a caller that does not want the content")
     func refusedContent() async throws {
         let bytes = bytes
         let server = try ScriptedServer { _, reply in try reply.respond(200, [:], bytes) }
@@ -44,7 +44,7 @@ struct EngineReceivingTests {
 
     enum Ending: CaseIterable, Sendable { case closed, reset }
 
-    @Test("content shorter than its framing tells is a lost connection", arguments: Ending.allCases, [false, true])
+    @Test("content shorter than its framing is a lost connection", arguments: Ending.allCases, [false, true])
     func short(ending: Ending, isChunked: Bool) async throws {
         let server = try ScriptedServer { _, reply in
             try reply.begin(200, isChunked ? ["Transfer-Encoding": "chunked"] : ["Content-Length": "1000"])

@@ -146,7 +146,7 @@ struct EngineSendingTests {
         #expect(result.failure == nil && result.head?.status == 200)
     }
 
-    @Test("any number of interim responses is told, each as it comes, apart from the final head")
+    @Test("any number of interim responses is reported, each as it comes, apart from the final head")
     func interim() async throws {
         let server = try ScriptedServer { _, reply in
             try reply.send(raw: "HTTP/1.1 100 Continue\r\n\r\n")
@@ -170,7 +170,7 @@ struct EngineSendingTests {
         #expect(result.failure == nil && result.head?.fields["A"] == "b")
     }
 
-    @Test("progress is told at most every 100 ms, and at the end")
+    @Test("progress is reported at most every 100 ms, and at the end")
     func progress() async throws {
         let server = try ScriptedServer { _, reply in
             for _ in 0..<10 {

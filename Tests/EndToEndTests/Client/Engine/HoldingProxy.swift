@@ -69,7 +69,7 @@ final class HoldingProxy: Sendable {
             shutdown(server, Int32(SHUT_RDWR))
             shutdown(client, Int32(SHUT_RDWR))
             backward?.join()
-            // Under the lock, so that nobody shuts down a number that is somebody else's by now.
+            // Under the lock, so that no descriptor is shut down that another object has by now.
             state.withLock { state in
                 state.connections.remove(client)
                 close(client)

@@ -135,7 +135,7 @@ struct HostileResponseTests {
         session.invalidateAndCancel()
     }
 
-    @Test("the state machines reach an end, whatever they are told", arguments: 1...5 as ClosedRange<UInt64>)
+    @Test("the state machines reach an end, whatever the responses are", arguments: 1...5 as ClosedRange<UInt64>)
     func machines(seed: UInt64) {
         for number in 0..<400 * HostileResponses.factor {
             var responses = HostileResponses(seed: seed &* 7_000_003 &+ UInt64(number))

@@ -74,7 +74,7 @@ struct SlowResolverTests {
         return request
     }
 
-    @Test("cancelled: it ends at once, and other transfers go on")
+    @Test("cancelled: it ends at once, and other transfers continue")
     func cancelled() async throws {
         let server = try ScriptedServer { _, reply in try reply.respond(200, [:], "yes") }
         let exchange = fixture.engine.start(slow())
@@ -82,12 +82,12 @@ struct SlowResolverTests {
         exchange.cancel()
         #expect(await exchange.result().failure == .cancelled)
         #expect(await fixture.run(fixture.request("GET", server.url + "/")).content == Array("yes".utf8))
-        // The search still goes on: nothing has waited for it.
+        // The search still continues: nothing has waited for it.
         #expect(SlowResolver.waiting == 1)
         SlowResolver.release()
     }
 
-    @Test("timed out: it ends, and other transfers go on")
+    @Test("timed out: it ends, and other transfers continue")
     func timedOut() async throws {
         let server = try ScriptedServer { _, reply in try reply.respond(200, [:], "yes") }
         let result = await fixture.run(slow(.milliseconds(300)))

@@ -28,7 +28,7 @@ struct SessionDownloadTests {
         }
     }
 
-    @Test("a delegate hears of bytes, of the file, which goes when it returns, and of the end, on its queue")
+    @Test("a delegate gets the bytes, the file, which is removed when it returns, and the end, on its queue")
     func delegate() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()
@@ -161,7 +161,7 @@ struct SessionDownloadTests {
         #expect(fixture.stored.isEmpty)
     }
 
-    @Test("a momentary interruption needs no code, and nobody hears of it")
+    @Test("a momentary interruption needs no code, and the delegate gets no event")
     func momentary() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()
@@ -191,7 +191,7 @@ struct SessionDownloadTests {
         }
     }
 
-    @Test("a file that has changed meanwhile is fetched from its beginning, and the delegate hears of offset 0")
+    @Test("a file that has changed meanwhile is fetched from its beginning, and the delegate gets offset 0")
     func changed() async throws {
         try await withStallingProxy(Payload.bytes(5_000_000)) { server, proxy, fixture, recorder in
             let session = fixture.session(recorder)
@@ -213,7 +213,7 @@ struct SessionDownloadTests {
         }
     }
 
-    @Test("suspend holds a download, resume lets it go on")
+    @Test("suspend holds a download, resume lets it continue")
     func suspend() async throws {
         let bytes = Payload.bytes(6_000_000)
         try await withStallingProxy(bytes) { _, proxy, fixture, recorder in
@@ -309,7 +309,7 @@ struct SessionDownloadTests {
         }
     }
 
-    @Test("a URL that nobody carries is FoundationNetworking's")
+    @Test("a URL of another scheme is FoundationNetworking's")
     func scheme() async throws {
         let fixture = try SessionFixture()
         let answer = SessionAnswer<URL>()

@@ -57,7 +57,7 @@ final class SessionFixture: Sendable {
     }
 }
 
-/// Writes down everything that a session tells.
+/// Records everything that a session reports to its delegate.
 final class SessionRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate,
     URLSessionInformationalResponseDelegate
 {
@@ -93,7 +93,7 @@ final class SessionRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloa
         entries.notifyAll()
     }
 
-    // MARK: What was told
+    // MARK: Events
 
     func events(of task: URLSessionTask? = nil) -> [Event] {
         entries.withLock { $0.filter { task == nil || $0.task == task?.taskIdentifier }.map(\.event) }
@@ -139,7 +139,7 @@ final class SessionRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloa
         }
     }
 
-    /// Waits until something of this kind was told.
+    /// Waits for an event that satisfies the condition.
     func hears(_ task: URLSessionTask?, _ condition: (Event) -> Bool) -> Bool {
         wait(for: task) { condition($0) ? () : nil } != nil
     }
@@ -209,7 +209,7 @@ final class SessionRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloa
     }
 }
 
-/// What a completion handler was told, to be waited for.
+/// The arguments of a completion handler, for which a test can wait.
 final class SessionAnswer<Content: Sendable>: Sendable {
     struct Value: Sendable {
         var content: Content?

@@ -108,7 +108,7 @@ struct SessionLifecycleTests {
         #expect(code == .cancelled)
     }
 
-    @Test("a session that nobody keeps goes when its tasks have ended, and its threads with it")
+    @Test("a session without references is released when its tasks have ended, and its threads with it")
     func release() async throws {
         let gate = Monitor(true)
         let server = try gated(gate)

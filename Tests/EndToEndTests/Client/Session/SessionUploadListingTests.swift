@@ -129,7 +129,7 @@ struct SessionUploadListingTests {
         let first = try #require(article.resumeData)
         article.resumeData = nil
 
-        // Once more in vain, with a task and its delegate.
+        // Again without success, with a task and its delegate.
         let task = article.session.uploadTask(withResumeData: first)
         task.resume()
         #expect(UploadArticle.wait(article.isComplete))

@@ -26,7 +26,7 @@ struct SessionUploadPauseTests {
         }
     }
 
-    @Test("suspend holds an upload, resume lets it go on")
+    @Test("suspend holds an upload, resume lets it continue")
     func suspend() async throws {
         try await holding { server, proxy, fixture in
             let recorder = SessionRecorder()

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Session: uploads", .blocking)
 struct SessionUploadTests {
-    @Test("a delegate hears of interim responses, of bytes, of the answer and of the end, in order, on its queue")
+    @Test("a delegate gets interim responses, bytes, the response and the end, in order, on its queue")
     func delegate() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()
@@ -102,7 +102,7 @@ struct SessionUploadTests {
         #expect(received.fields["Upload-Complete"] == "?1")
     }
 
-    @Test("a completion handler hears of the end alone, and the session's delegate of nothing")
+    @Test("a completion handler gets the end alone, and the session's delegate gets nothing")
     func handler() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()
@@ -128,7 +128,7 @@ struct SessionUploadTests {
         }
     }
 
-    @Test("the delegate of one task hears of what happens on the way, with a completion handler too")
+    @Test("the delegate of one task gets the events before the end, with a completion handler too")
     func ownDelegate() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()
@@ -165,7 +165,7 @@ struct SessionUploadTests {
         #expect(String(decoding: data, as: UTF8.self) == "no")
     }
 
-    @Test("a server that cannot be reached is told at once")
+    @Test("a server that cannot be reached is reported at once")
     func unreachable() async throws {
         let port = try ScriptedServer { _, reply in reply.reset() }.port
         let fixture = try SessionFixture()

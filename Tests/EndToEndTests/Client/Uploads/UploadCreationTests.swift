@@ -38,7 +38,7 @@ struct UploadCreationTests {
         #expect(request.fields["Expect"] == nil)
     }
 
-    @Test("A client asks a target for its limits once, and keeps to the largest append that an upload was told")
+    @Test("A client asks a target for its limits once, and obeys the largest append that a response allowed")
     func learned() async throws {
         let inventories = Monitor<[ScriptedUpload]>([])
         let server = try ScriptedServer { request, reply in
@@ -130,7 +130,7 @@ struct UploadCreationTests {
         }
     }
 
-    @Test("CLI-22: any number of interim responses of any kind is told and harmless")
+    @Test("CLI-22: any number of interim responses of any kind is reported and harmless")
     func interims() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
@@ -219,7 +219,7 @@ struct UploadCreationTests {
         #expect(result.content.count == 1 << 20)
     }
 
-    @Test("the first stream of events tells a whole upload in order, and the progress ends at the total")
+    @Test("the first stream of events has all events of an upload in order, and the progress ends at the total")
     func events() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { try model.serve($0, $1) }

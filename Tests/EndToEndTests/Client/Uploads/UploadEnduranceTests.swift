@@ -68,7 +68,7 @@ struct UploadEnduranceTests {
         let most = Int(size) / (Self.faults + Self.restarts + 64)
         return try FaultProxy(to: port) {
             random.withLock { state in
-                // Responses are small. The first one tells the upload resource; without it a PUT is sent as a whole again.
+                // Responses are small. The first one has the upload resource; without it a PUT is sent again from its beginning.
                 let isOfResponse = state.history.oneIn(8) && !state.isFirst
                 state.isFirst = false
                 return FaultProxy.Fault(

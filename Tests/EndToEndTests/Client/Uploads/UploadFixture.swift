@@ -6,7 +6,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// A client with a storage directory of its own, and what its observer and its events told.
+/// A client with a storage directory of its own, and the records of its observer.
 final class UploadFixture: Sendable {
     let directory: TemporaryDirectory
     let client: TransferClient

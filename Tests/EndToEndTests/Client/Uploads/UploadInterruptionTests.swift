@@ -153,7 +153,7 @@ struct UploadInterruptionTests {
         #expect(server.requests.filter { $0.method == "PATCH" }.last?.fields["Upload-Offset"] == "700000")
     }
 
-    @Test("CLI-32: a server that refuses every offset is given up")
+    @Test("CLI-32: a server that refuses every offset ends the upload")
     func endlessConflict() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
@@ -171,7 +171,7 @@ struct UploadInterruptionTests {
         #expect(server.requests.count < 30)
     }
 
-    @Test("CLI-33: an offset below one that was told before ends the upload, and the resource is deleted")
+    @Test("CLI-33: an offset below one that was reported before ends the upload, and the resource is deleted")
     func lostBytes() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in

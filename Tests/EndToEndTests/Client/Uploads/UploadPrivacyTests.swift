@@ -19,7 +19,7 @@ struct UploadPrivacyTests {
         }
     }
 
-    @Test("every request is authorized anew, and what was added is stored nowhere")
+    @Test("every request is authorized separately, and what was added is stored nowhere")
     func authorize() async throws {
         let model = ScriptedUpload()
         let server = try cutOnce(model)
@@ -90,7 +90,7 @@ struct UploadPrivacyTests {
         #expect(lines.last?.contains("/doc/1") == true)
     }
 
-    @Test("RED-03 CLI-31: nothing that authorizes anybody goes to another origin")
+    @Test("RED-03 CLI-31: no credentials are sent to another origin")
     func otherOrigin() async throws {
         let model = ScriptedUpload()
         let other = try ScriptedServer { try model.serve($0, $1) }
@@ -116,7 +116,7 @@ struct UploadPrivacyTests {
         #expect(calls.withLock { $0 } == 1)
     }
 
-    @Test("CLI-31: of fields that nobody knows none goes to another origin, and none into resume data")
+    @Test("CLI-31: no unknown field is sent to another origin or stored in resume data")
     func unknownFields() async throws {
         let file = ScriptedFile(bytes: bytes)
         let other = try ScriptedServer { try file.serve($0, $1, cut: 200_000) }

@@ -44,7 +44,7 @@ struct UploadRefusalTests {
         #expect(!server.requests.contains { ["HEAD", "PATCH"].contains($0.method) })
     }
 
-    @Test("401 and 403 are told apart from refusals", arguments: [401, 403])
+    @Test("401 and 403 have another code than refusals", arguments: [401, 403])
     func unauthorized(status: Int) async throws {
         let server = try ScriptedServer { request, reply in
             _ = try reply.readAll()
@@ -165,7 +165,7 @@ struct UploadRefusalTests {
         #expect(server.requests.contains { $0.method == "PATCH" && $0.target == "/u/moved" })
     }
 
-    @Test("redirections that never end are given up")
+    @Test("redirections that never end are an error")
     func endlessRedirection() async throws {
         let server = try ScriptedServer { request, reply in
             try reply.respond(307, ["Location": request.target + "x"])

@@ -275,7 +275,7 @@ struct UploadServerTests {
                         results.append(try await upload.value())
                         fixtureError = nil
                     } catch {
-                        // Cut before the server had told where the upload is: begun anew.
+                        // Cut before the client got the location of the upload: it starts again.
                         fixtureError = error
                         #expect(error.resumeData == nil, "seed \(seed)")
                         continue

@@ -5,7 +5,7 @@ import ResumableUpload
 import SystemCalls
 import Testing
 
-/// Bytes whose number nobody knows before they end, and of which only those not yet acknowledged are kept.
+/// Bytes whose number is unknown before they end, and of which only those not yet acknowledged are kept.
 private final class StreamSource: UploadSource {
     let bytes: [UInt8]
     private let released = Monitor(Int64(0))
@@ -43,7 +43,7 @@ private struct ChangingSource: UploadSource {
 struct UploadSourceTests {
     private let bytes = Payload.bytes(1_000_000)
 
-    @Test("CLI-25 CLI-29: a source of unknown length is sent as it comes, and told what is acknowledged")
+    @Test("CLI-25 CLI-29: a source of unknown length is sent as it comes, and gets the acknowledged offset")
     func stream() async throws {
         let model = ScriptedUpload()
         let turns = UploadInventory()
@@ -160,7 +160,7 @@ struct UploadSourceTests {
         expectSame(model.inventory.bytes, bytes)
     }
 
-    @Test("the digest of a large source is given up at once when the upload is paused")
+    @Test("the digest of a large source is aborted at once when the upload is paused")
     func digestIsCancellable() async throws {
         let fixture = try UploadFixture { $0.sendsDigest = true }
         let path = fixture.directory.path + "/sparse"

@@ -16,7 +16,7 @@ struct BrowserTests {
 
     /// Opens a page in a browser of its own, headless, which ends when what is returned goes.
     private func open(_ url: String, in directory: TemporaryDirectory) throws -> ProcessGroup {
-        // Neither a profile of somebody nor any host but this one.
+        // Without a user's profile, and without any host but this one.
         let options = [
             "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
             "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",

@@ -11,7 +11,7 @@ final class PageServer {
 
     var port: UInt16 { listener.port }
 
-    /// - Parameter directories: where the files lie; the first that has one of the name gives it.
+    /// - Parameter directories: of the files. The first directory that has a name serves it.
     init(_ directories: [String]) throws {
         let result = Monitor<[UInt8]?>(nil)
         self.result = result

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Testing
 
-/// The alert rules and the table of metrics in docs/operating.md name what the server tells, and nothing else.
+/// The alert rules and the table of metrics in docs/operating.md name the server's metrics, and nothing else.
 @Suite("Alert rules", .blocking)
 struct AlertTests {
     private static let suffixes = ["_bucket", "_sum", "_count"]

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import TransferServer
 
-/// The test plays the service manager: it binds sockets, hands them over, and listens to what it is told.
+/// The test is the service manager: it binds sockets, hands them over, and receives messages.
 @Suite("Under a service manager", .blocking)
 struct ServiceManagerTests {
     /// Starts `onward serve` as a manager does: the sockets from 3 on, the variables meant for this process.
@@ -109,14 +109,14 @@ struct ServiceManagerTests {
         #expect(try malformed.awaitEnding() == .exited(64))
     }
 
-    @Test("It is told of the start, that requests are answered, of a reload and of the end, in this order")
+    @Test("The manager gets messages about the start, readiness, a reload and the end, in this order")
     func notifications() throws {
         let directory = try TemporaryDirectory()
         let manager = try ManagerSocket("@onward-test-\(getpid())")
         let path = directory.path + "/onward.sock"
         let process = try start(directory, ["--listen", "unix:" + path], ["NOTIFY_SOCKET": manager.address])
         try manager.await("READY", "1")
-        // Who hears that it is ready may connect.
+        // After the message READY clients can connect.
         #expect(try RawConnection(unixPath: path).exchange(.get("/readyz")).status == 200)
         let told = manager.messages
         #expect(told.first?["STATUS"]?.hasPrefix("Opening ") == true, "\(told)")
@@ -138,7 +138,7 @@ struct ServiceManagerTests {
         #expect(try process.awaitEnding() == .exited(0))
     }
 
-    @Test("A start that fails is never told as ready")
+    @Test("A start that fails never sends READY")
     func failure() throws {
         let directory = try TemporaryDirectory()
         let manager = try ManagerSocket(directory.path + "/notify")
@@ -150,7 +150,7 @@ struct ServiceManagerTests {
         #expect(manager.messages.allSatisfy { $0["READY"] == nil })
     }
 
-    @Test("Signs of life come again and again, also while the disk refuses, which the status tells")
+    @Test("Watchdog messages are sent again and again, also while the disk fails, which the status says")
     func watchdog() throws {
         let directory = try TemporaryDirectory()
         let manager = try ManagerSocket(directory.path + "/notify")

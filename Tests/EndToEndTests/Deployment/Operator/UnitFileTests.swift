@@ -7,7 +7,7 @@ private let analyze = "/usr/bin/systemd-analyze"
 private let isInstalled = ConditionTrait.enabled(
     if: access(analyze, X_OK) == 0, "systemd-analyze is missing; scripts/system-packages test installs it")
 
-/// The units under docker/systemd, as systemd-analyze(1) judges them.
+/// The units under docker/systemd, checked by systemd-analyze(1).
 @Suite("systemd units", .blocking)
 struct UnitFileTests {
     private static var directory: String {
@@ -32,7 +32,7 @@ struct UnitFileTests {
             analyze,
             ["verify", "--man=no", copies.path + "/onward.service", copies.path + "/onward.socket"])
         #expect(try run.awaitEnding(within: .seconds(120)) == .exited(0), "\(run.errorOutput)")
-        // Unknown words are warnings to it. Units of the system are not ours to judge.
+        // Unknown words are warnings of systemd-analyze. Units of the system are not checked.
         let ours = run.errorOutput.split(separator: "\n").filter { $0.contains("onward") }
         #expect(ours.isEmpty, "\(ours)")
     }

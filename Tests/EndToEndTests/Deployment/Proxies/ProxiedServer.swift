@@ -96,7 +96,7 @@ final class ProxiedServer {
 
     // MARK: What has arrived
 
-    /// Bytes of unfinished uploads that lie at the server.
+    /// Bytes of unfinished uploads on the server.
     var received: Int {
         let folder = server.root + "/uploads"
         let names = (try? FileManager.default.subpathsOfDirectory(atPath: folder)) ?? []
@@ -107,7 +107,7 @@ final class ProxiedServer {
         }
     }
 
-    /// Waits until so many bytes of unfinished uploads lie at the server.
+    /// Waits until the server has so many bytes of unfinished uploads.
     func awaitReceived(_ count: Int) throws {
         let found = pollUntil(within: .seconds(60)) { received >= count ? true : nil }
         guard found != nil else {

@@ -10,7 +10,7 @@ struct ProxyConfiguration {
     let server: UInt16
     /// What a test changes of the configuration. Each text has to be in it.
     let changes: [(String, String)]
-    /// Where certificates and whatever the proxy writes lie.
+    /// The directory of the certificates and of the files that the proxy writes.
     let directory: String
 
     private struct Missing: Error { let text: String }

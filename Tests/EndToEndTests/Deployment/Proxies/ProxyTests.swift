@@ -78,7 +78,7 @@ struct ProxyTests {
     }
 
     @Test(
-        "A cut keeps what was sent, whether its length was known or not; the upload goes on, and is taken over",
+        "A cut keeps what was sent, whether its length was known or not; the upload continues, and is taken over",
         arguments: ReverseProxy.recommended, WireVersion.allCases)
     func cut(proxy: ReverseProxy, version: WireVersion) throws {
         try withProxy(proxy, version) { proxied in
@@ -143,7 +143,7 @@ struct ProxyTests {
     }
 
     @Test(
-        "onward put is killed and goes on; so is onward get; a refusal is told as one",
+        "onward put and onward get are killed and resume; a refusal is reported as one",
         arguments: ReverseProxy.recommended, WireVersion.allCases)
     func client(proxy: ReverseProxy, version: WireVersion) throws {
         try withProxy(proxy, version) { proxied in

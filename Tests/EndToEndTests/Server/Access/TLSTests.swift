@@ -28,7 +28,7 @@ struct TLSTests {
 
         #expect(try fixture.run("-o", fixture.path("whole"), fixture.url + "/files/f").ending == .exited(0))
         #expect(FileManager.default.contents(atPath: fixture.path("whole")) == Data(content))
-        // A download that was cut goes on.
+        // A download that was cut continues.
         _ = try fixture.write(Array(content.prefix(1_234_567)), as: "rest")
         #expect(
             try fixture.run("-C", "-", "-o", fixture.path("rest"), fixture.url + "/files/f").ending == .exited(0))
@@ -126,7 +126,7 @@ struct TLSTests {
         try fixture.server.reload()
         #expect(fixture.server.log.contains("the certificate stays as it was"))
         #expect(try fixture.run(fixture.url + "/healthz", trusting: other.certificate).ending == .exited(0))
-        // The upload that began before goes on.
+        // The upload that began before continues.
         try stream.send(content.dropFirst(30_000))
         _ = try stream.awaitResponse(201)
         #expect(fixture.server.published("f") == content)

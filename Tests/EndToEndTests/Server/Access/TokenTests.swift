@@ -20,7 +20,7 @@ struct TokenTests {
         return try #require(response.location)
     }
 
-    @Test("are asked for before anything is told: no 104, no word about what is here")
+    @Test("are required before the server reveals anything: no 104, nothing about what exists")
     func needed() throws {
         let fixture = try TokenFixture(Self.tokens)
         let server = fixture.server
@@ -110,7 +110,7 @@ struct TokenTests {
         let state = try server.exchange(.retrieval(.v8, location).with(token: "token-of-anna-0001"))
         #expect(state.offset == 10)
         #expect(state.complete == false)
-        // Invalid and complete ones tell no more.
+        // The responses for invalid and complete uploads reveal no more.
         let over = Request.append(.v8, location, at: 10, complete: true, length: 11, .bytes(Payload.bytes(5)))
         _ = try server.exchange(over.with(token: "token-of-anna-0001"))
         try same { .retrieval(.v8, $0) }
@@ -188,7 +188,7 @@ struct TokenTests {
         try connection.send(
             Request.append(.v8, location, at: 10, complete: true, .declared(100)).with(token: "token-of-anna-0001")
                 .with("Expect", "100-continue"))
-        // Its head has been judged.
+        // Its head has been checked.
         #expect(try connection.requireInterim().status == 100)
         try connection.send(Array(content.prefix(60)))
         try fixture.reload(Self.tokens.replacing("token-of-anna-0001", with: "token-of-anna-0002"))

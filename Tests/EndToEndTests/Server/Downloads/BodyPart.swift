@@ -11,7 +11,7 @@ extension Response {
     /// The parts of a `multipart/byteranges` body; `nil` where it is none or is not framed exactly (RFC 2046 section 5.1.1).
     ///
     /// The end of a part's content is where its Content-Range says, and the delimiter must stand there: content that looks
-    /// like a delimiter deceives nobody.
+    /// like a delimiter has no effect.
     var parts: [BodyPart]? {
         let prefix = "multipart/byteranges; boundary="
         guard let type = value("Content-Type"), type.hasPrefix(prefix) else { return nil }

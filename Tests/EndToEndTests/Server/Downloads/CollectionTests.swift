@@ -138,7 +138,7 @@ struct CollectionTests {
     }
 
     @Test(
-        "VER-11: a whole creation tells the upload in Location and the file in Content-Location up to version 6",
+        "VER-11: up to version 6 a complete creation has the upload in Location and the file in Content-Location",
         arguments: Interop.allCases)
     func locations(version: Interop) throws {
         try withServer { server in

@@ -64,7 +64,7 @@ struct ConditionTests {
         }
     }
 
-    @Test("RNG-13: a file that claims to be changed in the future has no strong date, and none that lies ahead")
+    @Test("RNG-13: a file that claims to be changed in the future has no strong date, and no date in the future")
     func future() throws {
         try withServer { server in
             try server.publish(Self.digits, as: "f.bin")
@@ -146,7 +146,7 @@ struct ConditionTests {
                 }
                 if response.status >= 300 { #expect(response.content.firstRange(of: Self.digits) == nil, "\(fields)") }
             }
-            // HEAD is judged as GET is, but for Range.
+            // HEAD is evaluated as GET is, except for Range.
             for (fields, status) in cases where ![206, 416].contains(status) {
                 let response = try connection.exchange(Request("HEAD", "/files/f.bin", fields))
                 #expect(response.status == status, "HEAD \(fields)")

@@ -21,7 +21,7 @@ final class ManyFiles {
         "file " + String(repeating: "0", count: 7 - "\(number)".count) + "\(number) of many.bin"
     }
 
-    /// Waits until nobody else has the directory, makes it if need be, and moves it to the server.
+    /// Waits until no other run has the directory, makes it if need be, and moves it to the server.
     init(lentTo server: ServerProcess) throws {
         let temporary = ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp"
         let base = temporary + "/onward-test-\(getuid())-many-\(Self.count)"

@@ -35,7 +35,7 @@ struct MultipleRangeTests {
         }
     }
 
-    @Test("RNG-25: the boundary is another one each time, and content that looks like one deceives nobody")
+    @Test("RNG-25: the boundary is another one each time, and content that looks like one has no effect")
     func boundary() throws {
         try withServer { server in
             let first = Array("--x\r\nContent-Range: bytes 0-1/2\r\n\r\n--x--\r\n".utf8)

@@ -70,7 +70,7 @@ struct ReplacementTests {
     }
 
     @Test(
-        "RNG-20: a download under way goes on with the version it began with",
+        "RNG-20: a download under way continues with the version it began with",
         arguments: [nil, "bytes=0-", "bytes=10-19,1000-"], Change.allCases)
     func whileDownloading(range: String?, change: Change) throws {
         let (old, new) = (Self.old, Self.new)

@@ -122,7 +122,7 @@ struct RepresentationTests {
         }
     }
 
-    @Test("Without a content type of the upload the name tells one")
+    @Test("Without a content type of the upload the type follows from the name")
     func contentTypes() throws {
         let types = [
             "a.txt": "text/plain; charset=utf-8", "a.TXT": "text/plain; charset=utf-8", "a.json": "application/json",

@@ -8,7 +8,7 @@ extension ServerProcess {
     /// The URL of a path of this server.
     func url(_ path: String) -> String { "http://\(authority)\(path)" }
 
-    /// Where a published file lies.
+    /// The path of a published file.
     func path(of name: String) -> String { root + "/files/" + name }
 
     /// The content of a published file; `nil` where there is none.

@@ -89,7 +89,7 @@ struct SingleRangeTests {
         }
     }
 
-    @Test("RNG-01 RNG-18: HEAD ignores Range and tells what GET would without it")
+    @Test("RNG-01 RNG-18: HEAD ignores Range, and its response has the fields of GET without Range")
     func head() throws {
         try withServer { server in
             try server.publish(Self.digits, as: "f.bin")

@@ -100,7 +100,7 @@ struct ToolTests {
     }
 
     @Test(
-        "H11-25: curl uploads resumably, is killed, and the rest goes on from the offset that HEAD tells",
+        "H11-25: curl uploads resumably, is killed, and the remaining content continues at the offset of HEAD",
         .enabled(if: Tool.curl.isInstalled, "curl is not installed"))
     func curlResuming() throws {
         try withServer { server in

@@ -30,7 +30,7 @@ struct AllowanceTests {
         try withServer("--max-uploads", "3") { server in
             let locations = try (0..<3).map { try #require(try create(server, "\($0)", sending: 10).location) }
             expectRefusal(try create(server, "3", sending: 10), 429, "too-many-uploads")
-            // Those that run go on.
+            // Those that run continue.
             let last = try server.exchange(.append(.v8, locations[0], at: 10, complete: true, .bytes([1])))
             #expect(last.status == 201)
             #expect(try create(server, "3", sending: 10).status == 201)
@@ -79,7 +79,7 @@ struct AllowanceTests {
     }
 
     @Test(
-        "SEC-06 SEC-11: an upload of unknown length stops at the quota with a true offset, and goes on later"
+        "SEC-06 SEC-11: an upload of unknown length stops at the quota with a true offset, and continues later"
     )
     func quotaOfUnknownLength() throws {
         try withServer("--quota", "3M") { server in
@@ -118,7 +118,7 @@ struct AllowanceTests {
         }
     }
 
-    @Test("SEC-06: files that somebody removes by hand are nobody's to pay for")
+    @Test("SEC-06: files that are removed by hand do not count for the quota")
     func removedByHand() throws {
         try withServer("--quota", "100K") { server in
             let put = try server.exchange(
@@ -147,7 +147,7 @@ struct AllowanceTests {
 
     // MARK: Free space
 
-    @Test("CRE-23 SEC-17: below the least free space nothing new is begun, and what runs goes on")
+    @Test("CRE-23 SEC-17: below the least free space nothing new is begun, and what runs continues")
     func leastFreeSpace() throws {
         try withServer { server in
             let location = try #require(try create(server, "a", length: 20, sending: 10).location)

@@ -22,7 +22,7 @@ struct BackupTests {
         var name: String
         var size: Int
         var begin: Int
-        /// The largest offset that was told.
+        /// The largest offset that was reported.
         var offset: Int
         var isComplete = false
 
@@ -32,7 +32,7 @@ struct BackupTests {
     /// What the load has done so far, by name.
     private typealias Ledger = Monitor<[String: Upload]>
 
-    /// Creates, appends, completes, replaces and removes until it is told to stop.
+    /// Creates, appends, completes, replaces and removes until the test stops it.
     private func load(_ client: Int, port: UInt16, _ ledger: Ledger, while goesOn: () -> Bool) throws {
         func exchange(_ request: Request) throws -> Response { try RawConnection(port: port).exchange(request) }
         var history = SeededGenerator.part(client)
@@ -91,7 +91,7 @@ struct BackupTests {
     }
 
     @Test(
-        "OFF-09 OFF-10 OFF-15: a copy made under load goes on from true offsets, or says that an upload is gone; its files are whole"
+        "OFF-09 OFF-10 OFF-15: a copy made under load continues from true offsets, or says that an upload is gone; its files are whole"
     )
     func underLoad() throws {
         print("BackupTests: ONWARD_SEED=\(SeededGenerator.runSeed)")

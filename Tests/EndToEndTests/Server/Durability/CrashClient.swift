@@ -2,7 +2,7 @@ import ConformanceKit
 import TestSupport
 
 /// One client of a history in which the server ends now and then. It uploads file after file in all dialects and manners, remembers every offset that
-/// it was ever told, and goes on after each crash.
+/// the server ever reported, and continues after each crash.
 struct CrashClient {
     private let number: Int
     private let world: CrashWorld
@@ -22,7 +22,7 @@ struct CrashClient {
         var sendsLength: Bool
         var sendsDigest: Bool
         var location: String?
-        /// The highest offset that the server ever told.
+        /// The highest offset that the server ever reported.
         var told = 0
         /// How far anything was ever sent.
         var sent = 0
@@ -143,7 +143,7 @@ struct CrashClient {
         let offset = try retrieve(&upload, location)
         if upload.isComplete { return }
         if upload.isCancelled || random.oneIn(40) { return try cancel(&upload, location) }
-        // Now and then one that is refused, and tells the offset as well.
+        // Now and then one that is refused. Its response has the offset, too.
         if random.oneIn(6) { try appendAtWrongOffset(&upload, location, offset) }
         try append(&upload, location, at: offset)
     }
@@ -152,7 +152,7 @@ struct CrashClient {
 
     private mutating func create(_ upload: inout Upload) throws {
         if upload.sent > 0 || upload.told > 0 {
-            // Nobody told where that upload is; begin another one.
+            // The client never got the location of that upload: it begins another one.
             world.countAbandoned()
             rename(&upload)
             upload.sent = 0
@@ -311,7 +311,7 @@ struct CrashClient {
         }
     }
 
-    // MARK: - What was told
+    // MARK: - Responses
 
     private func learn(_ response: Response, _ upload: inout Upload) throws {
         try learn(response as any FieldCarrier, &upload)

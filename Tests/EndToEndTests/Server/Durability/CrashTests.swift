@@ -12,12 +12,12 @@ struct CrashTests {
     private static let kills = ProcessInfo.processInfo.environment["ONWARD_CRASHES"].flatMap { Int($0) } ?? 26
 
     @Test(
-        "OFF-09 OFF-10: kill -9 at any moment takes no told offset back, and loses and doubles no file",
+        "OFF-09 OFF-10: kill -9 at any moment decreases no reported offset, and loses and doubles no file",
         arguments: [0, 1, 2, 3])
     func kill(_ part: Int) throws {
         var random = SeededGenerator.part(part)
         let seed = "ONWARD_SEED=\(SeededGenerator.runSeed), history \(part)"
-        // What was told survives the end of the process in either mode.
+        // What was reported survives the end of the process in either mode.
         let durability = part == 3 ? "relaxed" : "acknowledged"
         try withServer("--durability", durability) { server in
             let world = CrashWorld(port: server.port, files: server.root + "/files")
@@ -36,7 +36,7 @@ struct CrashTests {
             world.close()
             for error in watcher.awaitEnd() { Issue.record(error, "\(seed)") }
             do { try world.inspectFiles(again: true) } catch { Issue.record(error, "\(seed)") }
-            // Nothing is left but what nobody could go on with.
+            // Nothing is left but uploads that no client could continue.
             #expect(server.unfinished.count <= world.abandoned, "\(seed)")
             #expect(world.completed > 0, "\(seed)")
             print("\(seed), \(durability): \(Self.kills) kills, \(world.summary), \(ContinuousClock.now - began)")

@@ -75,7 +75,7 @@ final class CrashWorld: Sendable {
 
     // MARK: Files
 
-    /// Tells what a file may hold from now on: a part of the pool, or what it was told before.
+    /// Sets what a file may contain from now on: a part of the pool, or what it had before.
     func expect(_ name: String, _ content: Range<Int>) {
         standing.withLock { $0.files[name, default: []].append(content) }
     }
@@ -90,7 +90,7 @@ final class CrashWorld: Sendable {
 
     var expectedNames: [String] { standing.withLock { Array($0.files.keys) } }
 
-    /// Whether these bytes are all of a file that was told.
+    /// Whether these bytes are all of a known file.
     ///
     /// - Parameter name: asked for after the bytes were read, because what is expected may have grown meanwhile.
     func isWhole(_ data: Data, _ name: String) -> Bool {
@@ -98,7 +98,7 @@ final class CrashWorld: Sendable {
         return contents.contains { $0.count == data.count && data == Data(BytePool.bytes[$0]) }
     }
 
-    /// Whether these bytes stand at `start` of a file that was told, or of one that has been removed meanwhile.
+    /// Whether these bytes are at `start` of a known file, or of one that has been removed meanwhile.
     func isPart(_ bytes: [UInt8], of name: String, from start: Int) -> Bool {
         guard let contents = standing.withLock({ $0.files[name] }) else { return true }
         return contents.contains { content in

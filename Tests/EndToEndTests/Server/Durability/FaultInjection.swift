@@ -25,7 +25,7 @@ final class FaultInjection {
         _ = try tracer.awaitErrorOutput { $0.contains(" attached") ? true : nil }
     }
 
-    /// Lets the process go on by itself.
+    /// Lets the process continue by itself.
     /// - Returns: how many calls were made to fail.
     @discardableResult
     func end() throws -> Int {

@@ -53,7 +53,7 @@ struct FaultTests {
     }
 
     @Test(
-        "OFF-09 OFF-18: an append that the disk does not take is refused; the upload goes on from what was acknowledged",
+        "OFF-09 OFF-18: an append that the disk does not take is refused; the upload continues from what was acknowledged",
         arguments: [
             Fault(calls: "fdatasync", place: .bytes),
             // What is tried again would succeed, and the bytes are lost all the same.
@@ -116,7 +116,7 @@ struct FaultTests {
                 .append(.v8, location, at: Self.begun, complete: true, .bytes(part(Self.begun..<Self.length))))
             expectHonest(refusal, fault)
             #expect(try faults.end() > 0)
-            // Whoever asks finds it going on, or come to its end; the sweep ends it, too, where nobody asks.
+            // A request finds it running or ended. Without a request the sweep ends it.
             let head = try server.exchange(.retrieval(.v8, location))
             #expect(head.status == 204, "\(head)")
             let offset = try #require(head.offset)
@@ -209,7 +209,7 @@ struct FaultTests {
         }
     }
 
-    @Test("SEC-17: a server that has no descriptors left says so, and goes on when it has some")
+    @Test("SEC-17: a server that has no descriptors left says so, and continues when it has some")
     func descriptors() throws {
         try withServer { server in
             let process = server.process.identifier
@@ -226,7 +226,7 @@ struct FaultTests {
             let refusal = try connection.exchange(
                 .append(.v8, location, at: Self.begun, complete: true, .bytes(part(Self.begun..<Self.length))))
             expectHonest(refusal, Fault(calls: "openat", place: .uploads))
-            // Nobody else is let in meanwhile, and nobody's turn is lost.
+            // No other request is admitted meanwhile, and none loses its turn.
             let waiting = try server.connect()
             try waiting.send(.get("/healthz"))
             try setDescriptorLimit(4096, process)

@@ -53,7 +53,7 @@ struct FullDiskTests {
     }
 
     @Test(
-        "SEC-17 CRE-23 OFF-09: a full disk gets 507 and a true offset, and the upload goes on when there is room",
+        "SEC-17 CRE-23 OFF-09: a full disk gets 507 and a true offset, and the upload continues when there is room",
         arguments: [false, true])
     func fullWhileReceiving(chunked: Bool) throws {
         try withSmallDisk { server in
@@ -90,7 +90,7 @@ struct FullDiskTests {
         }
     }
 
-    @Test("SEC-17: an upload of unknown length leaves the catalog room, so that its offset can be told and kept")
+    @Test("SEC-17: an upload of unknown length leaves the catalog room, so that its offset can be stored and reported")
     func room() throws {
         try withSmallDisk(["--min-free", "2M"]) { server in
             let connection = try server.connect()
@@ -133,7 +133,7 @@ struct FullDiskTests {
         return Int(offset)
     }
 
-    @Test("SEC-17 OFF-10: what was told before the disk was full holds after a crash on the full disk")
+    @Test("SEC-17 OFF-10: what was reported before the disk was full holds after a crash on the full disk")
     func crashOnFullDisk() throws {
         try withSmallDisk { server in
             let location = try server.begin(.v8, "/files/file.bin", BytePool.repeated(0..<2_000_000))

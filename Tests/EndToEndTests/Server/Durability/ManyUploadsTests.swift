@@ -25,7 +25,9 @@ struct ManyUploadsTests {
         }
     }
 
-    @Test("CON-10 CON-07: two hundred uploads that hang cost a thread and two descriptors each, and hold nobody up")
+    @Test(
+        "CON-10 CON-07: two hundred uploads that hang cost a thread and two descriptors each, and delay no other upload"
+    )
     func idle() throws {
         try withServer { server in
             #expect(try server.exchange(.get("/healthz")).status == 200)
@@ -58,7 +60,7 @@ struct ManyUploadsTests {
                     + " 20 uploads beside them in \(ContinuousClock.now - began)")
             #expect(during.threads - before.threads <= 220)
             #expect(during.descriptors - before.descriptors <= 450)
-            // Each of them can be gone on with, whether its client woke up or another one takes over.
+            // Each of them can be continued, whether its client woke up or another one takes over.
             for (number, (connection, location)) in stalled.enumerated() {
                 if number.isMultiple(of: 2) {
                     try connection.send(BytePool.repeated(20_000..<100_000))
@@ -84,7 +86,7 @@ struct ManyUploadsTests {
         #expect(try command.awaitEnding() == .exited(0))
     }
 
-    @Test("CRE-23 SEC-17: out of descriptors, the server refuses, tells no wrong offset, and recovers")
+    @Test("CRE-23 SEC-17: out of descriptors, the server refuses, reports no wrong offset, and recovers")
     func outOfDescriptors() throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/file.bin", BytePool.repeated(0..<1000))

@@ -21,7 +21,7 @@ struct OtherReaderTests {
         #expect(state.status == 204 && state.value("Upload-Offset") == "60", "\(state)")
     }
 
-    @Test("OFF-10: what was told before and after is still there when the server is killed")
+    @Test("OFF-10: what was reported before and after is still there when the server is killed")
     func killed() throws {
         try withServer { server in
             let first = try create("a", server)

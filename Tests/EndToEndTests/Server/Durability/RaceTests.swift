@@ -11,7 +11,7 @@ struct RaceTests {
     /// Races of DELETE against PATCH, for each of eight clients.
     private static let deletions = ProcessInfo.processInfo.environment["ONWARD_RACES"].flatMap { Int($0) } ?? 15
 
-    /// One append of one client: its bytes tell it from all others.
+    /// One append of one client. Its bytes are different from those of all others.
     private struct Attempt: Sendable {
         let number: Int
         let start: Int
@@ -156,7 +156,7 @@ struct RaceTests {
                 guard last.status == 201 else { throw TestFailure("completion: \(last)") }
                 return
             }
-            // Every other append is to be answered: what HEAD told holds.
+            // Every other append gets a response: it is at the offset of HEAD.
             let count = Int.random(in: 0...min(15_000, (length - offset) / 2), using: &random)
             let content = BytePool.repeated(offset..<offset + count)
             let connection = try RawConnection(port: port)

@@ -78,7 +78,7 @@ struct StartSizeTests {
         print("start over 2,000 of each kind: \(small)\nstart over \(Self.rows): \(large)")
         #expect(large.residentKiB < small.residentKiB + (5 << 10))
         #expect(large.finalResidentKiB < small.finalResidentKiB + (8 << 10))
-        // After a crash the count and the check go on beside serving, on another processor or this one.
+        // After a crash the count and the check continue beside serving, on another processor or this one.
         if hasCleanStop { #expect(large.processorMilliseconds < small.processorMilliseconds + 300) }
     }
 }

@@ -5,7 +5,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// What SIGKILL cannot show, for the kernel outlives it: that everything is on stable storage before anybody is told.
+/// What SIGKILL cannot show, because the kernel survives it: everything is on stable storage before it is reported.
 @Suite(
     "Order of synchronization", .blocking,
     .enabled(if: SystemCallTrace.isPossible, "needs strace, and the right to trace"))
@@ -28,7 +28,7 @@ struct SynchronizationTests {
             return UInt16(text[range.upperBound...].prefix { $0.isNumber })
         }
         try body(port, directory.path + "/data")
-        // strace passes the signal on to nobody: the server is the child of it that has our directory.
+        // strace does not pass the signal on: the server is the child of it that has our directory.
         let server = try #require(Self.child(of: process.identifier))
         kill(server, SIGTERM)
         _ = try process.awaitEnding()
@@ -40,7 +40,7 @@ struct SynchronizationTests {
         return String(decoding: text, as: UTF8.self).split(separator: " ").first.flatMap { pid_t($0) }
     }
 
-    @Test("OFF-09 OFF-18: bytes, their name and their row are on stable storage before an offset is told")
+    @Test("OFF-09 OFF-18: bytes, their name and their row are on stable storage before an offset is reported")
     func acknowledgment() throws {
         let trace = try trace { port, _ in
             func exchange(_ request: Request) throws -> Response { try RawConnection(port: port).exchange(request) }
@@ -63,7 +63,7 @@ struct SynchronizationTests {
         #expect(rowAgain.end < toldAgain.begin)
     }
 
-    /// Who else tells, or keeps for later, what a running request has brought so far.
+    /// What else reports, or keeps for later, what a running request has sent so far.
     enum Teller: CaseIterable, CustomTestStringConvertible {
         case retrieval, conflict, drain
 
@@ -71,7 +71,7 @@ struct SynchronizationTests {
     }
 
     @Test(
-        "OFF-09 OFF-10 OFF-18: what a running append has brought is on stable storage before others are told of it",
+        "OFF-09 OFF-10 OFF-18: what a running append has sent is on stable storage before it is reported to others",
         arguments: Teller.allCases)
     func running(_ teller: Teller) throws {
         var held: RawConnection?
@@ -123,7 +123,7 @@ struct SynchronizationTests {
         #expect(found == true)
     }
 
-    @Test("OFF-09: an interim response tells only what is on stable storage")
+    @Test("OFF-09: an interim response reports only what is on stable storage")
     func interim() throws {
         let size = 12 << 20
         let trace = try trace { port, _ in
@@ -131,7 +131,7 @@ struct SynchronizationTests {
             try connection.send(Request.creation(complete: true, .declared(Int64(size))))
             _ = try connection.requireInterim()
             try connection.send(Payload.bytes(9 << 20))
-            // It is told with the bytes that come after the first megabytes are durable.
+            // Progress is reported when bytes arrive after the first megabytes are durable.
             var sent = 9 << 20
             let progress: InterimResponse? = try pollUntil(within: .seconds(60)) {
                 if sent < size - 1000 {

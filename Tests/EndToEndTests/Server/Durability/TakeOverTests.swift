@@ -67,7 +67,7 @@ struct TakeOverTests {
             #expect(response.complete == false)
             let offset = Int(try #require(response.offset))
             #expect((1...200_000_000).contains(offset))
-            // The client wakes up and goes on as if nothing had happened.
+            // The client wakes up and continues as if nothing had happened.
             _ = stuck.connection.sendWhatGoes(Self.poison + Self.poison, within: .milliseconds(200))
             let last = try finish(server, stuck.location, from: offset, length: length)
             #expect(last.status == 201)
@@ -78,7 +78,7 @@ struct TakeOverTests {
     }
 
     @Test(
-        "CON-02 CON-04: PATCH takes a stuck upload over, after a refusal that tells the offset where it did not know it"
+        "CON-02 CON-04: PATCH takes a stuck upload over, after a refusal with the offset if the client did not know it"
     )
     func patch() throws {
         try withPatientServer { server in
@@ -96,7 +96,7 @@ struct TakeOverTests {
         }
     }
 
-    @Test("CON-02: PATCH at the offset that 2xx told takes an append over that has sent its head only")
+    @Test("CON-02: PATCH at the offset of a 2xx takes over an append that has sent its head only")
     func patchAtKnownOffset() throws {
         try withPatientServer { server in
             let created = try server.exchange(
@@ -132,7 +132,7 @@ struct TakeOverTests {
         }
     }
 
-    /// What a stopped process finds when it goes on: bytes in the socket's buffers on both sides, and the successor's
+    /// What a stopped process finds when it continues: bytes in the socket's buffers on both sides, and the successor's
     /// request beside them.
     @Test(
         "CON-04 CON-08: bytes that wait in the kernel's buffers count before the take-over or never",

@@ -154,7 +154,7 @@ struct AccessLogTests {
         }
     }
 
-    @Test("Who ended a request is told: another request, a time limit")
+    @Test("The log says what ended a request: another request, a time limit")
     func reasons() throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/f", [1])
@@ -175,7 +175,7 @@ struct AccessLogTests {
         }
     }
 
-    @Test("Connections beyond the limit are told, once a minute")
+    @Test("Connections beyond the limit are logged, once a minute")
     func tooMany() throws {
         try withServer("--max-connections", "1") { server in
             let kept = try server.connectFast()
@@ -188,7 +188,7 @@ struct AccessLogTests {
         }
     }
 
-    @Test("A failure of the store is told with its cause")
+    @Test("A failure of the store is logged with its cause")
     func causes() throws {
         try withServer { server in
             try FileManager.default.removeItem(atPath: server.root + "/uploads")

@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// A standard error that accepts nothing: the log is lost, and counted; the service goes on.
+/// A standard error that accepts nothing: the log is lost, and counted; the service continues.
 @Suite("Blocked outputs", .blocking)
 struct BlockedOutputTests {
     private static let requests = 5000
@@ -22,7 +22,7 @@ struct BlockedOutputTests {
     }
 
     @Test(
-        "A standard error that nothing reads stops neither requests nor SIGTERM; what was dropped is counted and told",
+        "A standard error that nothing reads stops neither requests nor SIGTERM; dropped lines are counted and reported",
         arguments: [false, true])
     func unread(isFull: Bool) throws {
         let server = try UnreadOutput(isFull: isFull, output: isFull)

@@ -16,7 +16,7 @@ struct CrossOriginWireTests {
     }
 
     @Test(
-        "XCO-01 VER-27: the preflight allows the methods and request fields of uploads, and tells the limits",
+        "XCO-01 VER-27: the preflight allows the methods and request fields of uploads, and has the limits",
         arguments: [("/files/f.bin", "PUT"), ("/files/", "POST"), ("/files/f.bin", "HEAD"), ("/files/f.bin", "DELETE")])
     func preflight(target: String, method: String) throws {
         try withServer("--cors-origin", Self.origin, "--max-size", "1G") { server in
@@ -113,7 +113,7 @@ struct CrossOriginWireTests {
         }
     }
 
-    @Test("Where the answer depends on the origin, caches are told, whether there was one or not")
+    @Test("If the response depends on the origin, Vary says so, with and without an origin")
     func vary() throws {
         try withServer("--cors-origin", Self.origin) { server in
             try server.publish([1], as: "f.bin")

@@ -37,7 +37,7 @@ struct DataDirectoryTests {
         }
     }
 
-    @Test("A root that is a file, lies below one, or is no directory's name ends with 74 and says so")
+    @Test("A root that is a file, is below one, or is no directory's name ends with 74 and says so")
     func noDirectory() throws {
         let directory = try TemporaryDirectory()
         let file = directory.path + "/file"

@@ -16,7 +16,7 @@ final class DelayInjection {
         _ = try tracer.awaitErrorOutput { $0.contains(" attached") ? true : nil }
     }
 
-    /// Lets the process go on by itself.
+    /// Lets the process continue by itself.
     func end() throws {
         tracer.kill(SIGTERM)
         // A tracer that ends while a call is delayed leaves it to the system.

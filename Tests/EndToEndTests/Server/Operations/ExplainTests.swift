@@ -2,7 +2,7 @@ import ConformanceKit
 import Testing
 
 /// `serve --explain`, `Onward-Explain`, `--interim` and `Onward-Interim`.
-@Suite("Why there was no 104, told to operators and clients", .blocking)
+@Suite("Explanations of a missing 104, for operators and clients", .blocking)
 struct ExplainTests {
     private func explained(_ request: Request) -> Request { request.with("Onward-Explain", "?1") }
 
@@ -100,7 +100,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("A refusal before anything was decided is told by its code")
+    @Test("The explanation of an early refusal has its code")
     func refused() throws {
         let fixture = try TokenFixture("a token-all-0123456789abcdef")
         let answer = try fixture.server.exchange(explained(.creation(.v8, complete: true, .bytes([1]))))
@@ -108,7 +108,7 @@ struct ExplainTests {
         #expect(sentence(answer) == "no 104: the request was refused (missing-token)")
     }
 
-    @Test("--interim off: no 104 for anybody; parts can still be resumed")
+    @Test("--interim off: no client gets 104; parts can still be resumed")
     func turnedOff() throws {
         try withServer("--interim", "off") { server in
             let whole = try server.exchange(explained(.creation(.v8, complete: true, .bytes([1, 2]))))

@@ -101,7 +101,7 @@ struct ForwardingTests {
         }
     }
 
-    @Test("A trusted proxy's word lets nobody in who has no token; on a Unix socket neither")
+    @Test("A trusted proxy cannot replace the token, on a Unix socket neither")
     func anonymous() throws {
         try withServer("--trust-proxy", "127.0.0.0/8") { server in
             for claim in Self.claims + [("Forwarded", "for=127.0.0.1"), ("Via", "1.1 x"), ("X-Forwarded-Port", "1")] {
@@ -119,7 +119,7 @@ struct ForwardingTests {
         #expect(line.contains(" peer=192.0.2.7 proxy=unix"))
     }
 
-    @Test("104 is sent to nobody with --interim off, and not where Onward-Interim: off asks for none")
+    @Test("104 is never sent with --interim off, nor to a request with Onward-Interim: off")
     func interim() throws {
         for options in [["--interim", "off"], []] {
             let server = try ServerProcess(options)

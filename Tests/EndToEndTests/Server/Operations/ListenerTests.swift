@@ -36,7 +36,7 @@ struct ListenerTests {
             for connection in [first, second, third] {
                 #expect(try connection.exchange(.get("/files/f.bin")).content == [1, 2, 3])
             }
-            // An upload that is begun on one goes on over another.
+            // An upload that is begun on one continues over another.
             let creation = Request.creation(complete: false, .bytes([1, 2]))
             let location = try #require(try third.exchange(creation).location)
             let completed = try second.exchange(.append(.v8, location, at: 2, complete: true, .bytes([3])))
@@ -98,7 +98,8 @@ struct ListenerTests {
         }
     }
 
-    @Test("An address that is busy or nobody's ends with 69 and is named; the data directory is free again")
+    @Test(
+        "An address that is in use or not of this machine ends with 69 and is named; the data directory is free again")
     func busy() throws {
         try withServer { server in
             let directory = try TemporaryDirectory()

@@ -113,7 +113,7 @@ struct MetricsTests {
         }
     }
 
-    @Test("Content counts while its upload goes on, and open connections are told")
+    @Test("Content is counted while its upload is running, and open connections are reported")
     func running() throws {
         try withServer { server in
             let connection = try server.connect()

@@ -69,7 +69,7 @@ struct ServeTests {
         }
     }
 
-    @Test("a data directory that another server uses is 75, and that one goes on")
+    @Test("a data directory that another server uses is 75, and that one continues")
     func directoryTaken() throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/f", [1])
@@ -89,7 +89,7 @@ struct ServeTests {
         }
     }
 
-    @Test("the data directory is for its owner alone, the published files lie under their own names")
+    @Test("the data directory is for its owner alone, the published files have their own names")
     func layout() throws {
         try withServer { server throws in
             #expect(try server.exchange(Request("PUT", "/files/a/b.txt", [], .bytes([1]))).status == 201)

@@ -3,7 +3,7 @@ import Glibc
 import SystemCalls
 import TestSupport
 
-/// A wall clock that can be set for one process, and for nobody else: the seconds of a file are added to `CLOCK_REALTIME`.
+/// A wall clock that can be set for one process alone: the seconds of a file are added to `CLOCK_REALTIME`.
 struct ShiftedClock {
     private let directory: TemporaryDirectory
     private let library: PreloadedLibrary

@@ -13,14 +13,14 @@ struct StartNotesTests {
         }
     }
 
-    @Test("How many tokens there are, and that nobody can be let in where there are none")
+    @Test("The number of tokens, and a note that without tokens no client has access")
     func noToken() throws {
         for tokens in ["", "# none yet\n"] {
             _ = try log(tokens, until: "/tokens was read: 0 tokens\n", "warning: ", "no client has access\n")
         }
     }
 
-    @Test("Tokens that can be guessed are told by their names and never shown")
+    @Test("Tokens that can be guessed are reported by their names and never shown")
     func shortToken() throws {
         let text = try log(
             "anna token-of-anna-0001\ncarl exactly16-bytes-\nben s3cr3t\n", until: "/tokens was read: 3 tokens\n",
@@ -29,7 +29,7 @@ struct StartNotesTests {
         for token in ["token-of-anna", "s3cr3t", "exactly16"] { #expect(!text.contains(token)) }
     }
 
-    @Test("Too little free space is told at the start and with each refusal, with directory and numbers")
+    @Test("Too little free space is reported at the start and with each refusal, with directory and numbers")
     func space() throws {
         try withServer("--min-free", "900T") { server in
             let words = [server.root, "900000000000000", "--min-free"]

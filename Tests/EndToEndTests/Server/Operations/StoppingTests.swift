@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// SIGTERM and SIGINT: what has arrived is kept, nobody is waited for without need, and the status is 0.
+/// SIGTERM and SIGINT: what has arrived is kept, the server waits for no client without need, and the status is 0.
 @Suite("Stopping", .blocking)
 struct StoppingTests {
     private static let content = Payload.bytes(3 << 20)
@@ -21,7 +21,7 @@ struct StoppingTests {
     }
 
     @Test(
-        "H11-25 APP-13: with an upload under way it waits for nobody; after the restart the rest completes it",
+        "H11-25 APP-13: the stop does not wait for a running upload; after the restart the remaining content completes it",
         arguments: [SIGTERM, SIGINT])
     func unfinishedUpload(signal: Int32) throws {
         try withPatientServer { server in
@@ -54,7 +54,7 @@ struct StoppingTests {
         }
     }
 
-    @Test("A download under way is waited for, unless somebody asks again")
+    @Test("The stop waits for a running download, unless a second signal comes")
     func askedTwice() throws {
         try withPatientServer { server in
             #expect(

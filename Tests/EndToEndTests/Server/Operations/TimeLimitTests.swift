@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// `--header-timeout` and `--idle-timeout`: nobody holds a connection for nothing.
+/// `--header-timeout` and `--idle-timeout`: no client keeps a connection without using it.
 @Suite("Time limits", .blocking)
 struct TimeLimitTests {
     private let clock = ContinuousClock()
@@ -73,7 +73,9 @@ struct TimeLimitTests {
         }
     }
 
-    @Test("SEC-07 APP-13: an upload without a byte for the idle timeout is cut; what had arrived is kept and goes on")
+    @Test(
+        "SEC-07 APP-13: an upload without a byte for the idle timeout is cut; what had arrived is kept and can be resumed"
+    )
     func upload() throws {
         try withServer("--idle-timeout", "2") { server in
             let content = Payload.bytes(1000)
@@ -106,7 +108,7 @@ struct TimeLimitTests {
         }
     }
 
-    @Test("SEC-07: a client that does not read its download is let go; one that reads slowly is not")
+    @Test("SEC-07: the connection of a client that does not read its download is closed; that of a slow reader is not")
     func download() throws {
         let content = Payload.bytes(9 << 20)
         try withServer("--idle-timeout", "3") { server in
@@ -137,7 +139,7 @@ struct TimeLimitTests {
         }
     }
 
-    @Test("SEC-07: a stuck download is let go on a Unix socket, too, and where the file has shrunk")
+    @Test("SEC-07: a stuck download is closed on a Unix socket, too, and if the file has shrunk")
     func otherDownloads() throws {
         let content = Payload.bytes(9 << 20)
         let directory = try TemporaryDirectory()

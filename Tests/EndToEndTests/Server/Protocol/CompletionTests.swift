@@ -17,7 +17,7 @@ struct CompletionTests {
     func repeated(version: Interop?) throws {
         try withServer { server in
             let (location, first) = try completed(server)
-            // The file is somebody else's now; a second publication would show.
+            // Another file has the name now; a second publication would show.
             #expect(try server.exchange(Request("PUT", "/files/f", [], .bytes([9]))).isSuccessful)
             let again = try server.exchange(.append(version, location, at: 5, complete: true, .bytes([])))
             #expect(again.status == first.status)

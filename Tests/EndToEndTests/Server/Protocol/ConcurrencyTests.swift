@@ -58,7 +58,7 @@ struct ConcurrencyTests {
     }
 
     @Test(
-        "CON-04 CON-08 OFF-11: wherever an append is cut, the offset that is told is accepted, and no byte is doubled")
+        "CON-04 CON-08 OFF-11: wherever an append is cut, the reported offset is accepted, and no byte is doubled")
     func cuts() throws {
         try withServer { server in
             let content = Payload.bytes(400_000)
@@ -70,7 +70,7 @@ struct ConcurrencyTests {
                 let connection = try server.connect()
                 try connection.open(
                     .append(.v8, location, at: offset, complete: false, .declared(Int64(content.count))))
-                // The former one goes on sending wrong bytes as long as it can.
+                // The former one continues to send wrong bytes as long as it can.
                 if let previous { _ = try? previous.send(Payload.bytes(5000, seed: 99)) }
                 step = (step * 31 + 11) % 30_011
                 try connection.send(content[offset..<min(offset + step, content.count)])

@@ -15,7 +15,7 @@ struct CrossOriginTests {
     ]
 
     @Test(
-        "XCO-01 VER-27: a preflight allows methods and fields of the protocol, and tells the limits",
+        "XCO-01 VER-27: the response to a preflight allows methods and fields of the protocol, and has the limits",
         arguments: ["/files/f", "/files/", "upload"])
     func preflight(target: String) throws {
         try withServer("--cors-origin", Self.origin) { server in

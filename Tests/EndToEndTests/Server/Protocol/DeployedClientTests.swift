@@ -70,7 +70,7 @@ struct DeployedClientTests {
         }
     }
 
-    @Test("NIO: OPTIONS of version 6 tells the limits")
+    @Test("NIO: the response to OPTIONS of version 6 has the limits")
     func options() throws {
         try withServer { server in
             let response = try server.exchange(Request("OPTIONS", "/files/", Request.versionField(.v6)))

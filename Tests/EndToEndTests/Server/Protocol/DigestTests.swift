@@ -98,7 +98,7 @@ struct DigestTests {
     }
 
     @Test(
-        "DIG-03 DIG-08: a wanted digest is told at the end, by the best algorithm that is known",
+        "DIG-03 DIG-08: a wanted digest is in the last response, by the best algorithm that is known",
         arguments: [
             ("sha-512=3, sha-256=10", Algorithm.sha256), ("sha-512=7, sha-256=2", .sha512),
             ("sha-256=0, sha-512=1", .sha512),
@@ -118,7 +118,7 @@ struct DigestTests {
     }
 
     @Test(
-        "DIG-08: where nothing that is known is wanted, nothing is told",
+        "DIG-08: if no known algorithm is wanted, the response has no digest",
         arguments: ["sha-256=0", "md5=10", "sha-256=0, sha-512=0", "sha-256"])
     func unwanted(preference: String) throws {
         try withServer { server in
@@ -197,7 +197,7 @@ struct DigestTests {
         }
     }
 
-    @Test("DIG-10: a digest that an incomplete response tells is that of the bytes so far")
+    @Test("DIG-10: a digest in an incomplete response is that of the bytes so far")
     func running() throws {
         try withServer { server in
             let content = Payload.bytes(5000)

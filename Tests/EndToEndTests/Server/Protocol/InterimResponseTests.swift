@@ -6,7 +6,7 @@ import Testing
 @Suite("Interim responses", .serialized, .blocking)
 struct InterimResponseTests {
     @Test(
-        "INT-01: an append is allowed to go on by 100, too; a plain upload by nothing else",
+        "INT-01: an append is allowed to continue by 100, too; a plain upload by nothing else",
         arguments: [Interop.v3, .v5, .v8])
     func continued(version: Interop) throws {
         try withServer { server in
@@ -66,7 +66,7 @@ struct InterimResponseTests {
         }
     }
 
-    @Test("INT-07 CRE-21 APP-12: content that takes longer is told about again, but not often")
+    @Test("INT-07 CRE-21 APP-12: while content arrives, progress is reported again, at a bounded rate")
     func rate() throws {
         try withServer { server in
             let connection = try server.connect()

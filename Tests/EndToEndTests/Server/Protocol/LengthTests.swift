@@ -81,7 +81,7 @@ struct LengthTests {
         }
     }
 
-    @Test("LEN-09 CRE-18: an interrupted last append has told the length by its Content-Length")
+    @Test("LEN-09 CRE-18: the Content-Length of an interrupted last append has declared the length")
     func lengthOfInterrupted() throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/f", [1])
@@ -96,7 +96,7 @@ struct LengthTests {
         }
     }
 
-    @Test("CRE-10: beside a void Upload-Complete, a length still tells a truncated file from a whole one")
+    @Test("CRE-10: with an invalid Upload-Complete, a truncated file is still noticed by its length")
     func truncatedPlain() throws {
         try withServer { server in
             let request = Request.creation(.v8, complete: nil, length: 10, .bytes(Payload.bytes(5)))
@@ -120,7 +120,7 @@ struct LengthTests {
                 let response = try server.exchange(.append(version, location, at: 3, complete: true, chunks))
                 #expect(response.status == 411)
                 #expect(response.text.contains("length-required"))
-                // It goes on: by parts and an empty end, or with a length.
+                // It continues: by parts and an empty end, or with a length.
                 let part = try server.exchange(.append(version, location, at: 3, complete: false, chunks))
                 #expect(part.isSuccessful)
                 let end = try server.exchange(.append(version, location, at: 13, complete: true, .bytes([])))

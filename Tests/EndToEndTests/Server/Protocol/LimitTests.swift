@@ -57,7 +57,7 @@ struct LimitTests {
         }
     }
 
-    @Test("LIM-04 LIM-05: more content than one request may have is refused, and the upload goes on")
+    @Test("LIM-04 LIM-05: more content than one request may have is refused, and the upload continues")
     func maxAppend() throws {
         try withServer("--max-append-size", "10") { server in
             let creation = try server.exchange(.creation(.v8, complete: false, .bytes(Payload.bytes(11))))
@@ -157,7 +157,7 @@ struct LimitTests {
     }
 
     @Test(
-        "LIM-13 LIM-14 LIM-18 LIM-20: OPTIONS tells the limits, and what else is supported",
+        "LIM-13 LIM-14 LIM-18 LIM-20: the response to OPTIONS has the limits, and what else is supported",
         arguments: ["/files/f", "/files/", "/files/a/b/"])
     func discovery(target: String) throws {
         try withServer { server in

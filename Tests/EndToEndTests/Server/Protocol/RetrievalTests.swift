@@ -7,7 +7,8 @@ import Testing
 /// Draft section 4.3.
 @Suite("Offset retrieval", .serialized, .blocking)
 struct RetrievalTests {
-    @Test("OFF-02 CMP-04: HEAD tells ?1 after completion, with the final offset", arguments: [true, false])
+    @Test(
+        "OFF-02 CMP-04: the response to HEAD has ?1 after completion, with the final offset", arguments: [true, false])
     func completed(inOneRequest: Bool) throws {
         try withServer { server in
             let content = Payload.bytes(25)
@@ -27,7 +28,7 @@ struct RetrievalTests {
         }
     }
 
-    @Test("OFF-10: an offset told in a final response survives the death of the server", arguments: [true, false])
+    @Test("OFF-10: an offset in a final response survives a crash of the server", arguments: [true, false])
     func finalOffsetSurvives(relaxed: Bool) throws {
         try withServer("--durability", relaxed ? "relaxed" : "acknowledged") { server in
             let location = try server.begin(.v8, "/files/f", Payload.bytes(100_000))

@@ -1,11 +1,11 @@
 import ConformanceKit
 import Testing
 
-/// What a server has to survive: clients that go on sending, go away, or send nothing, and its own end.
+/// What a server has to survive: clients that continue to send, go away, or send nothing, and its own end.
 @Suite("Robustness", .serialized, .blocking)
 struct RobustnessTests {
     @Test(
-        "H11-14 H11-15: a refusal reaches a client that goes on sending, and its content is never a request",
+        "H11-14 H11-15: a refusal reaches a client that continues to send, and its content is never a request",
         arguments: ["409", "413", "404", "415", "405"])
     func refusedWhileSending(status: String) throws {
         try withServer("--max-size", "100M") { server in
@@ -90,7 +90,7 @@ struct RobustnessTests {
         }
     }
 
-    @Test("H11-16: a connection that uploads is kept, and goes on with other requests")
+    @Test("H11-16: a connection that uploads is kept, and continues with other requests")
     func keepAlive() throws {
         try withServer { server in
             let connection = try server.connect()
@@ -130,7 +130,7 @@ struct RobustnessTests {
         }
     }
 
-    @Test("H11-25: a stop makes what has arrived durable, waits for nobody, and the upload goes on later")
+    @Test("H11-25: a stop makes what has arrived durable without waiting for clients, and the upload can be resumed")
     func gracefulStop() throws {
         try withServer("--drain-timeout", "1h", "--idle-timeout", "1h") { server in
             let content = Payload.bytes(3 << 20)

@@ -108,7 +108,7 @@ struct VersionTests {
         }
     }
 
-    @Test("VER-10 VER-12 VER-13: versions 3 to 6 tell the offset everywhere, in 409 as well", arguments: old)
+    @Test("VER-10 VER-12 VER-13: in versions 3 to 6 every response has the offset, 409 as well", arguments: old)
     func offsets(version: Interop) throws {
         try withServer { server in
             let location = try server.begin(version, "/files/f", Payload.bytes(10))

@@ -79,7 +79,7 @@ struct SoakTests {
         try server.restart()
     }
 
-    /// What the server holds when nobody is there.
+    /// The resources of the server without any client.
     private func use(of server: ServerProcess) throws -> ProcessUse {
         let isIdle: Bool? = pollUntil(within: .seconds(60)) { server.connectionThreads == 0 ? true : nil }
         #expect(isIdle == true)

@@ -154,7 +154,7 @@ struct EmbeddingTests {
         #expect(throws: StoreError.inUse) { try UploadStore.open(root: first.directory.path + "/data") }
     }
 
-    @Test("H11-25: a stopped server's uploads go on in the next one of the same process")
+    @Test("H11-25: a stopped server's uploads continue in the next one of the same process")
     func again() throws {
         let target = RecordingTarget()
         let host = try EmbeddedServer(targets: [("inbox", target)])

@@ -42,7 +42,7 @@ final class RecordingTarget: TargetHandler {
         self.answer = answer
     }
 
-    /// Status, a field of its own, and a content that tells what arrived.
+    /// Status, a field of its own, and content that describes what arrived.
     @Sendable static func summary(_ call: Call) -> HTTPSemantics.Response {
         HTTPSemantics.Response(
             status: 203, fields: ["Content-Type": "text/x-summary", "X-Length": "\(call.content.count)"],

@@ -159,7 +159,7 @@ struct TargetAtWorkTests {
         }
     }
 
-    @Test("CON-10: another upload goes on meanwhile, and so do downloads")
+    @Test("CON-10: another upload continues meanwhile, and so do downloads")
     func others() throws {
         let target = RecordingTarget()
         try withTarget(target) { host in

@@ -7,7 +7,7 @@ import Testing
 import TransferServer
 import UploadStorage
 
-/// A target that works until it is told to end, and counts how often it was asked to.
+/// A target that works until the test ends it, and counts how often the server called it.
 private final class GatedTarget: TargetHandler {
     struct TargetFailure: Error {}
 
