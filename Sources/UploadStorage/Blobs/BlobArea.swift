@@ -2,25 +2,25 @@ import SystemCalls
 
 package typealias BlobNames = () throws(Errno) -> String?
 
-/// Where the bytes are: those of unfinished uploads under names of the store's choice, and the published files.
+/// The storage of bytes: those of unfinished uploads, under names that the store chooses, and the published files.
 package protocol BlobArea: Sendable {
-    /// New and empty.
+    /// Creates empty bytes under a name.
     func create(_ name: String) throws(Errno) -> any Blob
     func open(_ name: String) throws(Errno) -> any Blob
-    /// Does nothing if there is none.
+    /// Removes the bytes of this name; does nothing if there are none.
     func remove(_ name: String) throws(Errno)
-    /// The names of bytes of unfinished uploads, one with each call, in no order; nil after the last one. Those that come
-    /// or go meanwhile may be among them.
+    /// Returns an iterator over the names of bytes of unfinished uploads, in no order. Names that are created or removed
+    /// meanwhile may be among them.
     func names() throws(Errno) -> BlobNames
-    /// Bytes of unfinished upload under this name; nil if there are none.
+    /// Returns the number of bytes of an unfinished upload under this name; nil if there are none.
     func size(of name: String) throws(Errno) -> Int64?
     func space() throws(Errno) -> FileSystemSpace
-    /// Writes something, makes it durable and removes it.
+    /// Writes a test file, makes it durable and removes it.
     func probe() throws(Errno)
 
-    /// Throws `notFound`, `targetIsDirectory`, `parentIsFile`, or `targetIsSpecial` if the name is something else.
+    /// Opens a published file. Throws `notFound`, `targetIsDirectory` or `parentIsFile`, or `targetIsSpecial` for anything else.
     func openPublished(_ name: PublishedName) throws(StoreError) -> PublishedBlob
-    /// Whether a file has this name; nothing is opened for that but its directory.
+    /// Returns whether a file has this name. Only its directory is opened.
     func isPublished(_ name: PublishedName) throws(StoreError) -> Bool
     /// Makes the directories that a name needs. `durably`: they, and those that others have just made, are on stable
     /// storage on return. Throws as ``openPublished(_:)``.
@@ -57,15 +57,15 @@ package protocol BlobArea: Sendable {
     /// would publish the bytes again.
     /// - Returns: for ``synchronizeWithdrawal(_:since:)``.
     func withdraw(_ published: PublishedName, to name: String) throws(StoreError) -> SynchronizationEpoch
-    /// Returns once the names are durable as they are, also where the directory of the published one does not exist.
+    /// Returns once the names are durable, even if the directory of the published name does not exist.
     func synchronizeWithdrawal(_ published: PublishedName, since epoch: SynchronizationEpoch) throws(StoreError)
-    /// The epoch now.
+    /// The current epoch.
     var synchronizationEpoch: SynchronizationEpoch { get }
-    /// Throws `notFound`, or `parentIsFile` if the name or a part of its path is no directory.
+    /// Opens a directory. Throws `notFound`, or `parentIsFile` if the name or a part of its path is not a directory.
     func openDirectory(_ directory: PublishedName.Directory) throws(StoreError) -> any PublishedDirectory
-    /// Durable on return.
+    /// Removes a published file, durably.
     func removePublished(_ name: PublishedName) throws(StoreError)
-    /// Lets others use the area.
+    /// Releases the area for other processes.
     func close()
 }
 
@@ -75,26 +75,26 @@ package protocol Blob: Sendable {
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) -> Int
     /// Reads from the offset on; fewer bytes than the buffer holds only at the end.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int
-    /// Starts to move a range to stable storage. No promise, so it cannot fail.
+    /// Starts to write a range to stable storage. It reports no errors.
     func startWriteBack(at offset: Int64, count: Int64)
-    /// Waits until a range has left the cache. No promise, so it cannot fail: ``synchronize(includingName:)`` reports errors.
+    /// Waits until a range has left the cache. ``synchronize(includingName:)`` reports errors.
     func awaitWriteBack(at offset: Int64, count: Int64)
-    /// Returns once all bytes are on stable storage, and the name under which they are found again.
+    /// Returns once all bytes are on stable storage, and their name if `includingName`.
     func synchronize(includingName: Bool) throws(Errno)
     /// Returns once bytes and attributes are on stable storage.
     func synchronizeWithAttributes() throws(Errno)
     func size() throws(Errno) -> Int64
     func truncate(to size: Int64) throws(Errno)
-    /// Distinguishes these bytes from all others, under any name.
+    /// Returns a text that identifies these bytes, whatever their name is.
     func identity() throws(Errno) -> String
-    /// Sets the time of the last change, in nanoseconds since 1970.
+    /// Sets the modification time, in nanoseconds since 1970.
     func setModified(_ nanoseconds: Int64) throws(Errno)
     func attributes() throws(Errno) -> PublishedFile.Attributes
 }
 
-/// A published file as the blob area gives it.
+/// A published file that the blob area has opened.
 package struct PublishedBlob: Sendable {
-    /// As ``Blob/identity()`` of the bytes before they were published.
+    /// The ``Blob/identity()`` that the bytes had before they were published.
     package var identity: String
     package var file: PublishedFile
 }
@@ -108,10 +108,10 @@ package protocol PublishedContent: Sendable {
 
 /// A directory of published files that is read in steps. Used by one thread at a time.
 package protocol PublishedDirectory: AnyObject {
-    /// Calls `body` with the bytes of the next name, in the order of the file system; nil at the end. Names of things that
-    /// are neither files nor directories may be among them.
+    /// Calls `body` with the bytes of the next name, in the order of the file system; returns nil at the end. Names that
+    /// belong neither to files nor to directories may be among them.
     func nextName<Result>(_ body: (UnsafeRawBufferPointer) -> Result) throws(Errno) -> Result?
-    /// What has this name now; nil if nothing has, or something that is neither a file nor a directory.
+    /// Returns the file or directory that has this name now; nil if there is none.
     func entry(_ name: String) throws(Errno) -> PublishedEntry?
 }
 
@@ -121,7 +121,7 @@ package struct PublishedEntry: Sendable, Hashable {
     package var isDirectory: Bool
     /// Bytes; 0 for directories.
     package var size: Int64
-    /// Seconds since 1970 of the last change.
+    /// The modification time, in seconds since 1970.
     package var modifiedSeconds: Int64
 
     package init(name: String, isDirectory: Bool, size: Int64, modifiedSeconds: Int64) {

@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// How often a directory could not be made durable since the store was opened.
+/// The number of times that a directory could not be made durable since the store was opened.
 ///
 /// Linux reports a failed write once for each open description. What several threads change in one directory is written
 /// together, so that the one whose fsync(2) fails is not the only one whose change is in doubt: a success counts only if no
@@ -28,7 +28,7 @@ final class DirectorySynchronization: Sendable {
 
     var epoch: SynchronizationEpoch { state.withLock { SynchronizationEpoch(failures: $0.failures) } }
 
-    /// Returns once what was changed in a directory is on stable storage.
+    /// Returns once the changes in a directory are on stable storage.
     /// - Parameters:
     ///   - epoch: from before it was changed.
     ///   - child: a directory whose entry is one of the changes.
@@ -52,7 +52,7 @@ final class DirectorySynchronization: Sendable {
         }
     }
 
-    /// The same, for a directory that is open.
+    /// Returns once the changes in an open directory are on stable storage.
     func synchronize(_ directory: FileDescriptor, since epoch: SynchronizationEpoch) throws(Errno) {
         try synchronize(since: epoch) { () throws(Errno) in try directory.synchronize() }
     }
@@ -61,7 +61,7 @@ final class DirectorySynchronization: Sendable {
     /// - Parameters:
     ///   - make: returns false if the directory exists.
     ///   - remove: removes an empty directory.
-    /// - Throws: `EIO` if the entry was lost and the directory cannot be removed, as something is in it.
+    /// - Throws: `EIO` if the entry was lost and the directory cannot be removed because it is not empty.
     func make(
         _ directory: PublishedName.Directory, _ make: () throws(Errno) -> Bool,
         remove: (PublishedName.Directory) throws(Errno) -> Void

@@ -1,4 +1,4 @@
-/// Writes values one after the other in a form of our own: integers big-endian, what varies in length behind its count.
+/// Writes values one after the other: integers in big-endian order, values of variable length after their length.
 struct ByteEncoder {
     private(set) var bytes: [UInt8] = []
 
@@ -37,7 +37,7 @@ struct ByteEncoder {
 
 /// Reads what ``ByteEncoder`` wrote. Never reads past the end, whatever the bytes are.
 struct ByteDecoder {
-    /// The bytes are no encoding of what was asked for.
+    /// The bytes are not a valid encoding of the requested value.
     struct Malformed: Error {}
 
     private var remaining: ArraySlice<UInt8>

@@ -15,7 +15,7 @@ package enum CatalogChange: Sendable {
     case withdraw(UploadID, epoch: Int64)
     case complete(Completion)
     case invalidate(Invalidation)
-    /// Finished uploads, too. Does nothing for rows that are gone or have a higher epoch.
+    /// Removes rows of unfinished and finished uploads, except those with a higher epoch.
     case delete([Removal])
     /// Removes finished uploads that have expired, the oldest first, at most `limit`.
     case removeFinished(expiredBy: Int64, limit: Int)

@@ -1,20 +1,20 @@
 import HTTPSemantics
 import ResumableUpload
 
-/// Everything the catalog keeps of one upload.
+/// The row of an upload in the catalog.
 package struct CatalogRow: Sendable, Hashable {
     package var id: UploadID
-    /// Name of its bytes in the blob area. Not the id: a listing of names gives no access.
+    /// The name of the bytes in the blob area. It differs from the id, so that a list of names gives no access.
     package var blob: String
     package var upload: NewUpload
     package var createdAt: Int64
     package var expiresAt: Int64?
     package var epoch: Int64
-    /// Durable bytes.
+    /// The number of durable bytes.
     package var offset: Int64
     package var length: Int64?
     package var phase: UploadRecord.Phase
-    /// The publication that was decided, until it has come to its end.
+    /// The publication that was decided, until it is complete.
     package var intent: PublicationIntent?
     /// Encoded states of the running digests, each of the first bytes up to its own count, none beyond `offset`.
     package var digestStates: [[UInt8]]
@@ -27,7 +27,7 @@ package struct CatalogRow: Sendable, Hashable {
             expiresAt: expiresAt)
     }
 
-    /// Whether it still counts as an unfinished upload, whose bytes are needed.
+    /// Whether the upload is unfinished, so that its bytes are needed.
     var isUnfinished: Bool {
         switch phase {
         case .receiving, .processing: true
@@ -35,7 +35,7 @@ package struct CatalogRow: Sendable, Hashable {
         }
     }
 
-    /// The same with all bytes that were received.
+    /// Returns the row with another offset.
     func advanced(to offset: Int64) -> CatalogRow {
         var row = self
         row.offset = offset
@@ -43,23 +43,24 @@ package struct CatalogRow: Sendable, Hashable {
         return row
     }
 
-    /// Bytes that count against its principal's quota.
+    /// The number of bytes that count toward the quota of the principal.
     var reservedBytes: Int64 { length ?? offset }
 }
 
-/// A publication that has been decided: recovery carries it out, or answers `refused`, but never asks again.
+/// A publication that has been decided: recovery completes it, or stores the response `refused`, without evaluating the
+/// condition again.
 package struct PublicationIntent: Sendable, Hashable {
     package var name: PublishedName
-    /// The opaque tag of the file that had this name at the decision; nil: there was none, and none may be replaced.
+    /// The entity tag of the file that had this name at the decision; nil if there was none, so that none may be replaced.
     package var replaced: String?
-    /// Identity of the bytes, which they keep under their new name.
+    /// The identity of the bytes, which does not change with their name.
     package var identity: String
     /// Representation metadata, to be served with the file.
     package var fields: Fields = [:]
     package var response: Response
     package var refused: Response
 
-    /// Whether this file is the one that was evaluated.
+    /// Returns whether this file is the one for which the condition was evaluated.
     ///
     /// - Parameter mayHaveMoved: whether it may have had another name since: that changes the last two parts of the tag, the time of
     ///   the last change of attributes.

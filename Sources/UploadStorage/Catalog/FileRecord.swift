@@ -1,15 +1,15 @@
 import HTTPSemantics
 
-/// What is known of a published file beyond its bytes: who pays for it, and what its upload said of it.
+/// The record of a published file: the principal whose quota contains it, and its representation metadata.
 package struct FileRecord: Sendable, Hashable {
     package var name: String
     package var principal: String
-    /// Bytes.
+    /// The size in bytes.
     package var size: Int64
-    /// The exact time of its publication, which no other has; with the size it shows whether the file is still the one that
-    /// was published, also in a copy of the data directory.
+    /// The exact time of the publication, which no other publication has. Together with the size it identifies the published
+    /// file, also in a copy of the data directory.
     package var identity: String
-    /// Seconds since 1970 of the last change.
+    /// The modification time, in seconds since 1970.
     package var modifiedSeconds: Int64
     /// Representation metadata, such as Content-Type.
     package var fields: Fields
@@ -33,10 +33,10 @@ package struct FileRecord: Sendable, Hashable {
             modifiedSeconds: attributes.modifiedSeconds, fields: intent.fields)
     }
 
-    /// Whether it speaks of this file.
+    /// Returns whether the record belongs to this file.
     func describes(_ file: PublishedBlob) -> Bool { describes(file, ofSize: size) }
 
-    /// Whether it would if it had recorded this size.
+    /// Returns whether the record would belong to this file if the recorded size were `size`.
     func describes(_ file: PublishedBlob, ofSize size: Int64) -> Bool {
         identity == file.file.attributes.publicationTime && size == file.file.attributes.size
             && modifiedSeconds == file.file.attributes.modifiedSeconds

@@ -15,18 +15,18 @@ package protocol UploadCatalog: Sendable {
     func receiving(after id: UploadID?, limit: Int) throws(StoreError) -> [DurableBytes]
     /// Unfinished uploads whose time has passed, at most `limit`, the oldest first.
     func expired(at now: Int64, limit: Int) throws(StoreError) -> [UploadID]
-    /// Whether an upload of any phase expires later than this.
+    /// Returns whether an upload of any phase expires after this time.
     func isExpiring(after time: Int64) throws(StoreError) -> Bool
-    /// Whether an unfinished upload has its bytes under this name.
+    /// Returns whether the bytes of an unfinished upload have this name.
     func needsBlob(_ name: String) throws(StoreError) -> Bool
 
     func file(_ name: String) throws(StoreError) -> FileRecord?
     /// Records in the order of their names, after `name`, at most `limit`.
     func files(after name: String, limit: Int) throws(StoreError) -> [FileRecord]
 
-    /// What the rows added up to when the catalog was opened; nil if ``countTotals()`` has to find out.
+    /// The totals of all rows when the catalog was opened; nil if ``countTotals()`` has to count them.
     var savedTotals: CatalogTotals? { get }
-    /// Counts what was there when the catalog was opened. Reads everything, in constant memory. Throws
+    /// Counts the rows that existed when the catalog was opened, in constant memory. Throws
     /// ``StoreError/damaged(_:)``, after which no change is made any more; after another error it can be called again.
     /// ``verify()`` follows, whatever it throws.
     func countTotals() throws(StoreError) -> CatalogTotals
@@ -35,23 +35,22 @@ package protocol UploadCatalog: Sendable {
     func stopCounting()
     /// Whether the catalog was not closed properly, so that ``verify()`` is needed.
     var needsVerification: Bool { get }
-    /// Looks for damage in what was there when the catalog was opened, if it needs to, and ends what ``countTotals()``
-    /// began. Throws ``StoreError/damaged(_:)``, after which no
-    /// change is made any more.
+    /// Checks the database, as it was when the catalog was opened, for damage, unless ``needsVerification`` is false. It also
+    /// releases the resources of ``countTotals()``. Throws ``StoreError/damaged(_:)``, after which no change is made.
     func verify() throws(StoreError)
 
-    /// The damage after which no change is made any more; nil: none is known. What reads or writes a damaged page finds it.
+    /// The damage because of which no change is made any more; nil if none is known. Reading or writing a damaged page finds it.
     var damage: StoreError? { get }
 
-    /// The last mark of the clock that was recorded; nil: none was.
+    /// Returns the last recorded mark of the clock; nil if there is none.
     func timeMark() throws(StoreError) -> LifetimeClock.Mark?
 
-    /// Its size on the disk in bytes, as far as it is known.
+    /// Returns the size of the catalog on the disk in bytes.
     func sizeInBytes() throws(StoreError) -> Int64
 
     var statistics: CatalogStatistics { get }
-    /// Ends what was begun and accepts nothing more: later changes fail with ``StoreError/superseded``. A count or a
-    /// verification that runs is cut off.
+    /// Completes the changes that have begun and accepts no others: they fail with ``StoreError/superseded``. A running
+    /// count or verification is interrupted.
     ///
     /// - Parameter totals: of all rows, for the next start; nil if they are not known exactly.
     func close(saving totals: CatalogTotals?)
@@ -91,18 +90,18 @@ package struct CatalogStatistics: Sendable, Hashable {
     package init() {}
 }
 
-/// What all rows of a catalog add up to.
+/// The totals of all rows of a catalog.
 package struct CatalogTotals: Sendable, Hashable {
-    /// By principal.
+    /// The usage of each principal.
     package var usage: [String: Usage] = [:]
-    /// Uploads in phase complete and in phase invalid.
+    /// The numbers of uploads in the phases complete and invalid.
     package var complete = 0
     package var invalid = 0
 
     package init() {}
 }
 
-/// How many uploads a change has removed, by their phase.
+/// The number of uploads that a change has removed, by their phase.
 package struct RemovedUploads: Sendable, Hashable {
     package var unfinished = 0
     package var complete = 0
@@ -121,7 +120,7 @@ package struct RemovedUploads: Sendable, Hashable {
     }
 }
 
-/// What one principal uses.
+/// The usage of a principal.
 package struct Usage: Sendable, Hashable {
     /// Unfinished uploads.
     package var uploads: Int

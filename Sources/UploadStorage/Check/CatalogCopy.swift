@@ -2,13 +2,13 @@ import SystemCalls
 
 /// A copy of a catalog that no server uses, to be read: opening the original would already change it.
 final class CatalogCopy {
-    /// A log, and the journal of a creation that was cut off.
+    /// The suffixes of the files of a database: the log, and the journal of an interrupted creation.
     private static let suffixes = ["", "-wal", "-journal"]
     private static let pieceSize = 1 << 20
 
     private let place: String
     private let connection: SQLiteConnection
-    /// What the next start will do to the original if it is that of an older version.
+    /// A description of the migration that the next start will run; nil if the catalog is up to date.
     let announcement: String?
 
     /// - Parameter scratch: a directory for the copy.
@@ -65,27 +65,27 @@ final class CatalogCopy {
             .removeDirectory(at: String(place.dropFirst(parent.utf8.count + 1)))
     }
 
-    /// As the server does before it uses a database.
+    /// Verifies that a database is a catalog, as the server does before it uses one.
     private static func identify(_ connection: SQLiteConnection, in place: String, free: Int64) throws -> String? {
         let version = try connection.requireOwn()
         let migration = CatalogMigration(connection, in: place)
         if version > 0 { return try migration.announcement(from: version, free: free) }
-        // An empty one: its first start did not get far.
+        // An empty database: the first start was interrupted.
         try migration.run(from: 0)
         return nil
     }
 
-    /// What SQLite finds wrong with the database; nothing, as a rule.
+    /// Returns the messages of SQLite's check of the database; empty if it is intact.
     func damages() throws(SQLiteFailure) -> [String] {
         try connection.rows(CatalogSQL.integrityCheck).compactMap { $0.first?.text }.filter { $0 != "ok" }
     }
 
-    /// Whether an unfinished upload has its bytes under this name.
+    /// Returns whether the bytes of an unfinished upload have this name.
     func needsBlob(_ name: String) throws(SQLiteFailure) -> Bool {
         try !connection.rows(CatalogSQL.selectBlob, [.text(name)]).isEmpty
     }
 
-    /// What the last stop saved, and what the rows add up to; nil if it saved nothing.
+    /// Returns the totals that the last stop saved and those of the rows; nil if the last stop saved none.
     func totals() throws(SQLiteFailure) -> (saved: CatalogTotals, counted: CatalogTotals)? {
         guard
             try connection.rows(CatalogSQL.readUserVersion).first?[0].integer == Int64(CatalogSQL.migrations.count),

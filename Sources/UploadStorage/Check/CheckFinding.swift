@@ -5,11 +5,11 @@ package struct CheckFinding: Sendable, Hashable {
         case catalogDamaged = "catalogue-damaged"
         /// The row of an upload cannot be read.
         case rowUnreadable = "row-unreadable"
-        /// The bytes of an unfinished upload are gone.
+        /// The bytes of an unfinished upload are missing.
         case bytesMissing = "bytes-missing"
-        /// Fewer bytes are there than were acknowledged.
+        /// An unfinished upload has fewer bytes than were acknowledged.
         case bytesShort = "bytes-short"
-        /// A publication was decided, and its bytes are neither here nor there.
+        /// A publication was decided, and its bytes have neither their old nor their published name.
         case publicationLost = "publication-lost"
         /// A published file is still the same, but its size has changed.
         case fileResized = "file-resized"
@@ -18,18 +18,18 @@ package struct CheckFinding: Sendable, Hashable {
 
         /// The catalog is that of an older version; the next start rewrites it.
         case catalogOlder = "catalog-older"
-        /// More bytes are there than were acknowledged; the next start cuts them off.
+        /// An upload has more bytes than were acknowledged; the next start removes them.
         case bytesUnacknowledged = "bytes-unacknowledged"
-        /// Bytes of no unfinished upload; the next start removes them.
+        /// Bytes belong to no unfinished upload; the next start removes them.
         case bytesUnknown = "bytes-unknown"
-        /// What the last stop saved of quotas and counts is not what the uploads and files add up to.
+        /// The totals that the last stop saved differ from those of the uploads and files.
         case totalsWrong = "totals-wrong"
-        /// A published file was changed or replaced by hand; its metadata no longer count.
+        /// A published file was changed or replaced by hand; its metadata are no longer used.
         case fileChanged = "file-changed"
-        /// A published file was removed by hand; the quota forgets it soon.
+        /// A published file was removed by hand; the next sweep removes it from the quota.
         case fileRemoved = "file-removed"
 
-        /// Whether something was lost that had been promised. Other findings are what crashes and people leave behind.
+        /// Whether acknowledged data was lost. Other findings are the results of crashes and of changes by hand.
         package var isDamage: Bool {
             switch self {
             case .catalogDamaged, .rowUnreadable, .bytesMissing, .bytesShort, .publicationLost, .fileResized,
@@ -41,19 +41,19 @@ package struct CheckFinding: Sendable, Hashable {
     }
 
     package var kind: Kind
-    /// What it is about: a path in the data directory.
+    /// The path in the data directory to which the finding belongs.
     package var path: String
-    /// For the operator.
+    /// The explanation for the operator.
     package var detail: String
 }
 
-/// What a check of a data directory has looked at.
+/// The numbers of a check of a data directory.
 package struct CheckSummary: Sendable, Hashable {
     package var uploads = 0
     package var unfinished = 0
-    /// Published files of which there is a record.
+    /// The number of published files with a record.
     package var files = 0
     package var findings = 0
-    /// How many of the findings are damage.
+    /// The number of findings that are damage.
     package var damages = 0
 }

@@ -22,7 +22,7 @@ package final class DataDirectoryCheck {
 
     deinit { area.close() }
 
-    /// Looks at everything once and reports what it finds.
+    /// Checks the complete data directory and reports the findings.
     package func run(_ report: (CheckFinding) -> Void) throws(StoreError) -> CheckSummary {
         summary = CheckSummary()
         if let announcement = catalog.announcement {
@@ -105,7 +105,7 @@ package final class DataDirectoryCheck {
     private func check(_ row: CatalogRow, size: Int64?, _ report: (CheckFinding) -> Void) {
         let path = "uploads/" + row.blob
         let acknowledged = "\(row.offset) bytes of \(row.id) were acknowledged"
-        // Its bytes are given up as soon as its names are restored.
+        // Its bytes are removed as soon as its names are restored.
         if row.isWithdrawn { return }
         if let intent = row.intent {
             let isInPlace = (try? area.openPublished(intent.name))?.identity == intent.identity
@@ -114,7 +114,7 @@ package final class DataDirectoryCheck {
             }
             return
         }
-        // What a target worked on that must not run twice is not needed any more.
+        // The bytes of an upload in processing are not needed, because the target does not run again.
         guard row.phase == .receiving else { return }
         guard let size else {
             if row.offset > 0 { found(.bytesMissing, path, acknowledged, report) }
@@ -174,7 +174,7 @@ package final class DataDirectoryCheck {
         var cursor: String?
         repeat {
             let reader = try area.openDirectory(directory)
-            // Not as a listing: files that no URL can name are read as well.
+            // This is not a listing, so files whose names no URL can have are also read.
             var selection = NameSelection(after: cursor, limit: namesAtOnce, isListing: false)
             try translating("list a directory") { () throws(Errno) in
                 while try reader.nextName({ selection.offer($0) }) != nil {}

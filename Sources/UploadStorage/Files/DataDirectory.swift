@@ -10,7 +10,7 @@ final class DataDirectory: Sendable {
     private let path: String
     private let lock: Monitor<FileDescriptor?>
 
-    /// Makes what is missing, the directories above it included.
+    /// Creates the missing parts of the directory, and its parent directories.
     init(path: String) throws(StoreError) {
         self.path = path
         root = try Self.openRoot(path)
@@ -37,7 +37,7 @@ final class DataDirectory: Sendable {
         }
     }
 
-    /// Opens what is there, and makes nothing.
+    /// Opens an existing directory, and creates nothing.
     init(existing path: String) throws(StoreError) {
         self.path = path
         root = try Self.translating(path) { () throws(Errno) in
@@ -69,7 +69,7 @@ final class DataDirectory: Sendable {
         }
     }
 
-    /// Keeps other users out, once it is known that the directory is ours.
+    /// Removes the permissions of other users, after the directory has been identified as a data directory.
     func secure() throws(StoreError) {
         try Self.translating(path) { [root] () throws(Errno) in
             // Never opened here: to close any descriptor of the file would end the locks that SQLite has on it (fcntl(2)), and
@@ -80,7 +80,7 @@ final class DataDirectory: Sendable {
         }
     }
 
-    /// Lets others use the directory.
+    /// Releases the directory for other processes.
     func unlock() { lock.withLock { $0 = nil } }
 
     private static func openRoot(_ path: String) throws(StoreError) -> FileDescriptor {

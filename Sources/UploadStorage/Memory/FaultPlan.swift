@@ -1,11 +1,11 @@
 import SystemCalls
 
-/// What goes wrong, and when: every operation of the in-memory implementations is a step, counted from 1.
+/// The failures to simulate. Every operation of the in-memory implementations is a step; steps are counted from 1.
 package final class FaultPlan: Sendable {
     package enum Operation: Sendable, Hashable {
         case create, open, write, read, synchronize, truncate, remove, removeDirectory, setTime, rename
         case synchronizeNames, commit
-        /// A commit that has been made, and whose caller has not heard of it.
+        /// A commit that was made, before its caller returns.
         case committed
     }
 

@@ -183,7 +183,7 @@ extension MemoryBlobArea {
         try synchronizeNames(in: MemoryNamespace.uploads, since: epoch)
     }
 
-    /// A directory as it was when it was opened.
+    /// A directory with the names that it had when it was opened.
     private final class Directory: PublishedDirectory {
         private var entries: ArraySlice<PublishedEntry>
         private let byName: [String: PublishedEntry]

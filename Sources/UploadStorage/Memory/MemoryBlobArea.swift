@@ -14,7 +14,7 @@ package final class MemoryBlobArea: BlobArea {
     let plan: FaultPlan
     let directories = DirectorySynchronization()
 
-    /// - Parameter capacity: bytes that fit in altogether.
+    /// - Parameter capacity: the maximum number of bytes in the area.
     package init(plan: FaultPlan = FaultPlan(), capacity: Int64 = 1 << 40) {
         self.plan = plan
         state = Monitor(State(capacity: capacity))
@@ -25,7 +25,8 @@ package final class MemoryBlobArea: BlobArea {
         self.state = Monitor(state)
     }
 
-    /// What the next process finds after a crash: everything that was synchronized, and any part of the other changes.
+    /// Returns the area that the next process opens after a power loss: everything that was synchronized, and any part of the
+    /// other changes.
     package func durableImage(
         using generator: inout some RandomNumberGenerator, plan: FaultPlan = FaultPlan()
     ) -> MemoryBlobArea {
@@ -40,7 +41,8 @@ package final class MemoryBlobArea: BlobArea {
         return MemoryBlobArea(survivor, plan: plan)
     }
 
-    /// What the next process finds if this one was killed: everything, and what was lost stays lost.
+    /// Returns the area that the next process opens if this one was killed: all changes, except those that a failed
+    /// synchronization lost.
     package func processImage(plan: FaultPlan = FaultPlan()) -> MemoryBlobArea {
         let (namespace, inodes, nextInode, capacity) = state.withLock { state in
             (state.namespace, state.inodes, state.nextInode, state.capacity)

@@ -23,7 +23,7 @@ package final class MemoryCatalog: UploadCatalog {
         self.plan = plan
     }
 
-    /// What the next process finds, whatever ended this one.
+    /// Returns the catalog that the next process opens after a crash.
     package func durableImage(plan: FaultPlan = FaultPlan()) -> MemoryCatalog {
         let (rows, files, mark) = state.withLock { ($0.rows, $0.files, $0.mark) }
         return MemoryCatalog(State(rows: rows, files: files, mark: mark), plan: plan)

@@ -39,7 +39,7 @@ struct MemoryInode {
         changed += 1
     }
 
-    /// Writes what is dirty.
+    /// Writes the dirty pages.
     mutating func synchronize() {
         durableContent = resized(durableContent, to: content.count)
         for page in dirty { copy(page, into: &durableContent) }
@@ -50,7 +50,7 @@ struct MemoryInode {
         durableChanged = changed
     }
 
-    /// As Linux does it: pages and attributes count as clean, and are not written again.
+    /// Fails as Linux does: pages and attributes are marked as clean, and are not written again.
     mutating func failToSynchronize() {
         dirty = []
         attributesAreLost = true
@@ -62,7 +62,7 @@ struct MemoryInode {
         attributesAreLost = false
     }
 
-    /// What is left after a crash: of what was not synchronized, anything.
+    /// Returns the content after a crash: any part of the changes that were not synchronized may be missing.
     func afterCrash(using generator: inout some RandomNumberGenerator) -> MemoryInode {
         var survivor = MemoryInode()
         var bytes = durableContent

@@ -58,14 +58,14 @@ struct MemoryNamespace {
         for index in changes.indices { changes[index].unsynchronized.remove(directory) }
     }
 
-    /// As Linux does it: what was to be written counts as clean, and no later call writes it.
+    /// Fails as Linux does: changes that were to be written are marked as clean, and no later call writes them.
     mutating func failToSynchronize(_ directory: String) {
         for index in changes.indices where changes[index].unsynchronized.contains(directory) {
             changes[index].unsynchronized.insert("lost")
         }
     }
 
-    /// What is left after a crash: of the changes that were not synchronized, any.
+    /// Returns the names after a crash: any of the changes that were not synchronized may be missing.
     func afterCrash(using generator: inout some RandomNumberGenerator) -> MemoryNamespace {
         var result = base
         var renames = baseRenames

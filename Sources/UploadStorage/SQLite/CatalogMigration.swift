@@ -7,8 +7,8 @@ struct CatalogMigration {
     /// Bytes that have to be free beside two copies of the catalog.
     private static let margin: Int64 = 16 << 20
 
-    /// What an unfinished upload of an older version keeps. Older versions stored all fields but a few, and the store cannot
-    /// know which of the others its handler reads, or which are credentials. Part of the migration: never changed again.
+    /// The fields that an unfinished upload of an older version keeps. Older versions stored nearly all fields, and the store does
+    /// not know which of them its handler needs, or which are credentials. The migration depends on this list: do not change it.
     private static let keptFields = [
         "Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition", "If-Match", "If-None-Match",
         "If-Modified-Since", "If-Unmodified-Since", "Repr-Digest", "Want-Repr-Digest",
@@ -129,7 +129,7 @@ struct CatalogMigration {
         if free < needed { throw Self.shortage(needed: needed, free: free) }
     }
 
-    /// What the next start will do to a database, for a person; nil if it is up to date.
+    /// Returns a description of the migration that the next start will run; nil if the database is up to date.
     ///
     /// - Parameter free: free bytes of its file system.
     func announcement(from version: Int, free: Int64) throws(SQLiteFailure) -> String? {

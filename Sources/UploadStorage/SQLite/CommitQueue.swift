@@ -2,7 +2,7 @@ import SystemCalls
 
 /// Changes on their way to the catalog's thread, each with a thread that waits for it.
 final class CommitQueue: Sendable {
-    /// One change and, later, what became of it.
+    /// A change and, later, its outcome.
     final class Pending: Sendable {
         let change: CatalogChange
         private let result = Monitor<Outcome?>(nil)
@@ -19,7 +19,7 @@ final class CommitQueue: Sendable {
         }
     }
 
-    /// What became of a change.
+    /// The outcome of a change.
     typealias Outcome = Result<RemovedUploads, StoreError>
 
     private struct State {
@@ -27,7 +27,7 @@ final class CommitQueue: Sendable {
         /// Changes that were handed to the writer.
         var taken = 0
         var isClosed = false
-        /// Why no change is made any more, though the catalog is open.
+        /// The error because of which no change is made any more, although the catalog is open.
         var failure: StoreError?
         var finalTotals: CatalogTotals?
         var isVerified = true
@@ -53,10 +53,10 @@ final class CommitQueue: Sendable {
     /// Makes every later change fail.
     func fail(with error: StoreError) { state.withLock { $0.failure = $0.failure ?? error } }
 
-    /// What ``fail(with:)`` was given.
+    /// The error of ``fail(with:)``; nil if it was not called.
     var failure: StoreError? { state.withLock { $0.failure } }
 
-    /// Everything that waits, in its order; nil once the queue is closed and empty.
+    /// Returns all waiting changes in their order; nil once the queue is closed and empty.
     func next() -> [Pending]? {
         state.waitForever { state -> [Pending]?? in
             if state.pending.isEmpty { return state.isClosed ? .some(nil) : nil }
@@ -73,7 +73,7 @@ final class CommitQueue: Sendable {
         }
     }
 
-    /// How many changes the writer has been given, and how many wait.
+    /// The number of changes that the writer has received, and the number of waiting ones.
     var counts: (taken: Int, waiting: Int) { state.withLock { ($0.taken, $0.pending.count) } }
 
     var statistics: CatalogStatistics { state.withLock { $0.statistics } }
@@ -93,6 +93,6 @@ final class CommitQueue: Sendable {
         set { state.withLock { $0.isVerified = newValue } }
     }
 
-    /// What ``close(saving:)`` was given.
+    /// The totals of ``close(saving:)``; nil if there are none.
     var finalTotals: CatalogTotals? { state.withLock { $0.failure == nil ? $0.finalTotals : nil } }
 }

@@ -8,7 +8,7 @@ final class SQLiteCatalog: UploadCatalog {
     private let thread: WorkerThread
     /// Nil once the catalog is closed.
     private let reader: Monitor<SQLiteConnection?>
-    /// As the database was when it was opened, if it has to be counted or verified.
+    /// A view of the database as it was when it was opened; nil if it need not be counted or verified.
     private let snapshot: SQLiteSnapshot?
     let savedTotals: CatalogTotals?
     let needsVerification: Bool

@@ -25,7 +25,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
     private var isMarkedUnclean = false
     /// Whether the last stop was unclean, and the database has not been checked since.
     let needsVerification: Bool
-    /// What the last clean stop saved.
+    /// The totals that the last clean stop saved.
     let savedTotals: CatalogTotals?
 
     init(path: String, durability: Durability, queue: CommitQueue) throws {
@@ -38,7 +38,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
         let isClean = version == 0 ? true : try connection.mark(Self.cleanMark) != 0
         let isCurrent = version == CatalogSQL.migrations.count
         if !isClean && !isCurrent {
-            // What is rewritten has to be intact.
+            // A migration rewrites rows, so the database has to be intact.
             let answer = try connection.rows(CatalogSQL.quickCheck).first?[0].text
             if answer != "ok" { throw StoreError.damaged(answer ?? "quick_check gave no answer") }
         }
@@ -91,7 +91,8 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
         for name in [Self.cleanMark, Self.totalsMark] { try setMark(name, 0) }
     }
 
-    /// A courtesy to the next start: if this fails, it counts, checks the database and replays the log.
+    /// Saves the totals and empties the log for the next start. If this fails, the next start counts, checks the database and
+    /// replays the log.
     private func stop() {
         do throws(SQLiteFailure) {
             try connection.run(CatalogSQL.begin)
@@ -243,7 +244,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
         }
     }
 
-    /// The phase, if there was such a row.
+    /// Deletes a row. Returns its phase, if there was such a row.
     private func delete(_ removal: CatalogChange.Removal) throws(SQLiteFailure) -> [[SQLiteValue]] {
         try connection.rows(CatalogSQL.delete, [.blob(removal.id.bytes), .integer(removal.epoch)])
     }

@@ -35,14 +35,14 @@ final class SQLiteConnection {
         return Int(sqlite3_changes64(handle))
     }
 
-    /// The rows of one statement, prepared once.
+    /// Runs one statement, prepared once, and returns its rows.
     func rows(_ sql: String, _ parameters: [SQLiteValue] = []) throws(SQLiteFailure) -> [[SQLiteValue]] {
         var result: [[SQLiteValue]] = []
         try prepared(sql).run(parameters, on: self) { result.append($0) }
         return result
     }
 
-    /// Cuts off what runs; any thread may call this while the connection is open.
+    /// Interrupts the running statement; any thread may call this while the connection is open.
     func interrupt() { sqlite3_interrupt(handle) }
 
     /// Runs a script of statements without parameters.
@@ -88,9 +88,9 @@ final class SQLiteConnection {
 }
 
 extension SQLiteConnection {
-    /// Refuses a database that is not ours, or newer than we are.
+    /// Rejects a database that is not a catalog, or that a newer version has written.
     ///
-    /// - Returns: how many steps of the schema were made.
+    /// - Returns: the number of steps of the schema that the database has.
     func requireOwn() throws -> Int {
         let application = try rows(CatalogSQL.readApplicationID).first?[0].integer ?? 0
         let tables = try rows(CatalogSQL.countTables).first?[0].integer ?? 0

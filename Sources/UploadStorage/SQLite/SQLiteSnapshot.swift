@@ -18,7 +18,7 @@ final class SQLiteSnapshot: @unchecked Sendable {
         _ = try connection.rows(CatalogSQL.countTables)
     }
 
-    /// Cuts off what runs and ends the view, so that the log can be emptied again.
+    /// Interrupts the running statement and ends the view, so that the log can be emptied again.
     func end() {
         isInterrupted.store(true, ordering: .releasing)
         connection.interrupt()
@@ -42,7 +42,7 @@ final class SQLiteSnapshot: @unchecked Sendable {
         try CatalogTotals { (sql, parameters) throws(SQLiteFailure) in try rows(sql, parameters) }
     }
 
-    /// What `quick_check` finds; nil if nothing.
+    /// Returns the first message of `quick_check`; nil if the database is intact.
     func damage() throws(SQLiteFailure) -> String? {
         let answer = try rows(CatalogSQL.quickCheck).first?[0].text ?? "quick_check gave no answer"
         return answer == "ok" ? nil : answer

@@ -1,5 +1,5 @@
-/// Which request for the store's health runs a check, and what the others get. A value: the caller does
-/// the checking, and waits.
+/// Decides which request for the store's health runs a check, and which result the other requests get. It is a value: the
+/// caller runs the check, and waits.
 ///
 /// One check runs at a time. Its result is used for a second. While one runs, everyone else gets the last result at once;
 /// a check that has not ended after ``timeout`` is a reason of its own not to be ready.
@@ -51,10 +51,10 @@ struct HealthProbe {
 public struct Health: Sendable, Hashable {
     /// Whether new uploads can be accepted.
     public var ready: Bool
-    /// Why not, one stable word each; empty when ready.
+    /// The reasons why it is not ready, each a stable word; empty if it is ready.
     public var reasons: [String]
 
-    /// A state with the codes of what is wrong; none if it is ready.
+    /// Creates a result; `reasons` is empty if the store is ready.
     public init(ready: Bool, reasons: [String] = []) {
         self.ready = ready
         self.reasons = reasons

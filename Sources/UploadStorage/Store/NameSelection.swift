@@ -50,7 +50,7 @@ struct NameSelection: ~Copyable {
         if names.count == capacity { bound = names[capacity - 1] }
     }
 
-    /// The name as text; nil if no URL can name it.
+    /// Returns the name as text; nil if no URL can have it.
     static func listedName(_ bytes: UnsafeRawBufferPointer) -> String? {
         guard let name = String(validating: bytes, as: UTF8.self), (try? PathSegments(segments: [name])) != nil
         else { return nil }

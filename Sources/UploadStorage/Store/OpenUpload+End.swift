@@ -4,7 +4,7 @@ import SystemCalls
 
 // How an upload ends. Each caller has reserved the activity of the machine: no other thread decides meanwhile.
 extension OpenUpload {
-    /// Makes the upload permanently unusable, durably.
+    /// Makes the upload permanently unusable, and records that durably.
     func invalidate(because reason: String) throws(StoreError) {
         let (epoch, row) = monitor.withLock { ($0.machine.epoch, $0.row) }
         let expiresAt = context.expiryOfFinished
@@ -64,7 +64,7 @@ extension OpenUpload {
         close(as: .complete(response), expiresAt: expiresAt, leavesName: leavesName)
     }
 
-    /// The end of an upload in memory, once it is durable.
+    /// Records the end of an upload in memory, after it is durable.
     private func close(as phase: UploadRecord.Phase, expiresAt: Int64, leavesName: Bool = true) {
         let (row, reserved, decided) = update { state in
             defer { state.publication = nil }
@@ -244,9 +244,9 @@ extension OpenUpload {
 
     func cancelRemoval() { update { $0.machine.leaveActivity() } }
 
-    /// The row is gone.
+    /// Ends a removal after the row was removed.
     ///
-    /// - Parameter removed: what the catalog reported, if it did.
+    /// - Parameter removed: the result of the catalog; nil if it is unknown.
     func endRemoval(_ removal: Removal, _ removed: RemovedUploads? = nil) {
         update { state in
             (state.row, state.blob) = (nil, nil)

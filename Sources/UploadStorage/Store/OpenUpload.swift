@@ -31,7 +31,7 @@ final class OpenUpload: Sendable {
         var row: CatalogRow?
         var blob: (any Blob)?
         var publication: DecidedPublication?
-        /// Called when the current lease is taken away.
+        /// The closure to call when the current lease is revoked.
         var revocation: (@Sendable () -> Void)?
         var digests = DigestTracker([])
         var stagedDigests: DigestTracker?
@@ -197,7 +197,7 @@ final class OpenUpload: Sendable {
         state.machine.load(row, hasBytes: blob != nil)
     }
 
-    /// Nil if bytes are missing.
+    /// Opens the bytes of a row; nil if acknowledged bytes are missing.
     private func openBlob(of row: CatalogRow) throws(StoreError) -> (any Blob)? {
         try translating("open the bytes of an upload") { () throws(Errno) -> (any Blob)? in
             if row.offset == 0 {
@@ -300,7 +300,7 @@ final class OpenUpload: Sendable {
 
     // MARK: Release
 
-    /// Called when the upload is not used any more: gives back what was reserved in advance.
+    /// Releases the bytes that were reserved in advance, when the upload is no longer in use.
     func returnSurplus() {
         if isTransient { return }
         let (principal, surplus) = update { ($0.principal, $0.machine.takeSurplus()) }

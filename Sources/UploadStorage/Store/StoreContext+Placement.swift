@@ -1,13 +1,13 @@
 import SystemCalls
 
 extension StoreContext {
-    /// What became of an attempt to put bytes under their published name.
+    /// The result of an attempt to move bytes to their published name.
     enum Placement {
         /// `leavesName`: something else may have the name of the bytes now.
         case published(PublishedFile.Attributes, leavesName: Bool)
-        /// The name is not as it was when the decision was made.
+        /// The file of the name has changed since the decision.
         case occupied
-        /// The bytes are neither here nor there.
+        /// The bytes have neither their old nor their published name.
         case lost
         /// The file could not be made durable, and has to be withdrawn.
         case failed(StoreError)

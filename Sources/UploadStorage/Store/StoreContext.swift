@@ -1,11 +1,11 @@
 import Synchronization
 import SystemCalls
 
-/// What the uploads of one store share. Nothing of it knows an upload that is in use.
+/// The parts of a store that its uploads share. It does not reference the uploads in use.
 final class StoreContext: Sendable {
     let catalog: any UploadCatalog
     let area: any BlobArea
-    /// The data directory, for people.
+    /// The path of the data directory, for messages.
     let location: String
     let configuration: StoreConfiguration
     let ledger: UsageLedger
@@ -42,7 +42,7 @@ final class StoreContext: Sendable {
         }
     }
 
-    /// Ends the threads after what is queued.
+    /// Ends the threads after the queued work.
     func close() {
         acknowledging.close()
         digesting.close()
@@ -52,7 +52,7 @@ final class StoreContext: Sendable {
     /// Whether bytes are moved to stable storage at all.
     var shouldSynchronize: Bool { configuration.durability == .acknowledged }
 
-    /// Until when a complete or invalid upload is remembered.
+    /// The time until which a complete or invalid upload is kept if it ends now.
     var expiryOfFinished: Int64 { time + configuration.keepCompleted }
 
     /// Seconds by which lifetimes count: see ``UploadStore/time``.
@@ -99,14 +99,14 @@ final class StoreContext: Sendable {
 }
 
 extension SystemClock {
-    /// Monotonic nanoseconds at the end of a wait that begins now.
+    /// Returns the end of a wait that begins now, in monotonic nanoseconds.
     static func deadline(in wait: Duration) -> Int64 {
         monotonicNanoseconds() + Int64(max(0, min(wait / .nanoseconds(1), 1e17)))
     }
 }
 
-/// One lock a published name, held while the file of that name is evaluated and changed, and the publications that were
-/// decided for a name and have not come to their end.
+/// One lock for each published name, held while the file of that name is evaluated and changed, and the publications of a
+/// name that were decided and are not complete.
 final class PathLocks: Sendable {
     private struct State {
         var held: Set<PublishedName> = []
@@ -130,7 +130,7 @@ final class PathLocks: Sendable {
     /// The upload whose publication under this name has been decided.
     func unsettled(_ name: PublishedName) -> UploadID? { state.withLock { $0.unsettled[name] } }
 
-    /// Called while the name is locked.
+    /// Records the upload whose publication under this name has been decided. The name must be locked.
     func setUnsettled(_ name: PublishedName, _ id: UploadID) { state.withLock { $0.unsettled[name] = id } }
 
     func clearUnsettled(_ name: PublishedName, _ id: UploadID) {
@@ -140,8 +140,7 @@ final class PathLocks: Sendable {
     }
 }
 
-/// How many uploads are remembered after their end, in memory: to count them in the catalog takes longer the more
-/// there are.
+/// The numbers of finished uploads whose response is kept. They are counted in memory, because counting rows takes time.
 final class FinishedUploads: Sendable {
     private let completeCount: Atomic<Int>
     private let invalidCount: Atomic<Int>

@@ -25,7 +25,7 @@ extension UploadLease {
         upload.update { $0.machine.mark() }
     }
 
-    /// The target did not run; the upload receives content again.
+    /// Ends the processing without having run the target; the upload receives content again.
     package func endProcessing() {
         if upload.update({ $0.machine.endProcessing(as: epoch) }) { _ = try? acknowledge() }
     }

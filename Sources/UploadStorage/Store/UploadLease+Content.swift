@@ -150,7 +150,7 @@ extension UploadLease {
         return try translating("read") { () throws(Errno) in try blob.read(into: part, at: offset) }
     }
 
-    /// The bytes, and what `body` reads of the state.
+    /// Returns the bytes, and the value that `body` reads from the state.
     private func bytes<Result>(
         _ body: (OpenUpload.State) throws(StoreError) -> Result
     ) throws(StoreError) -> (any Blob, Result) {
@@ -174,7 +174,7 @@ extension UploadLease {
         }
     }
 
-    /// The staged bytes count as received.
+    /// Counts the staged bytes as received.
     package func commitStaged() throws(StoreError) {
         try upload.change { (state) throws(StoreError) in
             try state.machine.commitStaged(as: epoch)
@@ -182,7 +182,7 @@ extension UploadLease {
         }
     }
 
-    /// Drops the staged bytes.
+    /// Discards the staged bytes.
     package func discardStaged() {
         upload.update { state in
             if state.machine.discardStaged(as: epoch) { state.cutOffStaged() }
@@ -191,7 +191,7 @@ extension UploadLease {
 
     // MARK: Digests
 
-    /// The digest of the staged bytes so far.
+    /// Returns the digest of the bytes staged so far.
     package func stagedDigest(_ algorithm: DigestAlgorithm) throws(StoreError) -> [UInt8] {
         let (blob, (tracker, end)) = try bytes { (state) throws(StoreError) in
             guard let tracker = state.stagedDigests else { throw .invalidState("nothing is staged") }
@@ -206,7 +206,7 @@ extension UploadLease {
         }
     }
 
-    /// The digest of all received bytes. Those that were digested while they arrived are not read again.
+    /// Returns the digest of all received bytes. Bytes that were digested when they arrived are not read again.
     package func representationDigest(_ algorithm: DigestAlgorithm) throws(StoreError) -> [UInt8] {
         let (blob, (tracker, end)) = try bytes { ($0.digests, $0.machine.received) }
         return try translating("digest") { () throws(Errno) in try tracker.digest(algorithm, of: blob, to: end) }

@@ -35,11 +35,11 @@ package final class UploadLease: Sendable {
     /// Bytes that are durable: the offset that may be reported to the client.
     package var acknowledged: Int64 { upload.durableMirror.load(ordering: .acquiring) }
 
-    /// Whether the upload has not been taken over.
+    /// Whether the lease is valid: the upload has not been taken over.
     package var isCurrent: Bool { upload.epochMirror.load(ordering: .acquiring) == epoch }
 
-    /// Sets what is called once, on the thread of the other request, when the upload is taken over, and at once if it has
-    /// been. It must not wait for this lease's thread. From now on others need not wait for the end of an exclusive lease.
+    /// Sets a closure that is called once when the upload is taken over, on the thread of the other request, or at once if that
+    /// has happened. It must not wait for this lease's thread. Afterwards others do not wait for the end of an exclusive lease.
     package func onRevocation(_ closure: @escaping @Sendable () -> Void) {
         let isCurrent = upload.update { state in
             guard state.machine.epoch == epoch else { return false }
@@ -52,7 +52,7 @@ package final class UploadLease: Sendable {
 
     // MARK: Acknowledgment
 
-    /// Has everything received made durable on another thread. Does nothing while that is in progress.
+    /// Starts to make all received bytes durable on another thread. Does nothing while that is in progress.
     package func startAcknowledging() {
         guard !upload.isTransient, upload.monitor.withLock({ $0.machine.queueAcknowledgment(as: epoch) }) else {
             return
@@ -66,7 +66,7 @@ package final class UploadLease: Sendable {
         if !isQueued { upload.update { $0.machine.withdrawQueuedAcknowledgment() } }
     }
 
-    /// Returns once everything received by now is durable, with the offset.
+    /// Waits until all bytes received so far are durable, and returns the offset.
     ///
     /// If the bytes cannot be synchronized, the lease has ended: what comes next starts from the last durable offset.
     package func acknowledge() throws(StoreError) -> Int64 { try upload.acknowledge(as: epoch) }

@@ -19,7 +19,7 @@ final class UploadRegistry: Sendable {
 
     init(_ context: StoreContext) { self.context = context }
 
-    /// The upload of this id, for as long as the result lives.
+    /// Begins the use of the upload with this id, for the lifetime of the result.
     func use(_ id: UploadID) throws(StoreError) -> UploadUse {
         let upload = try state.withLock { (state) throws(StoreError) in
             if state.isClosed { throw .superseded }
@@ -45,7 +45,7 @@ final class UploadRegistry: Sendable {
         return try body(use.upload)
     }
 
-    /// As ``use(_:)``, for a new upload.
+    /// Begins the use of a new upload.
     func use(new upload: OpenUpload) throws(StoreError) -> UploadUse {
         try state.withLock { (state) throws(StoreError) in
             if state.isClosed { throw .superseded }
@@ -54,14 +54,14 @@ final class UploadRegistry: Sendable {
         return UploadUse(of: upload, in: self)
     }
 
-    /// Takes an upload away from its users: its row gets an object of its own.
+    /// Removes an upload from the table. Later users of the same row get a new object.
     func remove(_ upload: OpenUpload) {
         state.withLock { state in
             if state.entries[upload.id]?.upload === upload { state.entries[upload.id] = nil }
         }
     }
 
-    /// The end of one use.
+    /// Ends one use of an upload.
     fileprivate func drop(_ upload: OpenUpload) {
         let isLast = state.withLock { state in
             guard var entry = state.entries[upload.id], entry.upload === upload else { return false }
@@ -89,7 +89,7 @@ final class UploadRegistry: Sendable {
 
     func isNewBlob(_ name: String) -> Bool { state.withLock { $0.newBlobs.contains(name) } }
 
-    /// Refuses further use and gives what is in use, and whether that is all: no upload is just being created.
+    /// Refuses further use, and returns the uploads in use and whether they are all: no upload is being created.
     func close() -> (uploads: [OpenUpload], isComplete: Bool) {
         defer { state.notifyAll() }
         return state.withLock { state in

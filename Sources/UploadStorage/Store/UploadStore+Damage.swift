@@ -24,13 +24,13 @@ extension UploadStore {
         report?(error)
     }
 
-    /// What a request met.
+    /// Reports the damage that a request found, if there is any.
     func reportCatalogDamage() { if let error = catalog.damage { reportDamage(error) } }
 }
 
-/// Uploads whose acknowledged bytes are missing, and who is notified of them.
+/// The uploads whose acknowledged bytes are missing, and the closure that is called for them.
 struct Losses {
-    /// Those that were found before ``UploadStore/onLoss(_:)``, as by recovery.
+    /// The uploads that were found before ``UploadStore/onLoss(_:)`` was called, for example by recovery.
     var unreported: [UploadID] = []
     var report: (@Sendable (UploadID) -> Void)?
 }

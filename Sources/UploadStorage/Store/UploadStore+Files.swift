@@ -40,7 +40,7 @@ extension UploadStore {
         }
     }
 
-    /// Removes a published file if the condition holds for it; else throws ``StoreError/preconditionFailed``.
+    /// Removes a published file if it meets the condition; otherwise throws ``StoreError/preconditionFailed``.
     public func remove(
         _ name: PublishedName, if condition: (PublishedFile.Attributes) -> Bool = { _ in true }
     ) throws(StoreError) {

@@ -1,15 +1,15 @@
 import SystemCalls
 
 extension UploadStore {
-    /// Whether something new can be begun now: whether bytes and rows can be written, by trying, and whether there is more
-    /// free space than has to be kept. One thread checks it, at most once a second.
+    /// Returns whether new uploads can be accepted: whether bytes and rows can be written, which is tried, and whether there is
+    /// more free space than has to be kept. One thread checks that, at most once a second.
     ///
     /// Returns within ``HealthProbe/timeout`` even if the disk never does: with the reason `store-check-stuck`.
     package func health() -> Health {
         health(until: SystemClock.monotonicNanoseconds() + HealthProbe.timeout, acceptsLast: true) ?? HealthProbe.stuck
     }
 
-    /// The same, waiting for a check that is running; nil if it has not ended by the deadline (monotonic nanoseconds).
+    /// Waits for a running check and returns its result; nil if it has not ended by the deadline (monotonic nanoseconds).
     package func health(until deadline: Int64) -> Health? { health(until: deadline, acceptsLast: false) }
 
     /// - Parameter acceptsLast: whether the result of the check before will do while one is running.
@@ -36,7 +36,8 @@ extension UploadStore {
         return healthProbe.wait(until: deadline) { probe in probe.checks > checks ? probe.last : nil }
     }
 
-    /// Whether the threads that make uploads durable come to what is queued now, by the deadline (monotonic nanoseconds).
+    /// Returns whether the threads that make uploads durable begin the work that is queued now before the deadline (monotonic
+    /// nanoseconds).
     package func isAtWork(until deadline: Int64) -> Bool {
         let isDone = Monitor(false)
         let isQueued = context.acknowledging.enqueue {

@@ -4,9 +4,9 @@ extension UploadStore {
     private static let pageSize = 200
     private static let inspectionInterval: Int64 = 900_000_000_000
 
-    /// Looks at one page of what the store holds.
+    /// Checks one page of the uploads, bytes or records in the store.
     ///
-    /// - Returns: false if there is nothing to look at now.
+    /// - Returns: false if there is nothing to check now.
     func inspect(_ inspection: inout StoreInspection, _ report: inout SweepReport) -> Bool {
         if registry.isClosed { return false }
         do throws(StoreError) {
@@ -69,7 +69,7 @@ extension UploadStore {
         return .bytes(names)
     }
 
-    /// Files that were removed by hand no longer count against a quota.
+    /// Removes files that were deleted by hand from the quotas.
     private func inspectFiles(
         after last: String, _ report: inout SweepReport
     ) throws(StoreError) -> StoreInspection.Stage {
@@ -93,7 +93,7 @@ extension UploadStore {
         }
     }
 
-    /// Takes a file that is gone out of its owner's account. The path lock is held.
+    /// Removes the record of a file that does not exist, and its size from the quota. The path lock is held.
     func forgetFile(_ name: PublishedName) throws(StoreError) -> Bool {
         guard let record = try catalog.file(name.path) else { return false }
         try catalog.commit(.removeFiles([record.name]))
@@ -102,7 +102,7 @@ extension UploadStore {
     }
 }
 
-/// How far a look at everything that a store holds has come. In constant memory, whatever that is.
+/// The progress of a check of everything in a store. Its size is constant.
 struct StoreInspection {
     enum Stage {
         /// Uploads whose acknowledged bytes may be missing, from behind this one on.

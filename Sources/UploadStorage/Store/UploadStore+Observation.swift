@@ -44,7 +44,7 @@ package protocol StoreObserver: Sendable {
     func observe(_ step: DurableStep, nanoseconds: Int64, isDone: Bool)
 }
 
-/// What a store does before it says that something is durable.
+/// A step of a store that makes data durable.
 package enum DurableStep: String, Sendable, Hashable, CaseIterable {
     /// The bytes of an upload reach stable storage (fdatasync(2)), and the first time their name, too.
     case content
@@ -55,16 +55,16 @@ package enum DurableStep: String, Sendable, Hashable, CaseIterable {
     case offset
 }
 
-/// How much a store holds at one moment. After an unclean stop the store first has to count what it holds; until then, and
-/// if the count has failed, the numbers that depend on it are `nil`.
+/// The numbers of uploads, files and bytes in a store at one moment. After an unclean stop the store has to count them first;
+/// until then, and if the count has failed, the numbers that depend on it are `nil`.
 package struct StoreStatistics: Sendable, Hashable {
     /// Uploads that wait for content or for the request that completes them; `nil` until everything is counted.
     package var receiving: Int?
-    /// Uploads that are decided and not brought to their end.
+    /// Uploads whose processing or publication has begun and is not complete.
     package var processing = 0
-    /// Finished uploads of which the answer is remembered; `nil` until everything is counted.
+    /// Finished uploads whose final response is kept; `nil` until everything is counted.
     package var complete: Int?
-    /// Uploads that will never be usable again and are remembered; `nil` until everything is counted.
+    /// Permanently unusable uploads that are kept; `nil` until everything is counted.
     package var invalid: Int?
     /// Uploads that became invalid because acknowledged bytes were missing, since the store was opened.
     package var lost = 0
@@ -72,7 +72,7 @@ package struct StoreStatistics: Sendable, Hashable {
     package var publishedBytes: Int64?
     /// Bytes that unfinished uploads will have, or have if their length is unknown; `nil` until everything is counted.
     package var reservedBytes: Int64?
-    /// Bytes of the catalog.
+    /// The size of the catalog in bytes.
     package var catalogBytes: Int64 = 0
     /// Changes that were made durable since the store was opened, and the transactions that they shared.
     package var catalogChanges = 0
@@ -80,7 +80,7 @@ package struct StoreStatistics: Sendable, Hashable {
     /// Bytes of the file system that are free for the store, and of the entire file system; `nil` if that is unknown.
     package var freeBytes: Int64?
     package var capacityBytes: Int64?
-    /// Free bytes below which nothing new is begun; `nil` as those.
+    /// Free bytes below which new uploads are refused; `nil` if that is unknown.
     package var minFreeBytes: Int64?
 
     package init() {}

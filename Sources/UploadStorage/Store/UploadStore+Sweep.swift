@@ -1,9 +1,9 @@
 import SystemCalls
 
 extension UploadStore {
-    /// The least number of rows that one transaction removes: so few that changes in the same transaction hardly wait.
+    /// The minimum number of rows that one transaction removes: so few that other changes in the transaction hardly wait.
     static let removalBatch = 64
-    /// The greatest number, as all their uploads are in memory together.
+    /// The maximum number of rows that one transaction removes, because all of their uploads are in memory at the same time.
     private static let largestRemovalBatch = 4096
     /// The pause after a batch, as a multiple of its duration, and the longest pause in nanoseconds.
     private static let removalPause: Int64 = 4
@@ -27,7 +27,7 @@ extension UploadStore {
         }
     }
 
-    /// Does all of that, and looks at everything once.
+    /// Does the same as ``sweepPart()``, and checks the complete store once.
     package func sweep() -> SweepReport {
         sweep(isComplete: true) { inspection, report in
             inspection.stage = .uploads(after: nil)
@@ -35,7 +35,7 @@ extension UploadStore {
         }
     }
 
-    /// What all sweeps do, and then `inspectStore`.
+    /// Does the common part of all sweeps, and then calls `inspectStore`.
     private func sweep(
         isComplete: Bool, _ inspectStore: (inout StoreInspection, inout SweepReport) -> Void
     ) -> SweepReport {
@@ -189,7 +189,7 @@ extension UploadStore {
         }
     }
 
-    /// One transaction for all of them.
+    /// Removes uploads in one transaction.
     private func removeTogether(_ batch: [Expiring], _ report: inout SweepReport) -> Bool {
         guard !batch.isEmpty else { return true }
         for (_, removal) in batch { removal.revocation?() }
@@ -207,7 +207,7 @@ extension UploadStore {
         return true
     }
 
-    /// For an upload that has to be waited for: its target was at work, or a request uses it.
+    /// Removes an upload for which the sweep has to wait, because its target was at work or a request uses it.
     private func removeAlone(_ id: UploadID, expiredBy now: Int64, _ report: inout SweepReport) -> Bool {
         do throws(StoreError) {
             var wasUnfinished = false
@@ -229,22 +229,22 @@ extension UploadStore {
     }
 }
 
-/// What one sweep removed.
+/// The results of a sweep.
 package struct SweepReport: Sendable, Hashable {
     /// Uploads that had expired, complete and invalid ones included.
     package var expired = 0
     /// Uploads among them that were not finished.
     package var unfinished = 0
-    /// Pieces of bytes that no upload knows.
+    /// The number of removed blobs that belonged to no upload.
     package var orphans = 0
-    /// Entries of the quota whose file has vanished.
+    /// The number of records that were removed because their file no longer exists.
     package var vanishedFiles = 0
-    /// Interrupted publications that were carried to their end.
+    /// The number of interrupted publications that were completed.
     package var settled = 0
     /// Seconds by which the wall clock jumped since the sweep before; negative: backward; nil: it did not. Lifetimes are
     /// not affected.
     package var clockJump: Int64?
-    /// What could not be removed this time.
+    /// The errors of uploads and files that could not be removed.
     package var failures: [StoreError] = []
 
     package init() {}

@@ -46,7 +46,7 @@ extension UploadStore {
         }
     }
 
-    /// Forgets an upload: its writer loses the right, then the row goes, then the bytes. A published file stays.
+    /// Removes an upload: first ends the lease, then removes the row, then the bytes. A published file stays.
     ///
     /// Fails with ``StoreError/processing`` if a target is at work beyond ``StoreConfiguration/processingWait``.
     package func cancel(_ id: UploadID, principal: String) throws(StoreError) {
@@ -60,10 +60,10 @@ extension UploadStore {
 
 /// The result of a take-over.
 package enum TakeOver: Sendable {
-    /// The right to write, from `received` on.
+    /// A lease with which bytes can be appended at `received`.
     case lease(UploadLease)
-    /// The target resource works on it and has not ended within the wait. It was not disturbed.
+    /// The target resource processes the upload and has not ended within the wait. It was not interrupted.
     case processing(UploadRecord)
-    /// It has its final response.
+    /// The upload has its final response.
     case complete(UploadRecord)
 }

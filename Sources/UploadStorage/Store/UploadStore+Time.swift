@@ -16,7 +16,7 @@ extension UploadStore {
 
     var lifetimeClock: LifetimeClock { context.clockObservation.withLock { $0.clock } }
 
-    /// Seconds until something expires; 0 if it has.
+    /// Returns the seconds until `expiresAt`; 0 if that time has passed.
     package func remaining(until expiresAt: Int64) -> Int64 {
         lifetimeClock.remaining(until: expiresAt, at: configuration.clock())
     }
@@ -25,7 +25,7 @@ extension UploadStore {
     /// within the first hour, as the clock may be wrong.
     package var doubtfulDowntime: Int64? { lifetimeClock.doubtfulDowntime }
 
-    /// What expires at this time or earlier has expired; nil: nothing has.
+    /// The time until which uploads have expired; nil if none have.
     var expiryTime: Int64? { lifetimeClock.expiryTime(at: configuration.clock()) }
 
     /// Nanoseconds from one mark to the next: short enough that a crash does not let the downtime seem much longer than it

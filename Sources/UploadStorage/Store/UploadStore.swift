@@ -11,7 +11,7 @@ public final class UploadStore: Sendable {
     let healthCheck: WorkQueue
     /// How far the sweep has come. Held while it runs.
     let inspection = Monitor(StoreInspection())
-    /// Why the catalog cannot be used any more, and who is informed.
+    /// The damage because of which the catalog cannot be used any more, and the closure that is called for it.
     let damage = Monitor(CatalogDamage())
     /// Failures beside other work, for the next report of a sweep.
     let unreported = Monitor<[StoreError]>([])
@@ -67,7 +67,7 @@ public final class UploadStore: Sendable {
         }
     }
 
-    /// Repeats what fails for other reasons than damage: a disk that did not answer, or missing memory.
+    /// Counts the totals. Failures other than damage, such as an error of the disk or missing memory, are retried.
     private func count() throws(StoreError) {
         var pauses = Self.countPauses[...]
         while true {
@@ -92,10 +92,10 @@ public final class UploadStore: Sendable {
         }
     }
 
-    /// What one principal uses now.
+    /// Returns the current usage of a principal.
     package func usage(of principal: String) -> Usage { ledger.usage(of: principal) }
 
-    /// The state of an upload. Its lease stays. The offset is durable.
+    /// Returns the state of an upload with its durable offset. Its lease does not end.
     package func record(_ id: UploadID) throws(StoreError) -> UploadRecord {
         if let upload = registry.current(id), let record = upload.record {
             // Its row may have been removed already.
@@ -126,7 +126,7 @@ public final class UploadStore: Sendable {
         area.close()
     }
 
-    /// What all rows add up to; nil if something is under way that may still change them.
+    /// Returns the totals of all rows; nil if a running operation may still change them.
     private func totals(with uploads: [OpenUpload]) -> CatalogTotals? {
         guard ledger.isExact, context.pathLocks.isEmpty, uploads.allSatisfy(\.isIdle) else { return nil }
         for upload in uploads { upload.returnSurplus() }

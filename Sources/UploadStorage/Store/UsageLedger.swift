@@ -75,7 +75,7 @@ final class UsageLedger: Sendable {
 
     func usage(of principal: String) -> Usage { withCounted { $0.usage[principal] ?? Usage() } }
 
-    /// What all of them use together; nil until that is counted, and if the count has failed.
+    /// The total usage of all principals; nil until it is counted, and if the count has failed.
     var total: Usage? {
         state.withLock { state in
             guard state.isExact else { return nil }

@@ -34,7 +34,7 @@ final class WorkQueue: Sendable {
 
     deinit { close() }
 
-    /// Never waits. False once the queue is closed.
+    /// Adds work without waiting. Returns false once the queue is closed.
     @discardableResult
     func enqueue(_ work: @escaping @Sendable () -> Void) -> Bool {
         let accepted = state.withLock { state in
@@ -45,7 +45,7 @@ final class WorkQueue: Sendable {
         return accepted
     }
 
-    /// Does what is queued, and no more.
+    /// Accepts no more work, and ends the threads after the queued work.
     func close() {
         state.withLock { $0.isClosed = true }
         state.notifyAll()

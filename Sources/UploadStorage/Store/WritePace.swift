@@ -1,12 +1,12 @@
-/// How far the bytes of one upload have come on their way to the disk. A value.
+/// The progress of the bytes of one upload to the disk, as a value.
 struct WritePace: Hashable {
-    /// Bytes that are left to the catalog, whatever has begun.
+    /// The number of free bytes that are reserved for the catalog.
     static let catalogRoom: Int64 = 64 << 20
     /// Bytes that are handed to the disk at once.
     static let step: Int64 = 4 << 20
     private static let spaceStep: Int64 = 4 << 20
 
-    /// Up to where bytes may come before the free space is looked at again.
+    /// The offset up to which bytes may be written before the free space is checked again.
     private(set) var spaceCheckedUpTo: Int64 = 0
     private var started: Int64
     private var awaited: Int64
@@ -40,7 +40,7 @@ struct WritePace: Hashable {
 
     mutating func awaited(from start: Int64) { awaited = start + Self.step }
 
-    /// Bytes beyond `end` are gone.
+    /// Adjusts the values after bytes beyond `end` were removed.
     mutating func limit(to end: Int64) {
         started = min(started, end)
         awaited = min(awaited, end)

@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// The time by which lifetimes of uploads count. A value: readings of the system's clocks go in, seconds come out.
+/// The clock for lifetimes of uploads. It is a value that converts readings of the system's clocks to seconds.
 ///
 /// While a store is open, time passes as `CLOCK_BOOTTIME` does: a wall clock that is set expires nothing early and keeps
 /// nothing without end. From one life of the store to the next it continues where a durable ``Mark`` left it, plus the
@@ -41,7 +41,7 @@ package struct LifetimeClock: Sendable {
         startTime.addingClamped(max(0, reading.boot - start.boot))
     }
 
-    /// Seconds.
+    /// Returns the time of this clock in seconds.
     func time(at reading: ClockReading) -> Int64 { nanoseconds(at: reading) / 1_000_000_000 }
 
     func mark(at reading: ClockReading) -> Mark { Mark(time: nanoseconds(at: reading), wall: reading.wall) }
@@ -57,10 +57,10 @@ package struct LifetimeClock: Sendable {
         return LifetimeClock(after: mark, at: ClockReading(wall: wall, boot: start.boot), lifetime: lifetime)
     }
 
-    /// What expires at this time or earlier has expired; nil: nothing has.
+    /// The time until which uploads have expired; nil if none have.
     func expiryTime(at reading: ClockReading) -> Int64? { isDoubtful(at: reading) ? nil : time(at: reading) }
 
-    /// Seconds until something expires; 0 if it has.
+    /// Returns the seconds until `expiresAt`; 0 if that time has passed.
     func remaining(until expiresAt: Int64, at reading: ClockReading) -> Int64 {
         let end =
             doubtfulDowntime == nil ? expiresAt : max(expiresAt, (startTime.addingClamped(Self.grace)) / 1_000_000_000)

@@ -1,21 +1,21 @@
 import HTTPSemantics
 import ResumableUpload
 
-/// What is known of an upload when it is created, and saved with it.
+/// The properties of an upload that are known and saved when it is created.
 package struct NewUpload: Sendable, Hashable {
-    /// Who may use the upload; it counts against this one's limits.
+    /// The principal that may use the upload, and whose limits include it.
     package var principal: String
-    /// Method of the request that created it.
+    /// The method of the request that created the upload.
     package var method: Method
-    /// The target resource, in words of the caller; nothing here reads them.
+    /// The target resource, as a text that only the caller interprets.
     package var target: String
-    /// The request's fields that completing the upload needs. Forgotten when the upload is complete or invalid.
+    /// The fields of the request that are needed to complete the upload. They are removed when it is complete or invalid.
     package var fields: Fields
     package var dialect: Dialect
     package var limits: UploadLimits
-    /// Bytes of the complete representation, if the creation announced it.
+    /// The length of the complete representation in bytes, if the creation announced it.
     package var length: Int64?
-    /// Digests of the representation that run while its bytes arrive.
+    /// The digests of the representation that are calculated while its bytes arrive.
     package var digests: Set<DigestAlgorithm>
     /// Seconds since 1970; nil: does not expire.
     package var expiresAt: Int64?

@@ -1,7 +1,7 @@
 import HTTPSemantics
 import ResumableUpload
 
-/// How an upload becomes a file, and what is answered then.
+/// The description of how an upload is published as a file, and of the final response.
 public struct Publication: Sendable {
     /// The name under which the file is published.
     public var name: PublishedName

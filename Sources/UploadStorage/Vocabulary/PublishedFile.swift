@@ -3,11 +3,11 @@ import SystemCalls
 
 /// A published file, opened once: attributes and bytes are those of the same file whatever happens to the name.
 public final class PublishedFile: Sendable {
-    /// What a representation of the file is described with.
+    /// The attributes of a file that describe its representation.
     public struct Attributes: Sendable, Hashable {
-        /// Bytes.
+        /// The size in bytes.
         public var size: Int64
-        /// Seconds since 1970 of the last change.
+        /// The modification time, in seconds since 1970.
         public var modifiedSeconds: Int64
         /// The nanoseconds of that second. No two publications have the same time.
         public var modifiedNanoseconds: Int64
@@ -25,7 +25,7 @@ public final class PublishedFile: Sendable {
 
     /// Size, time and entity tag of the file when it was opened.
     public let attributes: Attributes
-    /// What its upload said of the representation, such as Content-Type; empty for a file that came another way.
+    /// The representation metadata of the upload, such as Content-Type; empty for a file that no upload created.
     public let fields: Fields
     private let content: any PublishedContent
 

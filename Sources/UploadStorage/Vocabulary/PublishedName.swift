@@ -1,6 +1,6 @@
 /// The name of a published file: its path below the root of published files, one string a segment, decoded.
 public struct PublishedName: Hashable, Sendable {
-    /// At least one.
+    /// The segments of the path, at least one.
     public let segments: [String]
 
     /// Nil for what could leave the root or cannot be a file's name: no segment, empty ones, ".", "..", "/" or NUL in one, more
@@ -15,10 +15,10 @@ public struct PublishedName: Hashable, Sendable {
         self.init(segments: path.utf8.split(separator: UInt8(ascii: "/")).map { String(decoding: $0, as: UTF8.self) })
     }
 
-    /// The directory that holds it.
+    /// The directory that contains the file.
     public var directory: Directory { Directory(trusted: Array(segments.dropLast())) }
 
-    /// The directory that has this name, if one has.
+    /// The directory of the same name.
     var asDirectory: Directory { Directory(trusted: segments) }
 
     /// The last segment.
@@ -34,13 +34,13 @@ public struct PublishedName: Hashable, Sendable {
 
     /// A directory of published files.
     public struct Directory: Hashable, Sendable {
-        /// None for the root.
+        /// The segments of the path; empty for the root.
         public let segments: [String]
 
         /// The directory `files/` itself.
         public static let root = Directory(trusted: [])
 
-        /// Refuses the same as ``PublishedName/init(segments:)`` but for the empty path, which is the root.
+        /// Creates the path of a directory; nil as for ``PublishedName/init(segments:)``, except that an empty path is the root.
         public init?(segments: [String]) {
             guard segments.allSatisfy(PublishedName.isValid) else { return nil }
             self.segments = segments

@@ -2,9 +2,9 @@ import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 
-/// How a store keeps its promises.
+/// The configuration of a store.
 public struct StoreConfiguration: Sendable {
-    /// What a reported offset survives.
+    /// The failures that a reported offset survives.
     public var durability: Durability
     /// Seconds for which a complete or invalid upload is remembered.
     public var keepCompleted: Int64
@@ -57,7 +57,7 @@ public struct StoreConfiguration: Sendable {
     func effectiveMinFree(total: Int64) -> Int64 { minFree ?? min(1 << 30, total / 10) }
 }
 
-/// What an acknowledged offset survives.
+/// The failures that an acknowledged offset survives.
 public enum Durability: String, Sendable, Hashable, CaseIterable {
     /// The end of the process and the loss of power: data is synchronized before the offset is recorded.
     case acknowledged

@@ -1,32 +1,32 @@
 import SystemCalls
 
-/// Why the store does not do what it was asked for. `code` is the stable word of problem documents, logs and metrics.
+/// An error of the store. `code` is its stable name in problem documents, logs and metrics.
 public enum StoreError: Error, Sendable, Hashable {
-    /// No such upload or file, or not one of this principal's.
+    /// The upload or file does not exist, or the upload belongs to another principal.
     case notFound
     /// The lease has lost its right to another one, or the store is closed.
     case superseded
-    /// The upload is invalid or expired and never comes back.
+    /// The upload is invalid or expired, permanently.
     case gone(reason: String)
     /// The upload has its final response.
     case completed
     /// The bytes would run past the length of the representation. None of them were stored.
     case lengthExceeded(length: Int64)
-    /// The operation has no place in the present state: a lease of bytes alone, staging begun twice, and the like.
+    /// The operation is not allowed in the current state, for example because staging has already begun.
     case invalidState(String)
-    /// The target resource works on the upload, and did not end within the wait.
+    /// The target resource processes the upload, and did not end within the wait.
     case processing
     case tooManyUploads(limit: Int)
     case quotaExceeded(limit: Int64)
-    /// The file system is full, or would be: then the shortage says by how much.
+    /// The file system is full, or would be; in the second case the shortage contains the numbers.
     case insufficientSpace(SpaceShortage?)
     case io(Errno, during: String)
     /// Bytes that had been acknowledged are missing.
     case stateLost
-    /// A condition did not hold.
+    /// A precondition was not met.
     case preconditionFailed
     case targetIsDirectory
-    /// The name is that of a symbolic link, a socket or another thing that is no regular file.
+    /// The name belongs to a symbolic link, a socket or another object that is not a regular file.
     case targetIsSpecial
     /// A component of the path is a file.
     case parentIsFile
@@ -76,7 +76,7 @@ public enum StoreError: Error, Sendable, Hashable {
 }
 
 extension StoreError: CustomStringConvertible {
-    /// For the operator's log.
+    /// The description for the operator's log.
     public var description: String {
         switch self {
         case .cannotStartThread(let error): "the system has no thread for the store: \(error)"
@@ -98,7 +98,7 @@ extension StoreError: CustomStringConvertible {
         }
     }
 
-    /// Whether the server itself is in trouble, not its client.
+    /// Whether the cause is on the server and not in the request.
     public var concernsOperator: Bool {
         switch self {
         case .io, .insufficientSpace, .cannotStartThread, .stateLost, .damaged, .foreignData, .newerSchema,
@@ -130,7 +130,7 @@ func translating<Result>(
     do throws(Errno) { return try body() } catch { throw .failure(error, during: operation) }
 }
 
-/// Why there is not enough free space, in numbers for the operator.
+/// The numbers that explain to the operator why there is not enough free space.
 public struct SpaceShortage: Sendable, Hashable {
     /// The data directory.
     public var root: String

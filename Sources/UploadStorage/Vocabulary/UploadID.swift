@@ -5,14 +5,14 @@ public struct UploadID: Hashable, Sendable {
     private let high: UInt64
     private let low: UInt64
 
-    /// A new one.
+    /// Creates a random ID.
     public init() {
         var generator = SystemRandomNumberGenerator()
         high = generator.next()
         low = generator.next()
     }
 
-    /// Takes the text form, exactly as ``text`` gives it: 32 lower-case hexadecimal digits.
+    /// Parses the form of ``text``, exactly: 32 lower-case hexadecimal digits.
     public init?(parsing text: some StringProtocol) {
         guard text.utf8.count == 32 else { return nil }
         var words: (UInt64, UInt64) = (0, 0)
@@ -34,7 +34,7 @@ public struct UploadID: Hashable, Sendable {
         low = bytes[8...].reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    /// The 16 bytes, as the catalog keeps them.
+    /// The 16 bytes, as the catalog stores them.
     var bytes: [UInt8] {
         [high, low].flatMap { word in stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: word >> $0) }
         }
@@ -45,7 +45,7 @@ public struct UploadID: Hashable, Sendable {
 }
 
 extension UploadID: CustomStringConvertible, CustomDebugStringConvertible {
-    /// For logs: distinguishes uploads and gives no access.
+    /// A text for logs that identifies the upload and gives no access.
     public var description: String {
         var digest = RunningDigest(.sha256)
         bytes.withUnsafeBytes { digest.update($0) }

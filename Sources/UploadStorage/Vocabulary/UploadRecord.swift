@@ -4,27 +4,27 @@ import ResumableUpload
 /// The state of one upload at one moment.
 package struct UploadRecord: Sendable, Hashable {
     package enum Phase: Sendable, Hashable {
-        /// Waits for content or for the request that completes it.
+        /// The upload waits for content or for the request that completes it.
         case receiving
-        /// Fully received; the target resource works on it.
+        /// All content is received, and the target resource processes it.
         case processing
-        /// The target resource has answered.
+        /// The target resource has responded.
         case complete(Response)
-        /// Will never be usable again.
+        /// The upload is permanently unusable.
         case invalid(reason: String)
     }
 
     package var id: UploadID
-    /// As it was saved at creation.
+    /// The properties that were saved at creation.
     package var upload: NewUpload
-    /// Bytes that are in place and durable.
+    /// The number of bytes that are stored durably.
     package var offset: Int64
-    /// Bytes of the complete representation, once a request has announced it.
+    /// The length of the complete representation in bytes, once a request has announced it.
     package var length: Int64?
     package var phase: Phase
-    /// Seconds of ``UploadStore/time``.
+    /// The time of creation, in seconds of ``UploadStore/time``.
     package var createdAt: Int64
-    /// Seconds of ``UploadStore/time``; nil: does not expire.
+    /// The time of expiry, in seconds of ``UploadStore/time``; nil if the upload does not expire.
     package var expiresAt: Int64?
 
     package init(
@@ -40,7 +40,7 @@ package struct UploadRecord: Sendable, Hashable {
         self.expiresAt = expiresAt
     }
 
-    /// Whether its answer need not be remembered any more.
+    /// Returns whether the upload has ended and its final response is no longer kept.
     func isForgotten(at now: Int64) -> Bool {
         switch phase {
         case .receiving, .processing: false
