@@ -114,7 +114,7 @@ struct CheckSettings {
     var isJSON = false
 
     static let options: [CommandOption<CheckSettings>] = [
-        CommandOption("root", "DIR", group: "Options", "data directory (./onward-data)") {
+        CommandOption("root", "DIR", group: "Options", "data directory [default: ./onward-data]") {
             settings, value throws(OptionError) in
             guard !value.isEmpty else { throw OptionError("the directory's name is empty") }
             settings.root = value

@@ -5,7 +5,7 @@ enum ExitStatus: Int32, Sendable {
     case usage = 64
     /// The source changed since its upload was paused.
     case sourceChanged = 65
-    /// There is no such source.
+    /// The source does not exist.
     case noSource = 66
     /// The server rejects the request, cannot be used, or has lost acknowledged bytes. For `serve`: the address is in
     /// use.

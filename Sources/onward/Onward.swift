@@ -2,7 +2,7 @@ import CommandLineInterface
 import Glibc
 import SystemCalls
 
-/// `onward`: moves big files over HTTP without ever starting again.
+/// `onward`: transfers large files over HTTP and resumes after interruptions.
 @main
 enum Onward {
     static func main() {
@@ -24,7 +24,7 @@ enum Onward {
             status = .done
         case "manual":
             guard let text = manual.manual(arguments.dropFirst().map(\.description)) else {
-                Console.error("onward manual: there is no such file")
+                Console.error("onward manual: needs the name of a manual page or completion file")
                 exit(ExitStatus.usage.rawValue)
             }
             // The text already ends with a line feed.

@@ -36,18 +36,20 @@ struct ServeSettings {
 
     static let options: [CommandOption<ServeSettings>] = [
         // Where
-        CommandOption("root", "DIR", group: "Where", "data directory, created if it is missing (./onward-data)") {
+        CommandOption(
+            "root", "DIR", group: "Where", "data directory, created if it is missing\n[default: ./onward-data]"
+        ) {
             settings, value throws(OptionError) in
             guard !value.isEmpty else { throw OptionError("the directory's name is empty") }
             settings.root = value
         },
         CommandOption(
             "listen", "HOST:PORT", group: "Where", repeatable: true,
-            "address to listen on, or unix:PATH; repeatable; in the environment\nseparated by spaces (127.0.0.1:8080)"
+            "address to listen on, or unix:PATH; repeatable; in the environment\nseparated by spaces [default: 127.0.0.1:8080]"
         ) { settings, value throws(OptionError) in
             settings.listeners.append(try address(value))
         },
-        CommandOption("max-connections", "N", group: "Where", "maximum number of open connections (1000)") {
+        CommandOption("max-connections", "N", group: "Where", "maximum number of open connections [default: 1000]") {
             settings, value throws(OptionError) in
             settings.server.maximumConnections = try Quantity.count(value, 1...1_000_000)
         },
@@ -57,12 +59,12 @@ struct ServeSettings {
             "tls-cert", "FILE", group: "TLS",
             "certificate chain in PEM; all TCP addresses then use TLS;\nread again on SIGHUP"
         ) { settings, value throws(OptionError) in settings.certificateFile = try fileName(value) },
-        CommandOption("tls-key", "FILE", group: "TLS", "its private key in PEM") {
+        CommandOption("tls-key", "FILE", group: "TLS", "private key of the certificate in PEM; read again on SIGHUP") {
             settings, value throws(OptionError) in settings.keyFile = try fileName(value)
         },
         CommandOption(
             "hsts", "DURATION", group: "TLS",
-            "send Strict-Transport-Security with this max-age in responses\nover https (off)"
+            "send Strict-Transport-Security with this max-age in responses\nover https [default: off]"
         ) { settings, value throws(OptionError) in
             settings.server.strictTransportSecurity = try Quantity.seconds(value)
         },
@@ -80,18 +82,18 @@ struct ServeSettings {
         },
         CommandOption(
             "trust-proxy", "CIDR", group: proxies, repeatable: true,
-            "network of proxies whose Forwarded and X-Forwarded-… are used,\nsuch as 10.0.0.0/8 or fd00::/8; repeatable (this machine and\nUnix sockets always)"
+            "network of proxies whose Forwarded and X-Forwarded-… are used,\nsuch as 10.0.0.0/8 or fd00::/8, in addition to this machine and\nUnix sockets; repeatable"
         ) { settings, value throws(OptionError) in
             guard let block = AddressBlock(parsing: value) else {
                 throw OptionError(
-                    "'\(value)' is neither an address nor a block such as 10.0.0.0/8, with no bits set behind its prefix"
+                    "'\(value)' is neither an address nor a block such as 10.0.0.0/8 without bits after the prefix"
                 )
             }
             settings.server.trustedProxies.append(block)
         },
         CommandOption(
             "interim", "on|off", group: proxies,
-            "whether to send 104 (on); off behind a proxy that cannot handle\nit, unless that proxy sends Onward-Interim: off with each request"
+            "whether to send 104 responses; off is for a proxy that cannot\nhandle them, unless it sends Onward-Interim: off with each\nrequest [default: on]"
         ) { settings, value throws(OptionError) in
             guard value == "on" || value == "off" else { throw OptionError("'\(value)' is neither on nor off") }
             settings.server.sendsInterimResponses = value == "on"
@@ -100,7 +102,7 @@ struct ServeSettings {
         // Protocol
         CommandOption(
             flag: "announce-without-version", group: "Protocol",
-            "also send 104 to clients that name no draft version; for the time\nafter the RFC is published"
+            "also send 104 to clients that state no draft version; for use\nafter the RFC is published"
         ) { $0.server.announcesWithoutVersion = true },
 
         CommandOption(
@@ -115,13 +117,13 @@ struct ServeSettings {
         size(
             "min-append-size", "minimum content of a request that does not\ncomplete its upload",
             \.server.limits.minAppendSize),
-        CommandOption("max-age", "DURATION", group: limits, "lifetime of an unfinished upload (7d)") {
+        CommandOption("max-age", "DURATION", group: limits, "lifetime of an unfinished upload [default: 7d]") {
             settings, value throws(OptionError) in
             settings.server.limits.maxAge = try positive(Quantity.seconds(value))
         },
         CommandOption(
             "keep-completed", "DURATION", group: limits,
-            "how long the final response of a finished upload is kept (24h)"
+            "how long the final response of a finished upload is kept\n[default: 24h]"
         ) {
             settings, value throws(OptionError) in
             settings.store.keepCompleted = try Quantity.seconds(value)
@@ -137,7 +139,7 @@ struct ServeSettings {
         },
         CommandOption(
             "min-free", "SIZE", group: limits,
-            "free space below which new uploads are refused\n(1GiB, at most a tenth of the disk)"
+            "free space below which new uploads are refused\n[default: 1GiB, at most a tenth of the disk]"
         ) { settings, value throws(OptionError) in
             settings.store.minFree = try Quantity.bytes(value)
         },
@@ -145,27 +147,27 @@ struct ServeSettings {
         // Timeouts
         CommandOption(
             "header-timeout", "DURATION", group: "Timeouts",
-            "maximum time for the head of a connection's first request (30s)"
+            "maximum time for the head of a connection's first request\n[default: 30s]"
         ) {
             settings, value throws(OptionError) in
             settings.server.headerTimeout = Int(try positive(Quantity.seconds(value)))
         },
         CommandOption(
             "idle-timeout", "DURATION", group: "Timeouts",
-            "maximum time in which no byte is received or sent (60s)"
+            "maximum time in which no byte is received or sent\n[default: 60s]"
         ) { settings, value throws(OptionError) in
             settings.server.idleTimeout = Int(try positive(Quantity.seconds(value)))
         },
 
         CommandOption(
             "min-rate", "SIZE", group: "Timeouts",
-            "minimum rate of content and responses in bytes per second,\naverage of 10 s (off)"
+            "minimum rate of content and responses in bytes per second,\naverage of 10 s [default: off]"
         ) { settings, value throws(OptionError) in
             settings.server.minimumRate = try positive(Quantity.bytes(value))
         },
         CommandOption(
             "drain-timeout", "DURATION", group: "Timeouts",
-            "maximum time for responses in progress when the server stops (30s)"
+            "maximum time for responses in progress when the server stops\n[default: 30s]"
         ) { settings, value throws(OptionError) in
             settings.server.drainTimeout = Int(try Quantity.seconds(value))
         },
@@ -173,7 +175,7 @@ struct ServeSettings {
         // Access
         CommandOption(
             "token-file", "FILE", group: "Access",
-            "file of tokens with lines NAME TOKEN [SCOPES] [prefix=/files/x/];\nSCOPES out of read,create,write (all), TOKEN may be sha256:HEX;\nread again on SIGHUP"
+            "file with lines NAME TOKEN [SCOPES] [prefix=/files/x/]; TOKEN may\nbe sha256:HEX; SCOPES is a list of read, create and write\nseparated by commas [default: all three]; read again on SIGHUP"
         ) { settings, value throws(OptionError) in
             settings.tokenFile = try fileName(value)
         },
@@ -182,7 +184,7 @@ struct ServeSettings {
         ) { $0.allowsPublicReading = true },
         CommandOption(
             flag: "allow-anonymous", group: "Access",
-            "accept requests of everyone who can connect; without it the server\naccepts only direct requests from this machine, and rejects those\nof web pages of other origins"
+            "accept requests of everyone who can connect; without this option\nand without tokens the server accepts only direct requests from\nthis machine, and rejects those of web pages of other origins"
         ) { $0.server.allowsAnonymous = true },
         CommandOption(
             "cors-origin", "ORIGIN", group: "Browsers", repeatable: true,
@@ -198,11 +200,11 @@ struct ServeSettings {
 
         CommandOption(
             flag: "inline", group: "Browsers",
-            "let browsers show files of active types, such as HTML, SVG and\nPDF, in a sandbox; without it browsers save them"
+            "let browsers show files of active types, such as HTML, SVG and\nPDF, in a sandbox; without this option browsers save them"
         ) { $0.showsActiveTypes = true },
         CommandOption(
             "cache-control", "VALUE", group: "Browsers",
-            "Cache-Control of files, such as max-age=3600; public and s-maxage\nneed --public-read; private is added if a token is needed\n(no-cache)"
+            "Cache-Control of files, such as max-age=3600; public and s-maxage\nneed --public-read; private is added if a token is needed\n[default: no-cache]"
         ) { settings, value throws(OptionError) in
             guard let cacheControl = CacheControl(parsing: value) else {
                 throw OptionError("'\(value)' is not a value of Cache-Control such as no-cache or max-age=3600")
@@ -213,7 +215,7 @@ struct ServeSettings {
         // Durability
         CommandOption(
             "durability", "MODE", group: "Durability", values: .words(["acknowledged", "relaxed"]),
-            "acknowledged: a reported offset survives a power loss;\nrelaxed: it survives only a crash of the server (acknowledged)"
+            "acknowledged: a reported offset survives a power loss;\nrelaxed: it survives only a crash of the server\n[default: acknowledged]"
         ) { settings, value throws(OptionError) in
             switch value {
             case "acknowledged": settings.store.durability = .acknowledged
@@ -224,7 +226,7 @@ struct ServeSettings {
 
         // Logging
         CommandOption(
-            "log-format", "FORMAT", group: "Logging", values: .words(["text", "json"]), "text or json (text)"
+            "log-format", "FORMAT", group: "Logging", values: .words(["text", "json"]), "text or json [default: text]"
         ) { settings, value throws(OptionError) in
             guard let format = LogFormat(rawValue: value) else {
                 throw OptionError("'\(value)' is neither text nor json")
@@ -233,7 +235,7 @@ struct ServeSettings {
         },
         CommandOption(
             "log-level", "LEVEL", group: "Logging", values: .words(["error", "warning", "info", "debug"]),
-            "error, warning, info or debug (info)"
+            "error, warning, info or debug [default: info]"
         ) { settings, value throws(OptionError) in
             guard let level = LogLevel(rawValue: value) else {
                 throw OptionError("'\(value)' is none of error, warning, info, debug")
@@ -249,7 +251,7 @@ struct ServeSettings {
     /// Rejects settings that contradict each other.
     func check() throws(OptionError) {
         guard (certificateFile == nil) == (keyFile == nil) else {
-            throw OptionError("--tls-cert and --tls-key have to be given together")
+            throw OptionError("--tls-cert and --tls-key must be given together")
         }
         if tokenFile != nil && server.allowsAnonymous {
             throw OptionError(
@@ -264,7 +266,7 @@ struct ServeSettings {
                 tokenFile == nil
                     ? "--cache-control with \(directive) needs --token-file and --public-read; without tokens leave"
                         + " \(directive) out, and max-age allows shared caches as well"
-                    : "--cache-control with \(directive) would let caches give files to those without a token; leave"
+                    : "--cache-control with \(directive) would let caches give files to clients without a token; leave"
                         + " \(directive) out, or allow public reading with --public-read")
         }
         let limits = server.limits
@@ -278,7 +280,7 @@ struct ServeSettings {
     }
 
     private static let proxies = "Behind a proxy"
-    private static let limits = "Limits (off where no default is named)"
+    private static let limits = "Limits (off unless a default is given)"
 
     private static func size(
         _ name: String, _ help: String, _ path: WritableKeyPath<ServeSettings, Int64?> & Sendable

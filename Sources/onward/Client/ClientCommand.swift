@@ -1,7 +1,7 @@
 import CommandLineInterface
 import SystemCalls
 
-/// What the client commands have in common: help, options, operands, and waiting for the end.
+/// The common part of the client commands: help, options, operands, and waiting for the end.
 struct ClientCommand: Sendable {
     let page: ManualPage
     let options: [CommandOption<ClientSettings>]
@@ -10,8 +10,8 @@ struct ClientCommand: Sendable {
 
     /// - Parameters:
     ///   - usage: the usage after the command's name.
-    ///   - sections: of the manual alone.
-    ///   - common: those behind them that all commands which transfer something have.
+    ///   - sections: sections that only the manual page has.
+    ///   - common: the sections after them that all commands which transfer files share.
     init(
         _ name: String, _ summary: String, usage: String, _ description: String,
         options: [CommandOption<ClientSettings>], operands: Completion = .nothing, sections: [ManualSection] = [],
@@ -23,10 +23,10 @@ struct ClientCommand: Sendable {
             operands: operands, sections: sections + common)
     }
 
-    /// Reads the command line and does what it says.
+    /// Parses the command line and runs the command.
     /// - Parameters:
-    ///   - check: makes of options and operands what is to be done.
-    ///   - work: does it.
+    ///   - check: validates options and operands and returns the work to do.
+    ///   - work: does the work.
     func run<Plan: Sendable>(
         _ arguments: [CommandArgument], check: (ClientSettings, [CommandArgument]) throws(OptionError) -> Plan,
         work: @escaping @Sendable (Plan, ClientSettings, TransferReport, SignalWatch) async -> ExitStatus
@@ -43,7 +43,7 @@ struct ClientCommand: Sendable {
             settings = try settings.checked()
             plan = try check(settings, operands)
         } catch {
-            // Also if --json follows the wrong argument.
+            // --json also counts if it follows the wrong argument.
             settings.isJSON = arguments.contains("--json")
             let report = TransferReport(command: name, settings: settings)
             let status = report.ended(CommandFailure(error), advice: "See 'onward \(name) --help'.")
@@ -74,14 +74,14 @@ struct ClientCommand: Sendable {
             end.notifyAll()
         }
         let status = end.waitForever { $0 }
-        // The result stays what it is while a reader that does not read is waited for.
+        // The exit status does not change while the command waits until its output is read.
         signals.endAtOnce(with: status)
         report.finish(within: signals.isStopRequested ? 1_000_000_000 : nil)
         return status
     }
 }
 
-/// What the manual pages of all client commands have.
+/// The common sections of the manual pages of client commands.
 enum ClientManual {
     static let exitStatus = ManualSection(
         "Exit status",

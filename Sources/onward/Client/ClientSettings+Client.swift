@@ -36,7 +36,7 @@ extension ClientSettings {
         return TransferClient(configuration)
     }
 
-    /// The request that `data` names, with the fields of these settings.
+    /// The request of `data`, with the fields of these settings.
     func request(_ data: ResumeData) -> TransferRequest {
         var request = data.request
         for field in fields { request.fields.remove(field.name) }
@@ -48,7 +48,7 @@ extension ClientSettings {
         (try? FileDescriptor.open(path, [.readOnly, .nonBlocking])) != nil
     }
 
-    /// The settings that a state file keeps.
+    /// The settings that a state file stores.
     var saved: SavedTransfer.Options {
         SavedTransfer.Options(tokenFile: tokenFile, caFile: caFile, appendSize: appendSize)
     }

@@ -10,25 +10,25 @@ extension ClientSettings {
         [
             Option(
                 "method", "METHOD", group: "Upload", values: .words(["PUT", "POST", "PATCH"]),
-                "method of the first request (PUT; POST for a URL that\nends in /)"
+                "method of the first request\n[default: PUT, or POST for a URL that ends in /]"
             ) { settings, value throws(OptionError) in
                 let method = Method(rawValue: value)
                 let others: [Method] = [.delete, .connect, .trace]
                 guard Fields.isValidName(value), !method.isSafe, !others.contains(method) else {
-                    throw OptionError("'\(value)' is not a method that takes content, such as PUT or POST")
+                    throw OptionError("'\(value)' is not a method with content, such as PUT or POST")
                 }
                 settings.method = method
             },
             Option(
                 flag: "careful", group: "Upload",
-                "create the upload with an empty request, and send content only\nafter the server has confirmed that it can resume; used without\nthis option, too, for files of more than 4 MiB if the server\nannounces that it can resume"
+                "create the upload with an empty request, and send content only\nafter the server has confirmed that it can resume; the default\nfor files of more than 4 MiB if the server announces that it\ncan resume"
             ) { $0.isCareful = true },
             Option(flag: "plain", group: "Upload", "send one ordinary request that cannot be resumed") {
                 $0.isPlain = true
             },
             Option(
                 "interop", "N", group: "Upload", values: .words(["3", "4", "5", "6", "7", "8", "rfc"]),
-                "interop version of the draft, 3 to 8, or rfc (8)"
+                "interop version of the draft, 3 to 8, or rfc [default: 8]"
             ) { settings, value throws(OptionError) in
                 if value == "rfc" {
                     settings.dialect = .rfc
@@ -53,7 +53,7 @@ extension ClientSettings {
         [
             Option(
                 path: "output", letter: "o", "FILE", group: "Download",
-                "file to write, or a directory: the file then has the last name of\nthe path of the URL (that name in the working directory)"
+                "file to write, or a directory: the file then gets the last name\nin the path of the URL [default: the working directory]"
             ) { settings, value throws(OptionError) in
                 guard !value.isEmpty else { throw OptionError("the file's name is empty") }
                 guard value != "-" else {
@@ -71,18 +71,19 @@ extension ClientSettings {
 
     static let healthOptions: [Option] = [caFile, quiet]
 
-    // MARK: Shared ones
+    // MARK: Shared options
 
     private static let connection: [Option] = [
         header, tokenFile, caFile,
         Option(
-            "retries", "N", group: "Connection", "further attempts without progress before the command ends (8)"
+            "retries", "N", group: "Connection",
+            "further attempts without progress before the command ends\n[default: 8]"
         ) { settings, value throws(OptionError) in
             settings.retries = try Quantity.count(value, 0...1_000_000)
         },
         Option(
             "stall-timeout", "DURATION", group: "Connection",
-            "time without a byte in either direction after which the\nconnection counts as lost (60s)"
+            "time without a byte in either direction after which the\nconnection counts as lost [default: 60s]"
         ) { settings, value throws(OptionError) in
             settings.stallTimeout = try positive(Quantity.seconds(value))
         },
@@ -118,7 +119,7 @@ extension ClientSettings {
 
     private static let state = Option(
         path: "state", "F", group: "State",
-        "state file (one for each transfer in $XDG_STATE_HOME/onward or\n~/.local/state/onward)"
+        "state file [default: one for each transfer in\n$XDG_STATE_HOME/onward or ~/.local/state/onward]"
     ) { settings, value throws(OptionError) in
         settings.stateFile = try absolute(value)
     }

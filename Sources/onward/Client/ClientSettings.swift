@@ -10,9 +10,9 @@ struct ClientSettings: Sendable {
     var tokenFile: FilePath?
     var stateFile: FilePath?
     var retries: Int?
-    /// Seconds.
+    /// The timeout in seconds.
     var stallTimeout: Int64?
-    /// Bytes a second.
+    /// The rate in bytes per second.
     var rateLimit: Int64?
     var caFile: FilePath?
     var restarts = false
@@ -20,7 +20,7 @@ struct ClientSettings: Sendable {
     var isJSON = false
     var isQuiet = false
 
-    // Of put
+    // Options of put
     var method: Method?
     var isCareful = false
     var isPlain = false
@@ -28,22 +28,22 @@ struct ClientSettings: Sendable {
     var appendSize: Int64?
     var sendsDigest = false
 
-    // Of get
+    // Options of get
     var output: FilePath?
 
-    /// What two options together contradict.
+    /// Rejects options that contradict each other.
     func checked() throws(OptionError) -> ClientSettings {
-        if isCareful && isPlain { throw OptionError("--careful and --plain exclude each other") }
+        if isCareful && isPlain { throw OptionError("--careful and --plain cannot be combined") }
         if isPlain && appendSize != nil {
-            throw OptionError("--plain is one request: --append-size cannot bound it")
+            throw OptionError("--plain and --append-size cannot be combined: --plain sends one request of any size")
         }
         if tokenFile != nil && fields.contains("Authorization") {
-            throw OptionError("--token-file and --header 'Authorization: ...' exclude each other")
+            throw OptionError("--token-file and --header 'Authorization: ...' cannot be combined")
         }
         return self
     }
 
-    /// The same, completed with the options of a state.
+    /// Returns the settings completed with those of a state file.
     func completed(by saved: SavedTransfer.Options) -> ClientSettings {
         var result = self
         if tokenFile == nil && !fields.contains("Authorization") { result.tokenFile = saved.tokenFile }
@@ -52,8 +52,8 @@ struct ClientSettings: Sendable {
         return result
     }
 
-    /// Whether requests have other credentials than those of a state. A server that then answers 404 may still have the
-    /// upload.
+    /// Returns whether requests have other credentials than those of a state. If so, a server that answers 404 may still have
+    /// the upload.
     func hasOtherCredentials(than saved: SavedTransfer.Options) -> Bool {
         if let tokenFile { return tokenFile != saved.tokenFile }
         return saved.tokenFile != nil && fields.contains("Authorization")

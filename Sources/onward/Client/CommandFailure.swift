@@ -3,13 +3,13 @@ import Foundation
 import HTTPSemantics
 import ResumableTransfer
 
-/// Why a command ends, in words for the person who gave it.
+/// The reason why a command ends, with a message for the user.
 struct CommandFailure: Error, Sendable {
     var status: ExitStatus
-    /// A stable word for programs.
+    /// A stable code for programs.
     var code: String
     var message: String
-    /// The status of the response that decided, if one did.
+    /// The status of the response that caused the failure, if one did.
     var response: Status?
 }
 
@@ -38,7 +38,7 @@ extension ExitStatus {
         self = isForbidden ? .notAllowed : ExitStatus(error.code)
     }
 
-    /// How a command ends with this error.
+    /// Returns the failure of a command that ends with this error.
     init(_ code: TransferError.Code) {
         self =
             switch code {
@@ -60,7 +60,7 @@ extension ExitStatus {
             }
     }
 
-    /// How a command ends that had several transfers: a failure for good counts more than an interruption.
+    /// Returns the status of a command with several transfers: a permanent failure precedes an interruption.
     static func worse(_ left: ExitStatus, _ right: ExitStatus) -> ExitStatus {
         if left == .done { return right }
         return left == .tryAgain && right != .done ? right : left

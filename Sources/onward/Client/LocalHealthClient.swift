@@ -55,7 +55,7 @@ struct LocalHealthClient: Sendable {
         return response
     }
 
-    /// Sends a request and takes what comes until the end, or as much as an answer of ours ever has.
+    /// Sends a request and receives the response to its end, or up to the maximum size of a response of this server.
     private static func exchange(
         _ text: String, _ send: (ArraySlice<UInt8>) throws(Errno) -> Int,
         _ receive: (UnsafeMutableRawBufferPointer) throws(Errno) -> Int

@@ -164,8 +164,8 @@ struct TransferJob: Sendable {
     }
 }
 
-/// The clients of one command: one for all its transfers with the same options, so that they share connections and what
-/// was learned of servers.
+/// The clients of one command. All transfers with the same options use one client, so that they share connections and the
+/// known properties of servers.
 final class CommandClients: Sendable {
     private let clients = Monitor<[SavedTransfer.Options: TransferClient]>([:])
 

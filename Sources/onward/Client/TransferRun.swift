@@ -3,7 +3,7 @@ import SystemCalls
 
 /// One running transfer of a command: reports its events and saves its checkpoints in the state file.
 struct TransferRun: Sendable {
-    /// Further attempts to find a host before its name is considered wrong, if nothing has been received from it.
+    /// The number of further attempts to resolve a host name from which nothing has been received, before it is an error.
     private static let retriesForHost = 2
 
     let state: StateFile
@@ -16,7 +16,7 @@ struct TransferRun: Sendable {
     var othersState: SavedTransfer?
 
     /// Runs `transfer` to its end.
-    /// - Throws: the error with which it ended.
+    /// - Throws: the error with which the transfer ended.
     func follow(_ transfer: any Transfer) async throws(TransferError) {
         let report = report
         let ticking = Task {
@@ -75,7 +75,7 @@ struct TransferRun: Sendable {
         }
         var failure = CommandFailure(error)
         let isKept = error.resumeData != nil
-        // A name that is wrong stays so.
+        // A wrong host name stays wrong, so the command is not repeated.
         if !isKept, error.code == .hostNotFound { failure.status = .unavailable }
         if isKept, let reason = state.saveFailure {
             failure = CommandFailure(
@@ -94,7 +94,7 @@ struct TransferRun: Sendable {
             + " same command to resume from there."
     }
 
-    /// What can be done about a source that is another one than before.
+    /// Returns the advice for a source that has changed.
     var unsentAdvice: String {
         let reference = ProgressMessages.shellWord(state.reference)
         return "Nothing was sent. --restart starts again from the beginning, 'onward cancel \(reference)' discards the"
@@ -136,7 +136,7 @@ extension TransferRun: CheckpointStore {
         let hadFailed = state.saveFailure != nil
         state.save(data, options: options, sent: sent)
         if !hadFailed, let failure = state.saveFailure {
-            report.warn("what is needed to resume later cannot be saved: \(failure)")
+            report.warn("the state to resume from cannot be saved: \(failure)")
         }
     }
 }

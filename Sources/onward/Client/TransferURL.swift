@@ -9,11 +9,11 @@ struct TransferURL: Sendable, Hashable {
     let request: String
     /// The URL without user, password and fragment: it is saved, and identifies commands.
     let identity: String
-    /// For people: without a query, too.
+    /// The URL for messages, without the query.
     let shown: String
-    /// Whether it names a collection, into which is posted.
+    /// Whether the URL is that of a collection, to which files are posted.
     let isCollection: Bool
-    /// Its last segment, if it can be a file's name.
+    /// The last segment of the path, if it is a valid file name.
     let fileName: String?
     let hasCredentials: Bool
 
@@ -51,7 +51,7 @@ struct TransferURL: Sendable, Hashable {
         return try CommandArgument(Array(bytes[..<host.endIndex])).requireText() + remainder.repairedText
     }
 
-    /// What may be seen of a URL: a query may be a password.
+    /// Returns a URL for messages, in which the query is hidden because it may contain a password.
     static func shown(_ text: String) -> String {
         guard var components = URLComponents(string: text) else { return "(hidden)" }
         let hasQuery = components.percentEncodedQuery != nil

@@ -21,7 +21,7 @@ struct StateCommandTests {
     func status() throws {
         try withServer { server in
             let home = try CommandHome()
-            #expect(try home.run("status").output == "Nothing is interrupted.\n")
+            #expect(try home.run("status").output == "There are no interrupted transfers.\n")
             #expect(try home.run("status", "--json").output == "")
             try interrupt(home, server.url("/files/a.bin?secret=1"))
             let text = try home.run("status")

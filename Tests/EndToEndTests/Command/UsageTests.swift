@@ -19,7 +19,8 @@ struct UsageTests {
                 "--max-uploads N", "--quota SIZE", "--min-free SIZE", "--header-timeout DURATION",
                 "--idle-timeout DURATION", "--allow-anonymous", "--cors-origin ORIGIN", "--inline",
                 "--cache-control VALUE", "Browsers", "--durability",
-                "--log-format", "--log-level", "--announce-without-version", "(127.0.0.1:8080)", "(./onward-data)",
+                "--log-format", "--log-level", "--announce-without-version", "[default: 127.0.0.1:8080]",
+                "[default: ./onward-data]",
             ] {
                 #expect(run.output.contains(text), "\(text)")
             }

@@ -2,7 +2,7 @@ import CommandLineInterface
 import ResumableTransfer
 import SystemCalls
 
-/// `onward cancel`: forgets a transfer, and deletes the upload on the server or the partial file here.
+/// `onward cancel`: deletes the state of a transfer, and the upload on the server or the local partial file.
 enum CancelCommand {
     static let command = ClientCommand(
         "cancel", "forget a transfer and delete its upload on the server", usage: "[OPTIONS] STATE",
@@ -18,8 +18,10 @@ enum CancelCommand {
 
     private static func check(_ settings: ClientSettings, _ operands: [CommandArgument]) throws(OptionError) -> FilePath
     {
-        guard let first = operands.first else { throw OptionError("STATE is missing; 'onward status' lists them") }
-        guard operands.count == 1 else { throw OptionError("unexpected '\(operands[1])'; one STATE is canceled") }
+        guard let first = operands.first else {
+            throw OptionError("STATE is missing; 'onward status' lists all states")
+        }
+        guard operands.count == 1 else { throw OptionError("unexpected '\(operands[1])': cancel accepts one STATE") }
         return FilePath(first.bytes)
     }
 
@@ -30,7 +32,7 @@ enum CancelCommand {
         do throws(CommandFailure) {
             let state = try StateReference.find(name).claim()
             defer { withExtendedLifetime(state) {} }
-            // Read again: until the lock was there, it could change.
+            // Read again, because the file may have changed before the lock was acquired.
             guard let saved = try state.load() else {
                 throw CommandFailure(.noSource, "no-such-state", "there is no state '\(name)' any more")
             }
@@ -40,11 +42,11 @@ enum CancelCommand {
             let isDeleted = try await discard(
                 saved.resumeData, settings.request(saved.resumeData), try settings.client())
             guard isDeleted || !isOthers else {
-                // To those whose it is not, a server says that there is no such upload.
+                // For requests of other users, a server responds as for an upload that does not exist.
                 throw CommandFailure(
                     .notAllowed, "unauthorized",
                     "The server does not know the upload for these credentials; it was started with other ones:"
-                        + " \(saved.options.credentials). To forget it here alone, remove \(state.path).")
+                        + " \(saved.options.credentials). To delete only the local state, remove \(state.path).")
             }
             state.remove()
             FinishedFiles().cancel(saved.identity)
@@ -53,8 +55,8 @@ enum CancelCommand {
                 ? "the partial file is deleted"
                 : isDeleted
                     ? "the upload is deleted on the server"
-                    : "the server does not know it any more, or not for these credentials"
-            report.note("Forgot \(StateFile.subject(of: saved.identity)); \(what).")
+                    : "the server does not know it, or not for these credentials"
+            report.note("Canceled \(StateFile.subject(of: saved.identity)); \(what).")
             return .done
         } catch {
             let hint =

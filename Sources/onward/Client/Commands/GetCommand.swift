@@ -5,7 +5,7 @@ import SystemCalls
 enum GetCommand {
     private struct Plan: Sendable {
         var url: TransferURL
-        /// As it was named, or under the URL's own name in the directory that was.
+        /// The path of --output, or of a file with the last name of the URL if that is a directory.
         var output: FilePath
     }
 
@@ -42,16 +42,16 @@ enum GetCommand {
     private static func check(_ settings: ClientSettings, _ operands: [CommandArgument]) throws(OptionError) -> Plan {
         guard let first = operands.first else { throw OptionError("URL is missing") }
         guard operands.count == 1 else {
-            throw OptionError("unexpected '\(operands[1])'; one URL is fetched, to the file that -o names")
+            throw OptionError("unexpected '\(operands[1])': get accepts one URL, and -o names the file")
         }
         let url = try TransferURL(first)
         if url.hasCredentials && settings.tokenFile != nil {
-            throw OptionError("--token-file and a user in the URL exclude each other")
+            throw OptionError("--token-file and a user in the URL cannot be combined")
         }
         var output = settings.output ?? "."
         if output.hasSuffix("/") || output.isDirectory {
             guard let name = url.fileName else {
-                throw OptionError("'\(first)' names no file; say with -o FILE where it goes")
+                throw OptionError("'\(first)' contains no file name; name the file with -o FILE")
             }
             output = output.appending(FilePath(name))
         }

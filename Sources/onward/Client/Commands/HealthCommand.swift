@@ -2,9 +2,9 @@ import CommandLineInterface
 import ResumableTransfer
 import SystemCalls
 
-/// `onward health`: asks a server whether it is ready; for containers and supervisors, which have no other client.
+/// `onward health`: checks whether a server is ready, for containers and supervisors without another HTTP client.
 enum HealthCommand {
-    /// Whom to ask for what.
+    /// The server and the path to request.
     private enum Question: Sendable {
         case url(TransferURL)
         case path(String, LocalHealthClient)
@@ -43,7 +43,9 @@ enum HealthCommand {
 
     private static func check(_ settings: ClientSettings, _ operands: [CommandArgument]) throws(OptionError) -> Question
     {
-        guard operands.count <= 1 else { throw OptionError("unexpected '\(operands[1])'; one URL is asked") }
+        guard operands.count <= 1 else {
+            throw OptionError("unexpected '\(operands[1])': health accepts one URL or path")
+        }
         let operand = try operands.first?.requireText() ?? "/readyz"
         guard operand.hasPrefix("/") else { return .url(try TransferURL(operand)) }
         guard operand.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {

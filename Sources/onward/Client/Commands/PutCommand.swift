@@ -5,7 +5,7 @@ import SystemCalls
 /// `onward put`: uploads files.
 enum PutCommand {
     private struct Plan: Sendable {
-        /// Absolute.
+        /// The absolute paths of the files.
         var paths: [FilePath]
         var url: TransferURL
     }
@@ -53,19 +53,19 @@ enum PutCommand {
             throw OptionError("several files need a URL that ends in /, not '\(last)'")
         }
         guard files.count == 1 || settings.stateFile == nil else {
-            throw OptionError("--state holds the state of one file")
+            throw OptionError("--state cannot be used with several files: a state file holds one transfer")
         }
         if url.hasCredentials && settings.tokenFile != nil {
-            throw OptionError("--token-file and a user in the URL exclude each other")
+            throw OptionError("--token-file and a user in the URL cannot be combined")
         }
         var paths: [FilePath] = []
         var seen: Set<FilePath> = []
         for file in files {
             if file == "-" {
-                throw OptionError("standard input cannot be read twice, as resuming needs it; write it to a file first")
+                throw OptionError("standard input cannot be read again to resume; write it to a file first")
             }
             guard !file.isEmpty else { throw OptionError("a file's name is empty") }
-            // One whose directory is missing has no absolute path; that it is missing is found again later.
+            // A file whose directory does not exist has no absolute path; opening the file reports that later.
             let path = FilePath(file.bytes).absolute ?? FilePath(file.bytes)
             guard seen.insert(path).inserted else { throw OptionError("'\(file)' is given twice") }
             paths.append(path)
@@ -93,7 +93,7 @@ enum PutCommand {
                 skip(entry, job, report)
                 continue
             }
-            // Between two files a signal finds no transfer to stop.
+            // A signal between two files has no transfer to stop.
             if index > 0, signals.isStopRequested {
                 report.note("Stopped. Run the same command again to send the remaining files.")
                 result = .worse(result, .tryAgain)
@@ -101,7 +101,7 @@ enum PutCommand {
             }
             let status = await job.run(report, signals, clients, finished)
             result = .worse(result, status)
-            // What interrupted one would interrupt all others, after as long a wait.
+            // The cause of an interruption would also interrupt all other files, after the same wait.
             if status == .tryAgain { break }
         }
         finished.end(isDone: result == .done)
@@ -111,7 +111,7 @@ enum PutCommand {
 
     /// Reports a file that an earlier run has sent.
     private static func skip(_ entry: SentFilesList.Entry, _ job: TransferJob, _ report: TransferReport) {
-        // Left by a process that was killed after it had noted the file.
+        // An earlier process was killed after it had added the file to the list.
         if StateFile.exists(of: job.identity) { try? StateFile.claim(job.identity, chosen: nil).remove() }
         report.begin(job.identity, kept: entry.size, total: entry.size, reference: FilePath(job.identity.name))
         report.completed(status: entry.status, location: entry.location, size: entry.size, isEarlier: true)

@@ -31,7 +31,7 @@ enum ResumeCommand {
         -> FilePath?
     {
         guard operands.count <= 1 else {
-            throw OptionError("unexpected '\(operands[1])'; one STATE is resumed, or all of them")
+            throw OptionError("unexpected '\(operands[1])': resume accepts one STATE, or none for all")
         }
         return operands.first.map { FilePath($0.bytes) }
     }
@@ -51,7 +51,7 @@ enum ResumeCommand {
         _ settings: ClientSettings, _ report: TransferReport, _ signals: SignalWatch, _ clients: CommandClients
     ) async -> ExitStatus {
         let all = StateReference.all()
-        if all.isEmpty { report.note("Nothing is interrupted.") }
+        if all.isEmpty { report.note("There are no interrupted transfers.") }
         var result = ExitStatus.done
         for reference in all {
             if signals.isStopRequested {

@@ -2,7 +2,7 @@ import CommandLineInterface
 import ResumableTransfer
 import SystemCalls
 
-/// `onward status`: what is interrupted, and how far it is.
+/// `onward status`: lists the interrupted transfers and their progress.
 enum StatusCommand {
     static let command = ClientCommand(
         "status", "list interrupted transfers and their progress", usage: "[--json]",
@@ -18,7 +18,7 @@ enum StatusCommand {
     }
 
     private static func check(_ settings: ClientSettings, _ operands: [CommandArgument]) throws(OptionError) {
-        if let first = operands.first { throw OptionError("unexpected '\(first)'; all states are listed") }
+        if let first = operands.first { throw OptionError("unexpected '\(first)': status accepts no operands") }
     }
 
     private static func list(_ settings: ClientSettings, _ report: TransferReport) -> ExitStatus {
@@ -35,12 +35,12 @@ enum StatusCommand {
                 result = .worse(result, error.status)
             }
         }
-        if lines.isEmpty && !settings.isJSON && result == .done { lines = ["Nothing is interrupted."] }
+        if lines.isEmpty && !settings.isJSON && result == .done { lines = ["There are no interrupted transfers."] }
         for line in lines { Console.output(line) }
         return result
     }
 
-    /// One state, as it is shown.
+    /// A state as the command prints it.
     struct Entry: Sendable {
         let name: FilePath
         let path: FilePath

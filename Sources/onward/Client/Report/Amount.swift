@@ -1,12 +1,12 @@
-/// Numbers as people read them.
+/// Numbers as text for people.
 enum Amount {
-    /// Bytes with three digits that count, in powers of 1000.
+    /// A number of bytes with three significant digits, in powers of 1000.
     static func bytes(_ count: Int64) -> String {
         if count < 1000 { return "\(count) B" }
         let units = ["kB", "MB", "GB", "TB", "PB", "EB"]
         var value = Double(count) / 1000
         var unit = 0
-        // What would be rounded to 1000 belongs to the next unit.
+        // A number that would be rounded to 1000 has the next unit.
         while value >= 999.5, unit < units.count - 1 {
             value /= 1000
             unit += 1
@@ -27,7 +27,7 @@ enum Amount {
         bytes(Int64(max(0, min(bytesPerSecond, 9e18)).rounded())) + "/s"
     }
 
-    /// Seconds in the two largest units that count.
+    /// A number of seconds in its two largest units.
     static func duration(_ seconds: Double) -> String {
         guard seconds.isFinite, seconds < 100 * 86_400 else { return "long" }
         let rounded = Int(max(0, seconds).rounded(.up))
@@ -40,7 +40,7 @@ enum Amount {
         }
     }
 
-    /// Seconds that have passed; with one decimal place if they are few.
+    /// A duration in seconds; with one decimal place if it is short.
     static func elapsed(_ seconds: Double) -> String {
         guard seconds < 10 else { return duration(seconds) }
         let tenths = Int((max(0, seconds) * 10).rounded())

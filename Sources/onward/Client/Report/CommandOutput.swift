@@ -1,14 +1,14 @@
 import SystemCalls
 
 /// The output of a command to one descriptor. Its own thread writes it: a pipe without a reader, or a stopped terminal,
-/// does not hold up a transfer.
+/// does not delay a transfer.
 final class CommandOutput: Sendable {
     enum Entry: Sendable {
-        /// Complete lines, but for the end of the last one.
+        /// Complete lines without the final line feed.
         case lines(String)
-        /// A line that is replaced by the next one of its kind for as long as it cannot be written.
+        /// A line that a newer line of this kind replaces in the queue.
         case position(String)
-        /// The same on a terminal, on which it is also replaced after it was written.
+        /// A line of a terminal that a newer line of this kind replaces, in the queue and on the terminal.
         case progress(ProgressLine)
 
         fileprivate var isReplaceable: Bool {
@@ -40,7 +40,7 @@ final class CommandOutput: Sendable {
         self.dropped = dropped
     }
 
-    /// Never blocks, unless the system has no thread to give.
+    /// Adds a line to the queue without waiting. It blocks only if the system cannot create a thread.
     func append(_ entry: Entry) {
         let hasThread = state.withLock { state in
             if entry.isReplaceable {
@@ -59,7 +59,7 @@ final class CommandOutput: Sendable {
     }
 
     /// Waits until everything is written.
-    /// - Parameter limit: in nanoseconds; what is not written by then is lost. `nil`: no limit.
+    /// - Parameter limit: the maximum time in nanoseconds, after which the remaining output is lost; `nil` for no limit.
     func finish(within limit: Int64?) {
         let deadline = limit.map { SystemClock.monotonicNanoseconds() + $0 }
         _ = state.wait(until: deadline) { $0.queue.isEmpty && !$0.isWriting ? () : nil }
@@ -95,14 +95,14 @@ final class CommandOutput: Sendable {
             switch entry {
             case .lines(let text), .position(let text): line.erase(columns: columns) + text + "\n"
             case .progress(let progress):
-                // The last column stays free: a terminal would begin a new line behind it.
+                // The last column stays free, because a terminal would begin a new line after it.
                 line.replace(with: progress.text(columns: max(1, columns - 1)), columns: columns)
             }
         LogOutput(descriptor: descriptor).write(text, waiting: -1)
     }
 }
 
-/// One line of a terminal that is written again and again.
+/// A line of a terminal that is written repeatedly.
 struct TerminalLine: Sendable, Hashable {
     /// The width of the current text in columns; 0: there is none.
     private(set) var shown = 0

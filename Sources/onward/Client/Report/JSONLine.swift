@@ -6,7 +6,7 @@ struct JSONLine: Sendable {
     enum Value: Sendable, Hashable {
         case text(String)
         case number(Int64)
-        /// Seconds.
+        /// A number of seconds.
         case seconds(Double)
         case truth(Bool)
         case null

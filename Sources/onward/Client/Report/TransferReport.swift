@@ -7,13 +7,13 @@ import SystemCalls
 final class TransferReport: Sendable {
     /// The form of the output.
     enum Style: Sendable, Hashable {
-        /// One object a line on standard output.
+        /// One JSON object on each line of standard output.
         case json
-        /// One line that changes, on standard error.
+        /// One line on standard error that is updated.
         case terminal
-        /// Lines now and then, on standard error.
+        /// Lines on standard error at intervals.
         case lines
-        /// Errors alone.
+        /// Only errors.
         case quiet
     }
 
@@ -270,7 +270,7 @@ final class TransferReport: Sendable {
     // MARK: The end
 
     /// Waits until everything is written.
-    /// - Parameter limit: in nanoseconds; what is not written by then is lost. `nil`: no limit.
+    /// - Parameter limit: the maximum time in nanoseconds, after which the remaining output is lost; `nil` for no limit.
     func finish(within limit: Int64?) {
         output.finish(within: limit)
         errors.finish(within: limit)
