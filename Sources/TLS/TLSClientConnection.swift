@@ -45,7 +45,7 @@ package final class TLSClientConnection {
         }
         self.credentials = credentials
         self.session = session
-        try believe(trust)
+        try requireTrusted(by: trust)
         try Self.check(gnutls_set_default_priority(session))
         try Self.check(gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, UnsafeMutableRawPointer(credentials)))
         // Server Name Indication must not contain an address (RFC 6066 section 3).
@@ -64,7 +64,7 @@ package final class TLSClientConnection {
 
     // MARK: - Beginning
 
-    private func believe(_ trust: TLSTrust) throws(Failure) {
+    private func requireTrusted(by trust: TLSTrust) throws(Failure) {
         switch trust {
         case .system: try Self.check(gnutls_certificate_set_x509_system_trust(credentials))
         case .authorities(let path):
