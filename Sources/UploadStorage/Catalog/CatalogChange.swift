@@ -3,7 +3,7 @@ import ResumableUpload
 
 /// One change of the catalog, made completely or not at all.
 ///
-/// A change that bears an epoch concerns an unfinished upload, and only while its row has no higher one. Otherwise it does
+/// A change with an epoch applies to an unfinished upload whose row has no higher epoch. In all other cases it changes
 /// nothing and fails with ``StoreError/superseded``.
 package enum CatalogChange: Sendable {
     case insert(CatalogRow)
@@ -42,7 +42,7 @@ package enum CatalogChange: Sendable {
         package var digestStates: [[UInt8]]
     }
 
-    /// The final response, and what the publication that led to it means for the quota.
+    /// The final response, and the published file that the quota counts from now on.
     package struct Completion: Sendable {
         package var id: UploadID
         package var epoch: Int64
@@ -50,17 +50,17 @@ package enum CatalogChange: Sendable {
         package var response: Response
         package var expiresAt: Int64?
         package var file: FileRecord?
-        /// What is kept of the creation.
+        /// The part of the creation that the finished upload keeps.
         package var upload: NewUpload
     }
 
-    /// The upload will never be usable again.
+    /// Marks an upload as invalid: no request can continue it.
     package struct Invalidation: Sendable {
         package var id: UploadID
         package var epoch: Int64
         package var reason: String
         package var expiresAt: Int64?
-        /// What is kept of the creation.
+        /// The part of the creation that the finished upload keeps.
         package var upload: NewUpload
     }
 }

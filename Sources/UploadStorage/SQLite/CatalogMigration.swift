@@ -17,7 +17,7 @@ struct CatalogMigration {
     let connection: SQLiteConnection
     /// The directory of the catalog.
     let directory: String
-    /// Bytes that are free there.
+    /// Returns the number of free bytes in the file system of the directory.
     var freeSpace: () throws -> Int64
     /// Runs after every step that a crash could follow; for tests.
     var afterStep: () throws -> Void = {}
@@ -62,7 +62,7 @@ struct CatalogMigration {
                 last = next
                 try step()
             }
-            // Freed pages and gaps in pages still have the old values: only a new copy of everything has not.
+            // Freed pages and gaps in pages still contain the old values. VACUUM writes a new copy without them.
             try SQLiteConnection.withTemporaryFiles(in: directory) { () throws(SQLiteFailure) in
                 try connection.execute(CatalogSQL.vacuum)
             }
@@ -99,7 +99,7 @@ struct CatalogMigration {
                 let cleaned = Self.cleaned(upload, isFinished: isFinished).savedBytes
                 if cleaned != creation { try connection.run(CatalogSQL.setCreation, [columns[0], .blob(cleaned)]) }
             } else if isFinished {
-                // Nothing can answer from it.
+                // No request can be answered from an unreadable row.
                 try connection.run(CatalogSQL.deleteUnreadable, [columns[0]])
             } else {
                 throw SQLiteFailure(

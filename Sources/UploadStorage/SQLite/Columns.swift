@@ -19,7 +19,7 @@ extension CatalogRow {
         ] + phaseColumns + [.init(intent?.savedBytes), .blob(DigestStates(digestStates).savedBytes)]
     }
 
-    /// From the values of ``CatalogSQL/columns``.
+    /// Creates a row from the values of ``CatalogSQL/columns``.
     init(columns: [SQLiteValue]) throws(StoreError) {
         guard columns.count == 13, let id = columns[0].blob.flatMap(UploadID.init(bytes:)), let blob = columns[1].text,
             let creation = columns[2].blob, let createdAt = columns[3].integer, let epoch = columns[5].integer,
@@ -92,7 +92,7 @@ extension CatalogTotals {
         }
     }
 
-    /// One group of ``CatalogSQL/sumUploads``.
+    /// Adds one group of the result of ``CatalogSQL/sumUploads``.
     private mutating func addUploads(_ columns: [SQLiteValue]) {
         guard let principal = columns[0].text, let phase = columns[1].integer, let count = columns[2].integer,
             let bytes = columns[3].integer

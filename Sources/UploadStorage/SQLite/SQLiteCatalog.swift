@@ -14,7 +14,7 @@ final class SQLiteCatalog: UploadCatalog {
     let needsVerification: Bool
 
     /// Opens or creates the database and brings its schema up to date. After an unclean stop ``verify()`` checks it: the
-    /// time for that grows with the database, and meanwhile every statement fails that meets a damaged page.
+    /// time for that grows with the database. Until it ends, a statement fails only if it reads a damaged page.
     init(path: String, durability: Durability) throws(StoreError) {
         do {
             let writer = try SQLiteCatalogWriter(path: path, durability: durability, queue: queue)
@@ -56,8 +56,8 @@ final class SQLiteCatalog: UploadCatalog {
         return totals
     }
 
-    /// Damage that this meets ends all changes, as what is written to a damaged database may make it worse, and the snapshot,
-    /// as the log cannot be emptied before. The next start counts and checks everything.
+    /// Runs `body`. If it finds damage, all changes end, since more writes could increase the damage, and the snapshot ends,
+    /// since the log cannot be emptied before. The next start counts and checks everything.
     private func stoppingChanges<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
         do throws(StoreError) { return try body() } catch {
             if error.isDamage {

@@ -2,7 +2,8 @@ import CSQLite
 import Synchronization
 import SystemCalls
 
-/// A read-only view of the database as it was when this was made, whatever is written meanwhile. Safe to use from any thread.
+/// A read-only view of the database as it was when the snapshot was created. Later writes do not change it. Safe to use from
+/// any thread.
 final class SQLiteSnapshot: @unchecked Sendable {
     // Used with the lock held, but for the interruption, which SQLite allows from any thread.
     private let connection: SQLiteConnection

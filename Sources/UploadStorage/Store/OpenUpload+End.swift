@@ -102,7 +102,7 @@ extension OpenUpload {
 
     // MARK: Interrupted publications
 
-    /// Finishes an interrupted publication or processing.
+    /// Completes an interrupted publication or processing.
     func settle() throws(StoreError) {
         do throws(StoreError) {
             let (row, publication) = monitor.withLock { ($0.row, $0.publication) }

@@ -24,7 +24,7 @@ extension StoreContext {
         }
     }
 
-    /// Carries an intent out, or finds that it has been. Safe to repeat from any point at which it was cut off.
+    /// Carries an intent out, or finds that it was carried out already. Safe to repeat after an interruption at any point.
     /// The path lock of the name is held, and the content is durable.
     ///
     /// Afterwards the old name is that of the replaced file, a second name of the new one, or free. It is to be removed once
@@ -77,7 +77,7 @@ extension StoreContext {
         }
     }
 
-    /// Restores the names as they were before a publication, durably. Safe to repeat from any point at which it was cut off.
+    /// Restores the names as they were before a publication, durably. Safe to repeat after an interruption at any point.
     /// The path lock of the name is held.
     ///
     /// Until this returns, `name` may be that of the replaced file.

@@ -172,7 +172,7 @@ final class FinishedUploads: Sendable {
         invalidCount.subtract(removed.invalid, ordering: .relaxed)
     }
 
-    /// Adds those that the store held when it was opened.
+    /// Adds the finished uploads that the store contained when it was opened.
     func addCounted(complete: Int, invalid: Int) {
         completeCount.add(complete, ordering: .relaxed)
         invalidCount.add(invalid, ordering: .relaxed)

@@ -200,7 +200,7 @@ extension UploadLease {
         do throws(Errno) {
             return try tracker.digest(algorithm, of: blob, to: end)
         } catch {
-            // After a take-over what was staged has been cut off.
+            // A take-over removes staged bytes.
             if let refusal = upload.monitor.withLock({ $0.machine.refusal(of: epoch) }) { throw refusal }
             throw .failure(error, during: "digest")
         }

@@ -144,7 +144,7 @@ struct UploadMachine: Hashable, Sendable {
 
     mutating func leave(_ ticket: Int) { waiting.removeAll { $0 == ticket } }
 
-    /// - Parameter isLate: whether the time to wait for a target resource is over.
+    /// - Parameter isLate: whether the time to wait for a target resource has passed.
     mutating func claim(_ ticket: Int, isLate: Bool) -> Claim {
         // Only after all received bytes are durable, as the caller reports `durable` as the offset.
         if activity == .processing, durable >= received, isLate {

@@ -7,7 +7,7 @@ extension UploadStore {
         try begin(new, isTransient: false)
     }
 
-    /// Bytes for which no upload can be found: they vanish with the lease, unless they are published.
+    /// Creates bytes without an upload resource. They are removed at the end of the lease, unless they are published.
     package func createTransient(
         principal: String, length: Int64?, digests: Set<DigestAlgorithm> = []
     ) throws(StoreError) -> UploadLease {
@@ -19,10 +19,10 @@ extension UploadStore {
     private func begin(_ new: NewUpload, isTransient: Bool) throws(StoreError) -> UploadLease {
         if let length = new.length, length < 0 { throw .invalidState("a length is not negative") }
         let reserved = new.length ?? 0
-        // Bytes have a name of their own, unguessable or not: the id is the secret.
+        // The name of the bytes differs from the id of the upload, which is secret.
         let blob = UploadID().text
-        // Before anything is counted, so that a stop meanwhile saves no totals; and before the bytes exist, so that the sweep
-        // does not take them for an orphan.
+        // Announced before anything is counted, so that a stop meanwhile saves no totals; and before the bytes exist, so that
+        // the sweep does not remove them.
         try registry.addNewBlob(blob)
         do throws(StoreError) {
             try ledger.begin(new.principal, reserving: reserved, counts: !isTransient)
@@ -65,7 +65,7 @@ extension UploadStore {
             if !isTransient { registry.removeNewBlob(row.blob) }
             return UploadLease(use, epoch: epoch, record: row.record)
         } catch {
-            // The row may exist, as a commit that failed may have been made.
+            // The row may exist, because a commit that failed may have been made.
             if !isTransient {
                 _ = try? catalog.commit(.delete([CatalogChange.Removal(id: row.id, epoch: row.epoch)]))
             }

@@ -17,9 +17,9 @@ extension UploadStore {
     /// How long one ``sweepPart()`` looks at what the store holds, in nanoseconds.
     private static let inspectionTime: Int64 = 200_000_000
 
-    /// Removes what has expired, ends what was interrupted, and continues to look for lost bytes,
-    /// bytes of no upload and files that were removed by hand. Comes to its end in a bounded time, but for what has
-    /// expired; call it about once a second. It runs beside other work.
+    /// Removes expired uploads, completes interrupted publications, and continues to check for missing bytes, bytes of no
+    /// upload, and files that were removed by hand. Apart from the removal of expired uploads its time is limited; call it
+    /// about once a second. Other work can run at the same time.
     package func sweepPart() -> SweepReport {
         sweep(isComplete: false) { inspection, report in
             let end = SystemClock.monotonicNanoseconds() + Self.inspectionTime
@@ -58,7 +58,7 @@ extension UploadStore {
         }
     }
 
-    /// Publications that an error stopped after the decision, and whose client has not returned.
+    /// Completes publications that an error stopped after the decision and that no client has resumed.
     private func settleInterrupted(_ inspection: inout StoreInspection, _ report: inout SweepReport) {
         let failures = report.failures.count
         do throws(StoreError) {

@@ -1,12 +1,12 @@
 import SystemCalls
 
 extension UploadStore {
-    /// Takes an upload over. When this returns, the lease before has ended, and what was written with it counts.
+    /// Takes over an upload. On return the previous lease has ended, and bytes that were written with it count as received.
     ///
     /// Requests for the same upload are served in the order in which they came.
     ///
     /// - Parameters:
-    ///   - wait: how long to wait for a target at work, which is never disturbed.
+    ///   - wait: the time to wait for a target resource that processes the upload. It is never interrupted.
     ///   - exclusive: whether the next ones wait for the end of this lease, or for ``UploadLease/onRevocation(_:)``, instead of
     ///     taking the upload over. Such a lease must end without waiting for a client.
     package func takeOver(

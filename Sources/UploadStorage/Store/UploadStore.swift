@@ -141,7 +141,7 @@ public final class UploadStore: Sendable {
 extension UploadStore {
     private static let recoveryPage = 200
 
-    /// Ends what was begun when the last process ended. Nothing else has to be done before the store is used.
+    /// Completes the work that was interrupted when the last process ended. Nothing else is necessary before the store is used.
     func recover() throws(StoreError) {
         var last: UploadID?
         while true {
@@ -158,7 +158,7 @@ extension UploadStore {
                 _ = try upload.claim(principal: nil, until: SystemClock.deadline(in: .seconds(60))) { _ in () }
             }
         } catch {
-            // One upload that cannot be brought to its end is no reason not to start: the sweep tries again.
+            // If an upload cannot be completed, the store opens nevertheless: the sweep tries again.
             if let intent = (try? catalog.row(id))?.intent { context.pathLocks.setUnsettled(intent.name, id) }
         }
     }
