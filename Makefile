@@ -54,19 +54,22 @@ test-manual: package-packages ## check manual pages and completions with mandoc,
 deb: package-packages ## build the Debian packages in .build/deb; VERSION overrides the version of the changelog
 	VERSION='$(VERSION)' scripts/deb
 
+# The commit of version 0.1.0, from which packages are upgraded.
+FIRST_RELEASE = f7a16e7
+
 test-deb: package-packages ## install, upgrade, remove and purge the packages on clean Debian 12 and 13
 	scripts/deb
 	lintian --allow-root --fail-on error,warning --suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog \
 	  .build/deb/*_"$$(dpkg-parsechangelog -S Version)"_*.deb
-	VERSION=0.999 scripts/deb
+	scripts/deb $(FIRST_RELEASE)
 	SWIFT=$(SWIFT) scripts/test-embedding --static-swift-stdlib
 	$(SWIFT) build --static-swift-stdlib --scratch-path .build/static --product FramingDifferential
-	scripts/test-deb "$$(dpkg-parsechangelog -S Version)" 0.999
+	scripts/test-deb 0.1.0 "$$(dpkg-parsechangelog -S Version)"
 
 test-image: image-packages ## build and run the container image, without Docker and without a registry
 	scripts/test-image
 
-# The tests run in parts, because a sanitizer makes them several times slower, and their time limits include waiting.
+# The tests run in parts, because a sanitizer makes them several times slower.
 SANITIZED = "--filter EndToEndTests[.][A-L]" "--filter EndToEndTests[.][M-Z]" "--skip EndToEndTests[.]"
 
 test-thread: test-packages ## run the tests under ThreadSanitizer

@@ -74,11 +74,11 @@ enum Onward {
 }
 
 extension Onward {
-    static let version = "0.1.0"
+    static let version = "0.2.0"
 
     /// The source of help, manual pages and completions.
     static let manual = ProgramManual(
-        "onward", version: version, date: "2026-11-21", "move big files over HTTP without ever starting again",
+        "onward", version: version, date: "2026-11-22", "move big files over HTTP without ever starting again",
         """
         Onward uploads and downloads big files over bad networks, and serves them. After an
         interruption (Ctrl-C, kill -9, a reboot) run the same command again to resume. It

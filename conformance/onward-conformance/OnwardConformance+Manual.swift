@@ -3,7 +3,7 @@ import CommandLineInterface
 extension OnwardConformance {
     /// What help, manual pages and completions are made of.
     static let manual = ProgramManual(
-        "onward-conformance", version: "0.1.0", date: "2026-11-21",
+        "onward-conformance", version: "0.2.0", date: "2026-11-22",
         "verify implementations of Resumable Uploads for HTTP",
         """
         Tests implementations of the IETF draft "Resumable Uploads for HTTP" from outside. Each
