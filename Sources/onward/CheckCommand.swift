@@ -8,10 +8,10 @@ struct CheckCommand {
     static let page = ManualPage(
         "check", "verify the data directory of a stopped server", usage: ["check [OPTIONS]"],
         """
-        Verifies the data directory of a stopped server and changes nothing. Each finding is
-        a line. Damage means that something acknowledged is lost; a note is something that a
-        crash or a person left behind and that the next start repairs or ignores. Exit
-        status: 0 no damage, 74 damage or an unusable directory, 75 in use by a server.
+        Verifies the data directory of a stopped server and changes nothing. It prints a
+        line for each finding. Damage means that acknowledged data is lost. A note is about a
+        change by a crash or by hand, which the next start repairs or ignores. Exit status:
+        0 no damage, 74 damage or an unusable directory, 75 in use by a server.
         """,
         options: CheckSettings.options.map(\.manual))
 

@@ -44,7 +44,7 @@ enum Onward {
     private static func help(_ operands: [CommandArgument]) -> ExitStatus {
         guard operands.count == 1 else {
             Console.error(
-                "onward help: unexpected '\(DisplayText.printable(operands[1].description))'; one COMMAND is explained\nSee 'onward --help'."
+                "onward help: unexpected '\(DisplayText.printable(operands[1].description))'; help accepts one COMMAND\nSee 'onward --help'."
             )
             return .usage
         }
@@ -80,9 +80,9 @@ extension Onward {
     static let manual = ProgramManual(
         "onward", version: version, date: "2026-11-22", "move big files over HTTP without ever starting again",
         """
-        Onward uploads and downloads big files over bad networks, and serves them. After an
-        interruption (Ctrl-C, kill -9, a reboot) run the same command again to resume. It
-        implements the IETF draft "Resumable Uploads for HTTP".
+        Onward uploads and downloads large files over unreliable networks, and serves them.
+        After an interruption (Ctrl-C, kill -9, a reboot) run the same command again to resume.
+        It implements the IETF draft "Resumable Uploads for HTTP".
         """,
         commands: commands.map(\.page),
         conclusion: ManualSection(

@@ -184,7 +184,7 @@ struct ServeSettings {
         ) { $0.allowsPublicReading = true },
         CommandOption(
             flag: "allow-anonymous", group: "Access",
-            "accept requests of everyone who can connect; without this option\nand without tokens the server accepts only direct requests from\nthis machine, and rejects those of web pages of other origins"
+            "accept requests of all clients that can connect; without this\noption and without tokens the server accepts only direct requests\nfrom this machine, and rejects those of web pages of other origins"
         ) { $0.server.allowsAnonymous = true },
         CommandOption(
             "cors-origin", "ORIGIN", group: "Browsers", repeatable: true,

@@ -5,10 +5,10 @@ import SystemCalls
 /// `onward cancel`: deletes the state of a transfer, and the upload on the server or the local partial file.
 enum CancelCommand {
     static let command = ClientCommand(
-        "cancel", "forget a transfer and delete its upload on the server", usage: "[OPTIONS] STATE",
+        "cancel", "delete a transfer and its upload on the server", usage: "[OPTIONS] STATE",
         """
-        Forgets an interrupted transfer and deletes its upload on the server, or its partial
-        file. STATE is a name that 'onward status' prints, or the path of a state file.
+        Deletes the state of an interrupted transfer, and its upload on the server or its
+        partial file. STATE is a name that 'onward status' prints, or the path of a state file.
         """,
         options: ClientSettings.cancelOptions, operands: ClientManual.states)
 

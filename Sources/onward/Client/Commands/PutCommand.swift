@@ -13,11 +13,11 @@ enum PutCommand {
     static let command = ClientCommand(
         "put", "upload files; a URL that ends in / is a collection", usage: "[OPTIONS] FILE... URL",
         """
-        Uploads files. If URL ends in /, they are posted to that collection, and the server
-        chooses their URLs; otherwise the one file is put at URL. After an interruption run the
-        same command again to resume. A file whose size, modification time or inode has changed
-        in the meantime ('touch' is enough) is not sent without --restart. Sizes take K M G T
-        (powers of 1000) and KiB MiB GiB TiB (of 1024), durations s m h d.
+        Uploads files. If URL ends in /, the files are posted to that collection, and the server
+        chooses their URLs; otherwise a single file is put at URL. After an interruption run the
+        same command again to resume. If the size, modification time or inode of a file has
+        changed in the meantime, --restart is needed; 'touch' is such a change. Sizes take K M G
+        T (powers of 1000) and KiB MiB GiB TiB (of 1024), durations s m h d.
         """,
         options: ClientSettings.putOptions,
         operands: .files,
