@@ -2,8 +2,8 @@ import Foundation
 import Glibc
 import TestSupport
 
-/// What libFuzzer calls. `ONWARD_FUZZ_TARGET` names the target; with `ONWARD_FUZZ_SEEDS` the seeds are written into that
-/// directory and the dictionary beside it, and nothing is run; without a target the names of all are printed.
+/// The entry points of libFuzzer. `ONWARD_FUZZ_TARGET` is the name of the target. With `ONWARD_FUZZ_SEEDS` the program writes
+/// the seeds to that directory and the dictionary next to it, and runs nothing. Without a target it prints all names.
 private let chosen: FuzzTarget? = {
     let name = ProcessInfo.processInfo.environment["ONWARD_FUZZ_TARGET"] ?? ""
     return FuzzTarget.all.first { $0.name == name }

@@ -1,11 +1,11 @@
 import HTTPSemantics
 
-/// Whether an input is one upload that stops before its end, by a reading so strict that every server has to share it.
+/// Whether an input is one incomplete upload, according to a parser that is so strict that every server has to agree.
 enum CutRequest {
     static func isCut(_ bytes: [UInt8]) -> Bool {
         guard let text = String(validating: bytes, as: UTF8.self), let headEnd = end(of: bytes) else { return false }
         let head = String(decoding: bytes[..<headEnd], as: UTF8.self)
-        // Nobody can see another line, or another end of the head, in it.
+        // The head has only characters for which every server finds the same lines and the same end.
         guard text.utf8.count == bytes.count, !head.utf8.contains(0),
             head.utf8.count(where: { $0 == 0x0D }) == head.utf8.count(where: { $0 == 0x0A }),
             zip(bytes[..<headEnd], bytes[..<headEnd].dropFirst()).allSatisfy({ ($0 == 0x0D) == ($1 == 0x0A) }),
@@ -17,7 +17,7 @@ enum CutRequest {
         return switch framing {
         case .none: false
         case .length(let length): Int64(content.count) < length
-        // Without a zero in it there is no last chunk.
+        // Content without the digit 0 has no last chunk.
         case .chunked: !content.contains(0x30)
         }
     }

@@ -5,7 +5,7 @@ import ResumableUpload
 @testable import ResumableTransfer
 
 extension FuzzTarget {
-    /// Problem documents as a client reads them, and that what a server writes is what the client reads.
+    /// Problem documents: clients parse any of them, and parse those of the server to the same values.
     static let problems = FuzzTarget(
         name: "problems",
         dictionary: [
@@ -45,7 +45,7 @@ extension FuzzTarget {
                 members: [(text, .string(text)), ("expected-offset", .integer(4))])
             try require(written.json().count <= 6 * (6 * input.count) + 200, "\(input.count) bytes became too many")
             let read = ProblemType(content: written.json(), fields: json)
-            // A member of that very name stands where the server's own would.
+            // A member of the same name replaces that of the server.
             if text != "expected-offset", text != "type", written.json().count <= 64 << 10 {
                 try require(
                     read?.type.utf8.elementsEqual(text.utf8) ?? false,
@@ -53,7 +53,7 @@ extension FuzzTarget {
             }
         })
 
-    /// The head of a response, line by line as libcurl hands it over, and what a client makes of its fields.
+    /// The head of a response, in the lines that libcurl passes on, and the fields that a client parses.
     static let responseHeads = FuzzTarget(
         name: "response-heads",
         dictionary: [

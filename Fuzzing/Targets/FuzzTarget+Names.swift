@@ -2,7 +2,7 @@ import HTTPSemantics
 import UploadStorage
 
 extension FuzzTarget {
-    /// Content-Disposition, file names and paths of URLs: whatever a stranger calls a file, it stays one plain file.
+    /// Content-Disposition, file names and paths of URLs: any name results in one plain file.
     static let names = FuzzTarget(
         name: "names",
         dictionary: [

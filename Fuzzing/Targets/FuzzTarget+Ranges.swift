@@ -53,7 +53,7 @@ extension FuzzTarget {
         }
         guard let parts = MultipartByteRanges(boundary: "boundary", ranges: ranges, size: size, contentType: "a/b")
         else {
-            // Only a content that no Content-Length can tell has no layout.
+            // Only content that is too long for Content-Length has no layout.
             try require(size > .max - 4096, "\(ranges) of \(size) have no layout")
             return
         }

@@ -2,7 +2,7 @@ import HTTPSemantics
 import ResumableUpload
 
 extension FuzzTarget {
-    /// The head of any request is decided upon, in every version of the draft, and the decision can be carried out.
+    /// The heads of requests: each is evaluated in every version of the draft, and the decision can be carried out.
     static let requests = FuzzTarget(
         name: "requests",
         dictionary: RequestText.dictionary,
@@ -83,7 +83,7 @@ extension FuzzTarget {
                             try require(
                                 plan.length == nil || length == nil || plan.length == length, "\(plan) has a new length"
                             )
-                        case .replay, .join: try require(phase != .receiving, "there is nothing to give again")
+                        case .replay, .join: try require(phase != .receiving, "there is no response to repeat")
                         }
                     }
                 }
@@ -91,7 +91,7 @@ extension FuzzTarget {
         }
     }
 
-    /// Content of the declared length fits the plan that it was accepted for.
+    /// Checks that content of the declared length matches the plan with which it was accepted.
     private static func checkPlan(
         _ plan: ContentPlan, _ framing: MessageFraming, _ limits: UploadLimits, start: Int64
     ) throws(Violation) {

@@ -8,7 +8,7 @@ import TestSupport
 @testable import onward
 
 extension FuzzTarget {
-    /// Resume data: what is none is refused as such; what is, comes back the same and tells sensible numbers.
+    /// Resume data: invalid data is rejected; valid data is written back unchanged, and its numbers are in range.
     static let resumeData = FuzzTarget(
         name: "resume-data",
         maximumLength: 8192,
@@ -75,7 +75,7 @@ extension FuzzTarget {
                     throw Violation("\(saved) cannot be written and read")
                 }
                 try require(again.resumeData.record == saved.resumeData.record, "\(saved) comes back changed")
-                // The bytes of version 1 may be written in another way.
+                // Data of version 1 may be written in another form.
                 var same = saved
                 same.resumeData = again.resumeData
                 try require(again == same, "\(saved) comes back changed")
@@ -93,7 +93,7 @@ extension FuzzTarget {
             let shown = DisplayText.printable(text)
             try require(
                 shown.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control },
-                "a control character shows")
+                "a control character is not escaped")
             for columns in [0, 1, 2, 10] {
                 try require(
                     DisplayText.width(DisplayText.truncated(shown, to: columns)) <= columns, "\(shown) is too wide")
@@ -131,6 +131,6 @@ extension FuzzTarget {
         }
     }
 
-    /// Seeds are the same in every run.
+    /// Returns the same seeds in every run.
     private static let fixedID = UUID(uuid: (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16))
 }

@@ -5,8 +5,7 @@ import ResumableUpload
 @testable import UploadStorage
 
 extension FuzzTarget {
-    /// Rows of the catalog and saved digests: what a damaged database holds is refused, what is read is written back the
-    /// same.
+    /// Rows of the catalog and saved digests: damaged values are rejected, and valid values are written back unchanged.
     static let savedForms = FuzzTarget(
         name: "saved-forms",
         maximumLength: 2048,
@@ -42,7 +41,7 @@ extension FuzzTarget {
             try checkForm(PublicationIntent.self, bytes) { $0 == $1 }
             try checkForm(DigestStates.self, bytes) { $0.states == $1.states }
             if var digest = RunningDigest(encodedState: bytes) {
-                try require(digest.encodedState() == bytes, "a digest's state comes back changed")
+                try require(digest.encodedState() == bytes, "the state of a digest was changed")
                 bytes.withUnsafeBytes { digest.update($0) }
                 try require([32, 64].contains(digest.finalized().count), "a digest of another size")
             }

@@ -1,16 +1,16 @@
 import TestSupport
 
 extension FuzzTarget {
-    /// Bytes on a connection to a server that lets everybody on this machine in.
+    /// Bytes on a connection to a server without tokens, which every program on this machine may use.
     ///
-    /// It answers in HTTP/1.1 and ends the connection, goes on to serve others, touches nothing outside its root, and
-    /// publishes nothing of an upload that was cut.
+    /// The server responds with HTTP/1.1 and closes the connection, serves later connections, accesses nothing outside its
+    /// root, and publishes nothing of an incomplete upload.
     static let server = FuzzTarget(
         name: "server", maximumLength: 8192, dictionary: RequestText.dictionary,
         seeds: { generator in serverSeeds(&generator, tokens: [nil]) },
         check: { input throws(Violation) in try open.take(Array(input)) })
 
-    /// The same with tokens, of which the input can know at most one, which may read.
+    /// Bytes on a connection to a server with tokens. The seeds contain only one of them, which allows reading.
     static let guardedServer = FuzzTarget(
         name: "guarded-server", maximumLength: 8192, dictionary: RequestText.dictionary + [ServerUnderTest.readerToken],
         seeds: { generator in
@@ -21,7 +21,7 @@ extension FuzzTarget {
     private static let open = ServerSeries(isGuarded: false)
     private static let guarded = ServerSeries(isGuarded: true)
 
-    /// Ends the server that inputs of this target were sent to; the next input gets a new one.
+    /// Stops the server of this target; the next input gets a new one.
     static func endServer(of target: FuzzTarget) throws(Violation) {
         try (target.name == server.name ? open : guarded).end()
     }

@@ -1,7 +1,7 @@
 import StructuredFields
 
 extension FuzzTarget {
-    /// RFC 9651: what parses comes back the same from its canonical form; what does not fails within the input.
+    /// RFC 9651: a valid value equals the one parsed from its canonical form; an invalid one fails at a position in the input.
     static let structuredFields = FuzzTarget(
         name: "structured-fields",
         dictionary: ["?1", "?0", "@", "%\"", ":", "=", ";a=", "(", ")", ", ", "\\\"", "1.5", "-", "a=1", "%00", "%c3"],
@@ -14,7 +14,7 @@ extension FuzzTarget {
             try checkField(Item.self, bytes)
             try checkField(List.self, bytes)
             try checkField(OrderedDictionary.self, bytes)
-            // The same over several lines, which is another way in.
+            // The same value on several field lines, which a different function parses.
             let lines = InputReader(input).lines
             _ = try? Item(parsing: lines)
             _ = try? List(parsing: lines)

@@ -3,7 +3,7 @@ import HTTPSemantics
 @testable import TransferServer
 
 extension FuzzTarget {
-    /// Token files, and the Authorization field against them: who shows none of the tokens is let in nowhere.
+    /// Token files and the Authorization field: without a valid token every request is refused.
     static let tokens = FuzzTarget(
         name: "tokens",
         dictionary: [

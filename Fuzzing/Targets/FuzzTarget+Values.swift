@@ -1,7 +1,7 @@
 import HTTPSemantics
 
 extension FuzzTarget {
-    /// Dates, media types, digests, entity tags, authorities: what parses is written so that it parses to the same.
+    /// Dates, media types, digests, entity tags, authorities: a valid value is serialized so that it parses to the same value.
     static let values = FuzzTarget(
         name: "values",
         maximumLength: 1024,

@@ -1,17 +1,17 @@
 import TestSupport
 
-/// Something that takes bytes from strangers, with what has to hold whatever they are.
+/// A function with untrusted input, with the properties that must be true for every input.
 ///
-/// libFuzzer drives the same targets that the tests drive with generated input.
+/// libFuzzer and the tests with generated input run the same targets.
 struct FuzzTarget: Sendable {
     let name: String
-    /// Bytes of one input at most.
+    /// The maximum size of an input in bytes.
     var maximumLength = 4096
-    /// Words that valid input is made of.
+    /// Words of valid input, for the dictionary.
     var dictionary: [String] = []
-    /// Valid input and input that is nearly so; the same for the same generator.
+    /// Returns valid and nearly valid input, the same for the same state of the generator.
     let seeds: @Sendable (inout SeededGenerator) -> [[UInt8]]
-    /// Takes one input in. Whatever traps is found by whoever drives it; what merely is wrong is thrown.
+    /// Processes one input. A trap ends the process; a property that is not true is thrown.
     let check: @Sendable (UnsafeRawBufferPointer) throws(Violation) -> Void
 
     static let all: [FuzzTarget] = [

@@ -1,34 +1,34 @@
-/// Takes an input apart: numbers from its front, text from the rest.
+/// Splits an input: numbers are read from its beginning, and text from the remaining bytes.
 struct InputReader {
     private(set) var rest: UnsafeRawBufferPointer
 
     init(_ input: UnsafeRawBufferPointer) { rest = input }
 
-    /// 0 where nothing is left.
+    /// Returns the next byte, or 0 at the end.
     mutating func byte() -> UInt8 {
         guard let first = rest.first else { return 0 }
         rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst())
         return first
     }
 
-    /// Eight bytes, big-endian; missing ones are 0.
+    /// Returns a number of eight bytes in big-endian order; missing bytes are 0.
     mutating func integer() -> Int64 {
         var value: UInt64 = 0
         for _ in 0..<8 { value = value << 8 | UInt64(byte()) }
         return Int64(bitPattern: value)
     }
 
-    /// The rest as text, as the programs read what comes over the wire.
+    /// The remaining bytes as text, decoded as the programs decode received bytes.
     var text: String { String(decoding: rest, as: UTF8.self) }
 
     var bytes: [UInt8] { Array(rest) }
 
-    /// The rest, one value a line of the field.
+    /// The remaining text, with one field line on each line.
     var lines: [String] {
         rest.split(separator: 0x0A, omittingEmptySubsequences: false).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// An input for which `integer()` gives the number, before the text.
+    /// Returns an input of a number, which `integer()` reads, and a text.
     static func input(_ number: Int64, _ text: String) -> [UInt8] {
         stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: number >> $0) } + text.utf8
     }

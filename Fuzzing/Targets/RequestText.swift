@@ -14,7 +14,7 @@ enum RequestText {
         "Want-Repr-Digest: sha-256=1\r\n", "Repr-Digest: sha-256=:", "Content-Encoding: gzip\r\n",
     ]
 
-    /// Reads a request's head as leniently as anybody might; what is wrong with it, others have to say.
+    /// Parses the head of a request as leniently as any server might. It does not reject invalid heads.
     static func head(_ text: String) -> RequestHead? {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
             .map { $0.last == "\r" ? $0.dropLast() : $0 }
@@ -36,7 +36,7 @@ enum RequestText {
         "/files/link", "/files/leaf", "/files/half.bin", "/nowhere?x=y",
     ]
 
-    /// Reads and writes every target with nothing else about it that could be refused.
+    /// Returns a GET and a PUT for each target, with no other properties that a server could refuse.
     static func plainRequests(token: String?) -> [String] {
         let fields = "Host: localhost\r\n" + (token.map { "Authorization: Bearer \($0)\r\n" } ?? "")
         return targets.flatMap { target in
@@ -47,7 +47,7 @@ enum RequestText {
         }
     }
 
-    /// One request that is likely to mean something.
+    /// Returns a request that is probably valid.
     static func request(_ generator: inout SeededGenerator, token: String? = nil) -> String {
         let target = generator.pick(targets)
         let method = generator.pick(
@@ -74,7 +74,7 @@ enum RequestText {
         return "\(method) \(target) \(version)\r\n" + lines.joined(separator: "\r\n") + "\r\n\r\n" + body
     }
 
-    /// Fields of an upload that agree with each other, but perhaps not with the content.
+    /// Returns fields of an upload that are consistent with each other, but may not be consistent with the content.
     private static func uploadFields(_ generator: inout SeededGenerator, content: String) -> [String] {
         let length = content.utf8.count + generator.pick([-1, 0, 0, 1, 4])
         let fields = [

@@ -1,7 +1,7 @@
 import TestSupport
 
 extension SeededGenerator {
-    /// A number that is likely to be at an edge.
+    /// Returns a number that is often an edge case.
     mutating func number() -> Int64 {
         pick([
             0, 1, 2, 4, 5, 255, 256, 4096, 65_535, 999_999_999_999_999, 1_000_000_000_000_000, .max,
@@ -9,7 +9,7 @@ extension SeededGenerator {
         ])
     }
 
-    /// The input, changed in one to four places.
+    /// Returns the input with one to four changes.
     mutating func mutated(_ input: [UInt8], with others: [[UInt8]], dictionary: [String]) -> [UInt8] {
         var bytes = input
         for _ in 0..<Int.random(in: 1...4, using: &self) {

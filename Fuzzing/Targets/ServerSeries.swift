@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// One server after another, each for some hundred inputs, so that directories stay small. Inputs come one at a time.
+/// A series of servers, each for some hundred inputs, so that directories stay small. Inputs are processed one at a time.
 final class ServerSeries: Sendable {
     private static let inputsPerServer = 400
     private let isGuarded: Bool

@@ -4,25 +4,25 @@ import HTTPSemantics
 import TransferServer
 import UploadStorage
 
-/// A server in this process with a data directory of its own, beside which lies what no request may reach.
+/// A server in this process with a separate data directory, next to a file that no request may read.
 final class ServerUnderTest {
-    /// Known to the seeds; it may read.
+    /// A token that allows reading, which the seeds contain.
     static let readerToken = "reader-of-the-fuzzed-server"
-    /// What the file beside the data directory holds, and the one that is published.
+    /// The content of the file next to the data directory, and that of the published file.
     private static let canary = "what-lies-outside-the-root"
     private static let published = "what-was-published-before"
-    /// Replaced in inputs by the path of an upload that has four bytes.
+    /// A text in inputs that is replaced by the path of an upload with four bytes.
     static let uploadMark = Array("/uploads/@U".utf8)
     private static let names = ProcessInfo.processInfo.processIdentifier
 
     let isGuarded: Bool
-    /// Inputs taken.
+    /// The number of processed inputs.
     private(set) var count = 0
     private let directory: String
     private let store: UploadStore
     private let server: Server
     private let wire: WireConversation
-    /// Known to nobody else; nil where everybody may do everything.
+    /// A token that no input contains; nil if the server has no tokens.
     private let writerToken: String?
     private var upload: [UInt8]?
 
@@ -60,7 +60,7 @@ final class ServerUnderTest {
             root: "\(directory)/data", configuration: StoreConfiguration(durability: .relaxed, minFree: 0))
     }
 
-    /// Ends it, sees that its directory can be opened again, and removes all of it.
+    /// Stops the server, verifies that its directory can be opened again, and removes the directory.
     func end() throws(Violation) {
         server.stop()
         store.close()
@@ -68,11 +68,11 @@ final class ServerUnderTest {
             try Self.store(at: directory).close()
             try FileManager.default.removeItem(atPath: directory)
         } catch {
-            throw Violation("what the server left behind cannot be used: \(error)")
+            throw Violation("the data directory cannot be opened again: \(error)")
         }
     }
 
-    /// Sends one input and checks what came of it.
+    /// Sends one input and checks the responses and the files.
     func take(_ input: [UInt8]) throws(Violation) {
         count += 1
         let (sent, hasUpload) = try filledIn(input)
@@ -85,13 +85,13 @@ final class ServerUnderTest {
         try require(!received.contains(Self.canary) || plain.contains(Self.canary), "a file outside the root was read")
 
         let health = try wire.exchange(Array("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8))
-        try require(health.starts(with: Array("HTTP/1.1 200 ".utf8)), "the server is not well after it")
+        try require(health.starts(with: Array("HTTP/1.1 200 ".utf8)), "the server does not work after the input")
         try checkSurroundings()
         if isCut {
             try require(!answers.statuses.contains { (200..<300).contains($0) }, "\(answers) to a request that was cut")
         }
         if isCut || isGuarded {
-            try require(try contents() == before, "files are others than before")
+            try require(try contents() == before, "files were changed")
         }
         if isGuarded {
             let mayRead = plain.contains(Self.readerToken)
@@ -101,7 +101,7 @@ final class ServerUnderTest {
         if !isGuarded && hasUpload { upload = nil }
     }
 
-    /// Nobody without a token gets in, and who may only read changes nothing.
+    /// Checks that requests without a token are refused, and that the token for reading changes nothing.
     private func checkRefusals(
         _ answers: WireAnswers, _ input: [UInt8], hasUpload: Bool
     ) throws(Violation) {
@@ -114,12 +114,12 @@ final class ServerUnderTest {
             Array("HEAD ".utf8) + upload + Array(" HTTP/1.1\r\nHost: localhost\r\n\(authorization)\r\n".utf8))
         try require(
             String(decoding: state, as: UTF8.self).lowercased().contains("\r\nupload-offset: 4\r\n"),
-            "the upload of somebody else was changed")
+            "the upload of another principal was changed")
     }
 
     private var authorization: String { writerToken.map { "Authorization: Bearer \($0)\r\n" } ?? "" }
 
-    /// The input with the path of a real upload where it asks for one.
+    /// Returns the input with the path of an existing upload instead of the placeholder.
     private func filledIn(_ input: [UInt8]) throws(Violation) -> (input: [UInt8], hasUpload: Bool) {
         var result: [UInt8] = []
         var rest = input[...]
@@ -139,14 +139,14 @@ final class ServerUnderTest {
                     + "Upload-Draft-Interop-Version: 8\r\n\(authorization)\r\nhalf").utf8))
         let text = String(decoding: answer, as: UTF8.self)
         guard let start = text.range(of: "/uploads/")?.lowerBound else {
-            throw Violation("no upload can be begun: \(text)")
+            throw Violation("no upload can be created: \(text)")
         }
         let path = Array(text[start...].utf8.prefix { $0 > 0x20 })
         upload = path
         return path
     }
 
-    /// Size, inode and time of every file that is published, and where nothing may change at all, of every upload.
+    /// Returns size, inode and time of every published file, and if nothing may change, of every upload.
     private func contents() throws(Violation) -> [String: [Int]] {
         let files = try contents(of: "files")
         return isGuarded ? files.merging(try contents(of: "uploads")) { first, _ in first } : files
@@ -172,7 +172,7 @@ final class ServerUnderTest {
         let files = FileManager.default
         try require(
             Set((try? files.contentsOfDirectory(atPath: directory)) ?? []) == ["data", "outside", "socket"],
-            "something lies beside the data directory")
+            "there is a new file next to the data directory")
         try require((try? files.contentsOfDirectory(atPath: "\(directory)/outside")) == ["x"], "a link was followed")
         try require(
             files.contents(atPath: "\(directory)/outside/x") == Data(Self.canary.utf8), "a link was written through")
@@ -180,6 +180,6 @@ final class ServerUnderTest {
 }
 
 extension [UInt8] {
-    /// Whether the bytes of `text` stand somewhere in it.
+    /// Returns whether the collection contains the bytes of `text`.
     fileprivate func contains(_ text: String) -> Bool { firstRange(of: Array(text.utf8)) != nil }
 }

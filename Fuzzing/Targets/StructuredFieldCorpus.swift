@@ -1,7 +1,7 @@
 import Foundation
 
-/// The cases of httpwg/structured-field-tests, where they are at hand: they lie where `ONWARD_FIXTURES` says, or as
-/// `shared/fixtures` in a folder above this one.
+/// The cases of httpwg/structured-field-tests, if they are available: in the directory of `ONWARD_FIXTURES`, or in
+/// `shared/fixtures` of a folder above this one.
 enum StructuredFieldCorpus {
     static func lines() -> [[UInt8]] {
         guard let directory else { return [] }

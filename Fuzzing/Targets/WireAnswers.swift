@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// Everything that came back on one connection, read as responses of HTTP/1.1 one after the other.
+/// The responses of one connection, parsed as HTTP/1.1.
 struct WireAnswers {
     private(set) var statuses: [Int] = []
 
@@ -8,7 +8,7 @@ struct WireAnswers {
     init(_ bytes: [UInt8], mayOmitContent: Bool) throws(Violation) {
         guard let statuses = Self.statuses(of: bytes[...], mayOmitContent, depth: 0) else {
             throw Violation(
-                "this is no HTTP/1.1: \(String(decoding: bytes.prefix(4096), as: UTF8.self).debugDescription)")
+                "the response is not HTTP/1.1: \(String(decoding: bytes.prefix(4096), as: UTF8.self).debugDescription)")
         }
         self.statuses = statuses
     }
@@ -20,9 +20,9 @@ struct WireAnswers {
             statuses(of: rest, mayOmitContent, depth: depth + 1).map { [status] + $0 }
         }
         if status < 200 || status == 204 || status == 304 { return following(rest) }
-        // Whether an answer has content depends on its request; where that could be a HEAD, either reading will do.
+        // A response to HEAD has no content. If the request could be a HEAD, both interpretations are accepted.
         if mayOmitContent, let found = following(rest) { return found }
-        // Every refusal is the server's own, not a page of libmicrohttpd.
+        // Every refusal is a problem document of the server, not a page of libmicrohttpd.
         if fields["Content-Type"]?.hasPrefix("text/html") == true, status >= 400 { return nil }
         if fields.values("Transfer-Encoding").last?.lowercased() == "chunked" {
             return afterChunks(rest).flatMap(following)
@@ -65,7 +65,7 @@ struct WireAnswers {
         return nil
     }
 
-    /// The next line up to CR LF; nil where it ends otherwise.
+    /// Returns the next line, which must end with CR LF; nil if it does not.
     private static func line(_ rest: inout ArraySlice<UInt8>) -> String? {
         guard let end = rest.firstIndex(of: 0x0A), end > rest.startIndex, rest[end - 1] == 0x0D else { return nil }
         let text = String(decoding: rest[..<(end - 1)], as: UTF8.self)

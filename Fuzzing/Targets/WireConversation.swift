@@ -1,11 +1,11 @@
 import Foundation
 import Glibc
 
-/// One connection to a Unix socket: bytes go out in pieces, then the end of sending, and all that is answered comes back.
+/// One connection to a Unix socket: it sends bytes in pieces, ends its output, and receives all responses.
 struct WireConversation {
-    /// Between two bytes of this kind lies a piece of its own.
+    /// The byte that separates the pieces of an input.
     static let separator: UInt8 = 0xFF
-    /// Milliseconds in which a server has to end the connection of a client that sends no more.
+    /// The maximum time in milliseconds until the server closes the connection of a client that has ended its output.
     private static let patience: Int32 = 30_000
 
     let path: String
@@ -34,12 +34,12 @@ struct WireConversation {
         }
         guard result == 0 else {
             close(descriptor)
-            throw Violation("the server takes no connection: errno \(errno)")
+            throw Violation("the server accepts no connection: errno \(errno)")
         }
         return descriptor
     }
 
-    /// False where the server has closed the connection.
+    /// Sends bytes. Returns false if the server has closed the connection.
     private func send(_ bytes: [UInt8], on descriptor: Int32) -> Bool {
         var sent = 0
         while sent < bytes.count {
@@ -52,8 +52,8 @@ struct WireConversation {
         return true
     }
 
-    /// Lets the server read before the next piece comes, so that it sees two; whether it does changes nothing that is
-    /// checked.
+    /// Gives the server time to read before the next piece is sent, so that it usually receives two pieces. The checks do not
+    /// depend on that.
     private func awaitTaking(by descriptor: Int32) {
         for _ in 0..<200 {
             var waiting: Int32 = 0
@@ -68,7 +68,7 @@ struct WireConversation {
         while true {
             var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
             let result = poll(&entry, 1, Self.patience)
-            // libFuzzer's clock is a signal.
+            // The timer signal of libFuzzer interrupts system calls.
             if result < 0 && errno == EINTR { continue }
             guard result > 0 else {
                 throw Violation("the connection does not end; so far: \(String(decoding: answers, as: UTF8.self))")

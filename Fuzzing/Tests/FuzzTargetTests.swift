@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// A share of what `make fuzz` does, the same in every run.
+/// A part of the work of `make fuzz`, the same in every run.
 @Suite("Fuzz targets", .serialized, .timeLimit(.minutes(15)))
 struct FuzzTargetTests {
     private static let seeds: [UInt64] = [1, 0xDEAD_BEEF]
@@ -20,9 +20,9 @@ struct FuzzTargetTests {
         if isServer { try FuzzTarget.endServer(of: target) }
     }
 
-    /// Inputs that libFuzzer found, each of which broke something once.
+    /// Inputs with which libFuzzer found defects.
     private static let findings: [(FuzzTarget, String)] = [
-        // libmicrohttpd refused this by itself, and sent the head of its answer twice.
+        // libmicrohttpd refused this request and sent the head of the response twice.
         (.server, "PUT /files/a HTTP/1.0\r\nHost: localhost:80\r\nContent-Length: ]0\r\n\r\n")
     ]
 
