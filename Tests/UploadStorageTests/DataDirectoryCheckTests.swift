@@ -174,7 +174,7 @@ import Testing
         }
         #expect(try snapshot(fixture.path) == foreign)
         try Data(repeating: 65, count: 9000).write(to: URL(fileURLWithPath: fixture.path + "/onward.sqlite"))
-        #expect(throws: StoreError.foreignData("the catalog's file is no database")) {
+        #expect(throws: StoreError.foreignData("the catalog's file is not a database")) {
             try DataDirectoryCheck(root: fixture.path)
         }
     }

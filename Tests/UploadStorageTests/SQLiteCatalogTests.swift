@@ -123,7 +123,7 @@ import Testing
             }
             let text = directory + "/text"
             try Data(repeating: 65, count: 5000).write(to: URL(fileURLWithPath: text))
-            #expect(throws: StoreError.foreignData("the catalog's file is no database")) {
+            #expect(throws: StoreError.foreignData("the catalog's file is not a database")) {
                 try SQLiteCatalog(path: text, durability: .acknowledged)
             }
             #expect(try Data(contentsOf: URL(fileURLWithPath: text)) == Data(repeating: 65, count: 5000))

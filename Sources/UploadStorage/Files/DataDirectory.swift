@@ -45,9 +45,9 @@ final class DataDirectory: Sendable {
         }
         let names = try Self.translating(path) { [root] () throws(Errno) in try root.entryNames() }
         guard names.contains(Self.catalogName) else {
-            throw .unusableRoot("there is no \(Self.catalogName) in it, so that it is no data directory of onward")
+            throw .unusableRoot("it is not a data directory of onward: it contains no \(Self.catalogName)")
         }
-        // Without the file no server has ever used it, or it is a copy.
+        // If the lock file is missing, no server has used the directory, or the directory is a copy.
         let lock = try Self.translating(path) { [root] () throws(Errno) in
             names.contains("lock") ? try root.open(at: "lock", [.readOnly, .noFollow]) : nil
         }
@@ -72,10 +72,10 @@ final class DataDirectory: Sendable {
     /// Removes the permissions of other users, after the directory has been identified as a data directory.
     func secure() throws(StoreError) {
         try Self.translating(path) { [root] () throws(Errno) in
-            // Never opened here: to close any descriptor of the file would end the locks that SQLite has on it (fcntl(2)), and
-            // another program that closes the catalog would then remove the log from under us.
+            // The catalog must not be opened here: closing any descriptor of it ends the locks of SQLite (fcntl(2)), and another
+            // program that closes the catalog would then remove the log that this process uses.
             try root.setPermissions(0o600, at: Self.catalogName)
-            // A directory of another user is usable only by the administrator, who has set it up like that.
+            // Only the superuser can use a directory of another user; its permissions stay as they are.
             if try root.status().owner == ProcessControl.effectiveUser { try root.setPermissions(0o700) }
         }
     }
@@ -109,33 +109,33 @@ final class DataDirectory: Sendable {
         try FileDescriptor.open(path + "/..", [.readOnly, .directory]).synchronize()
     }
 
-    /// Refuses a directory that has other contents: their users would lose access.
-    /// - Returns: whether there is no catalog in it as yet.
+    /// Rejects a directory with contents of other programs, whose users would lose access.
+    /// - Returns: whether the directory contains no catalog yet.
     private static func requireOwn(_ root: FileDescriptor, _ path: String) throws(StoreError) -> Bool {
         let (owner, names) = try translating(path) { () throws(Errno) in
             (try root.status().owner, try root.entryNames())
         }
         let user = ProcessControl.effectiveUser
         guard owner == user || user == 0 else {
-            throw .unusableRoot("it belongs to the user with the number \(owner), and the server runs as \(user)")
+            throw .unusableRoot("its owner is user \(owner), but the server runs as user \(user)")
         }
         if names.contains(catalogName) { return false }
         if let other = names.sorted().first(where: { !["files", "uploads", "lock", "lost+found"].contains($0) }) {
             throw .unusableRoot(
-                "it is no data directory of onward and holds other things, such as \(other); name an empty or a new one"
+                "it is not a data directory of onward: it contains \(other). Use an empty or a new directory"
             )
         }
         return true
     }
 
-    /// Unfinished bytes that no row knows would be removed.
+    /// Requires that `uploads/` is empty: without a catalog the recovery would remove the bytes of unfinished uploads.
     private func requireNoOrphans(_ path: String) throws(StoreError) {
         let names = try Self.translating(path) { [uploads] () throws(Errno) in try uploads.entryNames() }
         guard names.isEmpty else {
             throw .unusableRoot(
                 """
-                \(Self.catalogName) is missing, and uploads/ holds bytes of unfinished uploads. Bring it back, or empty \
-                uploads/ to give them up
+                \(Self.catalogName) is missing, and uploads/ contains the bytes of unfinished uploads. Restore the catalog, \
+                or empty uploads/ to discard these uploads
                 """)
         }
     }

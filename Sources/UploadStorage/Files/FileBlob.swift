@@ -12,7 +12,7 @@ final class FileBlob: Blob {
     // Waiting for write-back consumes the error of an open file description, and the synchronization has to see it.
     private let writeBackDescriptor = Monitor<FileDescriptor?>(nil)
 
-    /// - Parameter epoch: from before the file got its name.
+    /// - Parameter epoch: the epoch from before the file got its name.
     init(
         _ descriptor: FileDescriptor, named name: String, in directory: FileDescriptor,
         _ directories: DirectorySynchronization, since epoch: SynchronizationEpoch

@@ -8,7 +8,7 @@ final class MemoryBlob: Blob {
     private let epoch: SynchronizationEpoch
     private let nameIsDurable = Atomic(false)
 
-    /// - Parameter epoch: from before the file got its name.
+    /// - Parameter epoch: the epoch from before the file got its name.
     init(_ inode: Int, in area: MemoryBlobArea, since epoch: SynchronizationEpoch) {
         self.inode = inode
         self.area = area

@@ -14,11 +14,11 @@ enum CatalogSQL {
     /// One step of the schema.
     enum Migration {
         case script(String)
-        /// Removes what older versions stored of requests, and every trace of it: see ``CatalogMigration``.
+        /// Removes the fields of requests that older versions stored without need: see ``CatalogMigration``.
         case removeUnneededFields
     }
 
-    /// Steps of the schema in order; `user_version` counts those that were made. Only ever append.
+    /// Steps of the schema in order; `user_version` counts the completed steps. New steps go to the end.
     static let migrations: [Migration] = [
         // Uploads, files and marks.
         .script(

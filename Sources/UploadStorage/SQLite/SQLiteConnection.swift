@@ -1,7 +1,7 @@
 import CSQLite
 import SystemCalls
 
-/// One connection to a database (sqlite.org/c3ref/sqlite3.html) with its prepared statements. One thread at a time.
+/// One connection to a database (sqlite.org/c3ref/sqlite3.html) with its prepared statements. Only one thread may use it at a time.
 final class SQLiteConnection {
     private let handle: OpaquePointer
     private var statements: [String: SQLiteStatement] = [:]
@@ -51,10 +51,10 @@ final class SQLiteConnection {
         if result != SQLITE_OK { throw failure(result) }
     }
 
-    /// Directories are a setting of the process, not of a connection.
+    /// Protects the directory for temporary files, which is a setting of the process, not of a connection.
     private static let temporaryDirectory = Monitor(())
 
-    /// Runs `body` while SQLite makes its temporary files in this directory.
+    /// Runs `body` while SQLite creates its temporary files in `directory`.
     static func withTemporaryFiles<Result>(
         in directory: String, _ body: () throws(SQLiteFailure) -> Result
     ) throws(SQLiteFailure) -> Result {
@@ -65,7 +65,7 @@ final class SQLiteConnection {
         }
     }
 
-    /// Whether no transaction is open. SQLite ends one by itself after some errors.
+    /// Whether no transaction is open. SQLite ends a transaction after some errors.
     var isInAutocommit: Bool { sqlite3_get_autocommit(handle) != 0 }
 
     func failure(_ code: Int32) -> SQLiteFailure { Self.failure(code, of: handle) }
@@ -114,10 +114,10 @@ struct SQLiteFailure: Error, Sendable {
     func storeError(during operation: String) -> StoreError {
         switch primaryCode {
         case SQLITE_FULL: .insufficientSpace(nil)
-        // Only ever by ``UploadCatalog/close(saving:)``.
+        // Only ``UploadCatalog/close(saving:)`` interrupts a statement.
         case SQLITE_INTERRUPT: .superseded
         case SQLITE_CORRUPT: .damaged(message)
-        case SQLITE_NOTADB: .foreignData("the catalog's file is no database")
+        case SQLITE_NOTADB: .foreignData("the catalog's file is not a database")
         default:
             .failure(systemError.rawValue == 0 ? .inputOutput : systemError, during: "\(operation): \(message)")
         }

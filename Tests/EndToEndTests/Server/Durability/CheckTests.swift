@@ -29,7 +29,7 @@ struct CheckTests {
             try server.restart()
             try check(server.root).expect(75, "a server uses")
             #expect(try server.stop() == .exited(0))
-            try check(server.root + "/files").expect(74, "no data directory of onward")
+            try check(server.root + "/files").expect(74, "not a data directory of onward")
             try check(server.root + "/nowhere").expect(74, "nowhere")
             try check(server.root, "--everything").expect(64, "--everything")
         }
@@ -90,7 +90,7 @@ struct CheckTests {
                 let words =
                     switch harm {
                     case .page: "malformed"
-                    case .header: "no database"
+                    case .header: "not a database"
                     case .newer: "schema 99"
                     case .foreign: "another application"
                     }
