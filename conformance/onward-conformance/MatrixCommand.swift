@@ -22,7 +22,7 @@ enum MatrixCommand {
         return 0
     }
 
-    /// `NAME=FILE`; a file that is there may have any name.
+    /// Splits `NAME=FILE`. An argument that is the name of an existing file is not split.
     private static func split(_ argument: String) -> (name: String?, path: String) {
         guard !FileManager.default.fileExists(atPath: argument), let sign = argument.lastIndex(of: "=") else {
             return (nil, argument)

@@ -1,7 +1,7 @@
 import CommandLineInterface
 
 extension OnwardConformance {
-    /// What help, manual pages and completions are made of.
+    /// The source of the help, the manual pages and the completions.
     static let manual = ProgramManual(
         "onward-conformance", version: "0.2.0", date: "2026-11-22",
         "verify implementations of Resumable Uploads for HTTP",
@@ -14,15 +14,15 @@ extension OnwardConformance {
         conclusion: exitStatus)
 
     static let list = ManualPage(
-        "list", "all cases, and the requirements that each covers", usage: ["list"],
+        "list", "list all cases and the requirements that each covers", usage: ["list"],
         "Lists all cases with the requirements that each covers, and the requirements that none covers.")
 
     static let exitStatus = ManualSection(
         "Exit status",
         [
             .terms([
-                ("0", "no MUST failed (--strict: and no SHOULD)"), ("1", "a MUST failed (--strict: or a SHOULD)"),
-                ("2", "the test could not run"),
+                ("0", "no MUST failed (with --strict: and no SHOULD)"),
+                ("1", "a MUST failed (with --strict: or a SHOULD)"), ("2", "the test could not run"),
                 ("74", "standard output could not be written"),
             ])
         ])
@@ -53,13 +53,13 @@ extension ServerCommand {
 
 extension ClientCommand {
     static let page = ManualPage(
-        "client", "test a client with scripted servers, good and bad",
+        "client", "test a client with scripted servers, correct and faulty",
         usage: ["client [OPTIONS]"],
         """
-        Tests a client with scripted servers, good and bad. Its commands may contain {file},
-        {url} and {state}. {state} is a directory that is kept for one scenario: the client has
-        to store there what it needs to resume. A command has to end with 0 if the transfer
-        succeeded.
+        Tests a client with scripted servers, correct and faulty. A command must contain {file}
+        and {url}. It may contain {state}: a directory that is kept for one scenario, in which
+        the client has to store the data that it needs to resume. A command has to end with 0
+        if the transfer succeeded, and with another status if it failed.
         """,
         options: ClientOptions.table.map(\.manual),
         sections: [
@@ -78,12 +78,12 @@ extension ClientCommand {
 
 extension ProxyCommand {
     static let page = ManualPage(
-        "proxy", "report what the proxy at URL does to uploads, and which settings fit", usage: ["proxy [OPTIONS] URL"],
+        "proxy", "test how the proxy at URL handles uploads", usage: ["proxy [OPTIONS] URL"],
         """
         Tests the proxy at URL. With --upstream-port this command is also the server behind the
         proxy; otherwise it uses the server that is deployed there. The report shows how the
         proxy handles interim responses, bodies, interruptions and early responses, and ends
-        with the settings that fit.
+        with the recommended settings.
         """,
         options: ProxyOptions.table.map(\.manual),
         sections: [

@@ -26,7 +26,7 @@ enum OnwardConformance {
                 Output.write(HelpText(list, of: manual.name).text + "\n")
                 return 0
             }
-            guard arguments.count == 1 else { return misused("list takes no arguments") }
+            guard arguments.count == 1 else { return usageError("list accepts no arguments") }
             Output.write(CaseListing().text)
             return 0
         case "help"?, "--help"?, "-h"?:
@@ -37,18 +37,19 @@ enum OnwardConformance {
             return 0
         case "manual"?:
             guard let text = manual.manual(Array(arguments.dropFirst())) else {
-                return misused("there is no such file")
+                return usageError("manual needs the name of a manual page or completion file")
             }
             Output.write(text)
             return 0
         case let word?:
-            return misused("there is no command “\(word)”")
+            return usageError("“\(word)” is not a command")
         case nil:
-            return misused("a command is missing")
+            return usageError("a command is missing")
         }
     }
 
-    /// A command with `--help` and options: 2 for what cannot be understood or carried out.
+    /// Runs a command with options, or prints its help.
+    /// - Returns: the exit status, which is 2 if the options are invalid or the command fails.
     static func perform<Options>(
         _ page: ManualPage, _ arguments: [String], parse: ([String]) throws(OptionError) -> Options,
         verify: (Options) throws -> Int32
@@ -61,25 +62,25 @@ enum OnwardConformance {
         do throws(OptionError) {
             options = try parse(arguments)
         } catch {
-            return misused(error.message)
+            return usageError(error.message)
         }
         do {
             return try verify(options)
         } catch {
-            Output.complain("\(error)")
+            Output.printError("\(error)")
             return 2
         }
     }
 
-    /// What fits standard output.
+    /// Returns a report in the width and with the colors of standard output.
     static func terminal() -> TerminalReport {
         TerminalReport(
             colors: Terminal.isTerminal(1) && ProcessInfo.processInfo.environment["NO_COLOR"] == nil,
             width: Terminal.columns(of: 1) ?? 120)
     }
 
-    static func misused(_ reason: String) -> Int32 {
-        Output.complain("\(reason)\n\n\(HelpText(overview: manual).text)")
+    static func usageError(_ reason: String) -> Int32 {
+        Output.printError("\(reason)\n\n\(HelpText(overview: manual).text)")
         return 2
     }
 

@@ -1,13 +1,13 @@
 import SystemCalls
 
-/// Standard output, whose reader may have gone, and whose disk may be full: then nothing more is written.
+/// Standard output. After the first error nothing more is written to it.
 enum Output {
-    /// Another status than those of a verdict, as sysexits.h has it.
+    /// The exit status EX_IOERR of sysexits.h, which differs from those of a verdict.
     private static let inputOutput: Int32 = 74
 
     private static let failure = Monitor<Errno?>(nil)
 
-    /// - Returns: whether it was written, and all before it.
+    /// - Returns: whether this text and all previous ones were written.
     @discardableResult
     static func write(_ text: String) -> Bool {
         failure.withLock { failure in
@@ -22,17 +22,17 @@ enum Output {
         }
     }
 
-    /// For the person, who may have closed that as well.
-    static func complain(_ reason: String) { LogOutput().write("onward-conformance: \(reason)\n") }
+    /// Writes a message to standard error; errors are ignored.
+    static func printError(_ reason: String) { LogOutput().write("onward-conformance: \(reason)\n") }
 
-    /// What the program ends with: `status` where everything was written. Who closes a pipe has seen enough, and gets no
-    /// report of an error.
+    /// Returns the exit status of the program: `status` if everything was written. If the reader of standard output has
+    /// closed the pipe, the program ends by SIGPIPE, without a message.
     static func status(_ status: Int32) -> Int32 {
         switch failure.withLock({ $0 }) {
         case nil: return status
         case .brokenPipe?: ProcessControl.endByBrokenPipe()
         case let failure?:
-            complain("standard output cannot be written: \(failure)")
+            printError("standard output cannot be written: \(failure)")
             return inputOutput
         }
     }

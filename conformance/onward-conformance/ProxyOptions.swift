@@ -2,7 +2,7 @@ import CommandLineInterface
 import ConformanceKit
 import TLS
 
-/// What `onward-conformance proxy` was reported, and the options that report it.
+/// The options of `onward-conformance proxy`, and their values.
 struct ProxyOptions: Sendable {
     var settings = ProxySettings(url: "")
     var json: String?
@@ -13,20 +13,20 @@ struct ProxyOptions: Sendable {
             "upstream-port", "N", group: "Proxy",
             "port to which the proxy forwards: this command listens on it.\nWithout this option the proxy is tested together with the server\nbehind it"
         ) { options, value throws(OptionError) in
-            guard let port = UInt16(value), port > 0 else { throw OptionError("“\(value)” is no port") }
+            guard let port = UInt16(value), port > 0 else { throw OptionError("“\(value)” is not a port") }
             options.settings.upstreamPort = port
         },
         CommandOption(
-            "upstream-address", "ADDRESS", group: "Proxy", "address on which this command listens (127.0.0.1)"
+            "upstream-address", "ADDRESS", group: "Proxy", "address on which this command listens [default: 127.0.0.1]"
         ) {
             options, value throws(OptionError) in options.settings.upstreamAddress = value
         },
         CommandOption(
-            "method", "M", group: "Proxy", values: .words(["POST", "PUT"]), "method of creations (POST)"
+            "method", "M", group: "Proxy", values: .words(["POST", "PUT"]), "method of creations [default: POST]"
         ) { options, value throws(OptionError) in options.settings.method = value },
         CommandOption(
             "header", "'N: V'", group: "Proxy", repeatable: true,
-            "field of every request: credentials, for example; repeatable"
+            "field of every request, for example credentials; repeatable"
         ) { options, value throws(OptionError) in options.settings.fields.append(try RequestField.parse(value)) },
         CommandOption(
             "cacert", "FILE", group: "Proxy", "PEM certificates to trust instead of the system's"
@@ -36,10 +36,10 @@ struct ProxyOptions: Sendable {
         },
         CommandOption(
             "timeout", "SECONDS", group: "Proxy",
-            "time after which a missing message counts as delayed by the proxy (2)"
+            "time after which a missing message counts as held back by the\nproxy [default: 2]"
         ) { options, value throws(OptionError) in
             guard let seconds = Double(value), (0.1...60).contains(seconds) else {
-                throw OptionError("“\(value)” is no number of seconds from 0.1 to 60")
+                throw OptionError("“\(value)” is not a number of seconds from 0.1 to 60")
             }
             options.settings.timeout = .milliseconds(Int64(seconds * 1000))
         },
@@ -54,11 +54,11 @@ struct ProxyOptions: Sendable {
         },
     ]
 
-    /// - Throws: what is wrong with the command line.
+    /// - Throws: a description of the error in the command line.
     static func parse(_ arguments: [String]) throws(OptionError) -> ProxyOptions {
         var options = ProxyOptions()
         let operands = try OptionParser(options: table).operands(of: arguments, into: &options)
-        guard operands.count <= 1 else { throw OptionError("one URL is enough") }
+        guard operands.count <= 1 else { throw OptionError("only one URL is allowed") }
         guard let url = operands.first else { throw OptionError("the URL of the proxy is missing") }
         options.settings.url = url
         return options

@@ -1,6 +1,6 @@
 import CommandLineInterface
 
-/// What a run makes of its outcomes besides what the terminal shows, and the options that say so.
+/// The options of reports, and their values.
 struct Reporting: Sendable {
     var strict = false
     var json: String?
@@ -11,16 +11,16 @@ struct Reporting: Sendable {
         _ path: WritableKeyPath<Settings, Reporting> & Sendable
     ) -> [CommandOption<Settings>] {
         [
-            CommandOption(flag: "strict", group: "Cases", "a SHOULD that is not met fails the run, too") {
+            CommandOption(flag: "strict", group: "Cases", "a SHOULD that is not met also fails the run") {
                 $0[keyPath: path].strict = true
             },
-            CommandOption("json", "FILE", group: "Reports", "the outcomes as JSON") {
+            CommandOption("json", "FILE", group: "Reports", "write the results as JSON to FILE") {
                 settings, value throws(OptionError) in settings[keyPath: path].json = value
             },
-            CommandOption("junit", "FILE", group: "Reports", "the outcomes as JUnit XML, for continuous integration") {
+            CommandOption("junit", "FILE", group: "Reports", "write the results as JUnit XML to FILE") {
                 settings, value throws(OptionError) in settings[keyPath: path].junit = value
             },
-            CommandOption("html", "FILE", group: "Reports", "the outcomes as a page that needs nothing else") {
+            CommandOption("html", "FILE", group: "Reports", "write the results as a self-contained HTML page to FILE") {
                 settings, value throws(OptionError) in settings[keyPath: path].html = value
             },
         ]

@@ -2,7 +2,7 @@ import CommandLineInterface
 import ConformanceKit
 import TLS
 
-/// What `onward-conformance server` was reported, and the options that report it.
+/// The options of `onward-conformance server`, and their values.
 struct ServerOptions: Sendable {
     var settings = ServerSettings(url: "")
     var reporting = Reporting()
@@ -11,14 +11,14 @@ struct ServerOptions: Sendable {
         [
             CommandOption(
                 "start", "CMD", group: "Server",
-                "start the server with CMD, in which {port} and {root} are\nreplaced, and also kill and restart it; URL may contain {port}\n(http://127.0.0.1:{port}/files/)"
+                "start the server with CMD, in which {port} and {root} are\nreplaced, and also kill and restart it; URL may contain {port}\n[default: http://127.0.0.1:{port}/files/]"
             ) { options, value throws(OptionError) in options.settings.startCommand = value },
             CommandOption(
-                "method", "M", group: "Server", values: .words(["POST", "PUT"]), "method of creations (POST)"
+                "method", "M", group: "Server", values: .words(["POST", "PUT"]), "method of creations [default: POST]"
             ) { options, value throws(OptionError) in options.settings.method = value },
             CommandOption(
                 "header", "'N: V'", group: "Server", repeatable: true,
-                "field of every request: credentials, for example; repeatable"
+                "field of every request, for example credentials; repeatable"
             ) { options, value throws(OptionError) in options.settings.fields.append(try RequestField.parse(value)) },
             CommandOption(
                 "other-header", "'N: V'", group: "Server", repeatable: true,
@@ -34,31 +34,31 @@ struct ServerOptions: Sendable {
             },
             CommandOption(
                 "disk", "SIZE", group: "Server",
-                "with --start, as root: {root} is a separate file system of this\nsize (1M to 1G), on which cases use up the space"
+                "with --start, as root: make {root} a separate file system of\nthis size (1M to 1G), which some cases fill up"
             ) { options, value throws(OptionError) in options.settings.diskSize = try size(value) },
             CommandOption(
-                "timeout", "SECONDS", group: "Server", "maximum time to wait for the server (5)"
+                "timeout", "SECONDS", group: "Server", "maximum time to wait for the server [default: 5]"
             ) { options, value throws(OptionError) in options.settings.timeout = try seconds(value) },
 
             CommandOption(
                 "profile", "P,...", group: "Cases", repeatable: true,
                 values: .words(["3", "4", "5", "6", "7", "8", "rfc"]),
-                "versions to test: 3 to 8, rfc (all that the server supports; all\ncases run with the latest one)"
+                "versions to test, 3 to 8 or rfc; all cases run with the latest\none [default: all that the server supports]"
             ) { options, value throws(OptionError) in options.settings.profiles += try profiles(value) },
             CommandOption(
                 "only", "GLOB", group: "Cases", repeatable: true,
-                "only cases whose ID matches, such as '4.4/*'; repeatable"
+                "run only cases whose ID matches, such as '4.4/*'; repeatable"
             ) { options, value throws(OptionError) in options.settings.only.append(value) },
         ] + Reporting.options(\.reporting)
 
-    /// - Throws: what is wrong with the command line.
+    /// - Throws: a description of the error in the command line.
     static func parse(_ arguments: [String]) throws(OptionError) -> ServerOptions {
         var options = ServerOptions()
         let operands = try OptionParser(options: table).operands(of: arguments, into: &options)
-        guard operands.count <= 1 else { throw OptionError("one URL is enough") }
+        guard operands.count <= 1 else { throw OptionError("only one URL is allowed") }
         if let url = operands.first { options.settings.url = url }
         if options.settings.url.isEmpty && options.settings.startCommand == nil {
-            throw OptionError("a URL is missing, or --start")
+            throw OptionError("URL or --start is missing")
         }
         if options.settings.diskSize != nil && options.settings.startCommand == nil {
             throw OptionError("--disk needs --start")
@@ -66,20 +66,22 @@ struct ServerOptions: Sendable {
         return options
     }
 
-    /// Bytes, with `K`, `M` or `G` for powers of 1000.
+    /// Parses a number of bytes, with `K`, `M` or `G` for powers of 1000.
     private static func size(_ text: String) throws(OptionError) -> Int64 {
         let factor: Int64? = ["K": 1000, "M": 1_000_000, "G": 1_000_000_000][text.suffix(1).uppercased()]
         guard let number = Int64(factor == nil ? text[...] : text.dropLast()),
             case (let size, let overflows) = number.multipliedReportingOverflow(by: factor ?? 1), !overflows,
             (1_000_000...1_000_000_000).contains(size)
-        else { throw OptionError("“\(text)” is no size from 1M to 1G") }
+        else { throw OptionError("“\(text)” is not a size from 1M to 1G") }
         return size
     }
 
     private static func profiles(_ text: String) throws(OptionError) -> [Profile] {
         var profiles: [Profile] = []
         for word in text.split(separator: ",") {
-            guard let profile = Profile(word) else { throw OptionError("“\(word)” is none of 3 to 8 and rfc") }
+            guard let profile = Profile(word) else {
+                throw OptionError("“\(word)” is not a version: use 3 to 8 or rfc")
+            }
             profiles.append(profile)
         }
         return profiles
@@ -87,7 +89,7 @@ struct ServerOptions: Sendable {
 
     private static func seconds(_ text: String) throws(OptionError) -> Duration {
         guard let seconds = Double(text), seconds >= 0.1, seconds <= 600 else {
-            throw OptionError("“\(text)” is no number of seconds from 0.1 to 600")
+            throw OptionError("“\(text)” is not a number of seconds from 0.1 to 600")
         }
         return .milliseconds(Int64(seconds * 1000))
     }

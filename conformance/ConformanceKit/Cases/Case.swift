@@ -1,27 +1,27 @@
-/// How much a case weighs.
+/// The strength of the requirement that a case tests.
 package enum Level: String, Sendable, CaseIterable {
-    /// The draft or an RFC under it demands it: missing it fails the run.
+    /// The draft or an RFC that it refers to requires this behavior. If it is missing, the run fails.
     case must
-    /// Recommended: missing it is a warning, and a failure with `--strict`.
+    /// The behavior is recommended. If it is missing, the case is a warning, and a failure with `--strict`.
     case should
-    /// Allowed: where it is done it has to be done rightly.
+    /// The behavior is optional. A subject that has it must implement it correctly.
     case may
-    /// Reports how the subject behaves, without a verdict.
+    /// The case reports how the subject behaves, without a verdict.
     case info
 }
 
-/// What there is to find out about a subject.
-package struct Question: Sendable {
-    /// Stable: a section and words such as `4.4/offset-mismatch`.
+/// The description of a case: its ID, and the requirement that it tests.
+package struct CaseInfo: Sendable {
+    /// A stable ID: a section and words, such as `4.4/offset-mismatch`.
     package let id: String
     package let level: Level
-    /// Where the requirement stands: a section of the draft (`4.4.2`) or of an RFC (`RFC 9112 6.3`).
+    /// The section that contains the requirement: of the draft (`4.4.2`) or of an RFC (`RFC 9112 6.3`).
     package let section: String
-    /// One sentence in our own words.
+    /// The requirement in one sentence, in our own words.
     package let requirement: String
-    /// The rows of the table of requirements that it covers.
+    /// The IDs of the rows in the table of requirements that the case covers.
     package let covers: [String]
-    /// Cases without which this one says nothing.
+    /// The IDs of cases that have to pass before this one is meaningful.
     package let needs: [String]
     /// The part of the ID before the slash.
     package var group: String { String(id.prefix { $0 != "/" }) }
@@ -39,19 +39,19 @@ package struct Question: Sendable {
     }
 }
 
-/// A question to a server, and how it is asked.
+/// A test case for a server.
 @dynamicMemberLookup
 package struct Case: Sendable {
-    package let question: Question
-    /// The profiles that have this requirement, by ``Profile/rank``.
+    package let info: CaseInfo
+    /// The profiles to which this requirement applies, by ``Profile/rank``.
     let ranks: ClosedRange<Int>
-    /// The profile to speak, where it is not the run's base.
+    /// The profile that requests of the case use; nil for the base profile of the run.
     let profile: Profile?
     let body: @Sendable (CaseContext) throws -> Void
 
-    package subscript<Value>(dynamicMember path: KeyPath<Question, Value>) -> Value { question[keyPath: path] }
+    package subscript<Value>(dynamicMember path: KeyPath<CaseInfo, Value>) -> Value { info[keyPath: path] }
 
-    /// The same under another ID, and without needs.
+    /// A copy of the case with another ID, and without ``CaseInfo/needs``.
     func renamed(_ id: String) -> Case {
         Case(
             id, self.level, self.section, self.requirement, covers: self.covers.joined(separator: " "), ranks: ranks,
@@ -64,7 +64,7 @@ package struct Case: Sendable {
         needs: [String] = [], ranks: ClosedRange<Int> = Profile.allRanks, profile: Profile? = nil,
         _ body: @escaping @Sendable (CaseContext) throws -> Void
     ) {
-        question = Question(id, level, section, requirement, covers: covers, needs: needs)
+        info = CaseInfo(id, level, section, requirement, covers: covers, needs: needs)
         self.ranks = ranks
         self.profile = profile
         self.body = body

@@ -1,5 +1,5 @@
 extension CaseContext {
-    /// Cancels what the case has begun, as far as the subject lets it; its answers do not matter any more.
+    /// Cancels the uploads that the case created. Responses and failures are ignored.
     func cancelUploads() {
         for upload in uploads.prefix(20) {
             do {
@@ -15,7 +15,7 @@ extension CaseContext {
     }
 }
 
-/// The result is ignored.
+/// An observer that ignores every response.
 private final class Unobserved: WireObserver, Sendable {
     static let shared = Unobserved()
 

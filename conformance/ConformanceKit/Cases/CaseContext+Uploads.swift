@@ -3,7 +3,7 @@ extension CaseContext {
 
     /// A creation (section 4.2) at the target of the run.
     /// - Parameters:
-    ///   - isComplete: whether the content is the whole representation; nil leaves the field out.
+    ///   - isComplete: whether the content is the complete representation; nil omits the field.
     ///   - length: `Upload-Length`.
     func creation(
         complete isComplete: Bool?, length: Int? = nil, _ content: Request.Content = .none, in version: Profile? = nil
@@ -56,7 +56,7 @@ extension CaseContext {
             append(upload, at: offset, complete: isComplete, length: length, content, in: version), with: upload)
     }
 
-    /// The upload that a Location names.
+    /// Returns the upload whose URL is in a Location field.
     func upload(at location: String?, of request: Request, _ seen: String) throws -> Upload {
         let location = try require(location, "Location of the upload resource", seen)
         let endpoint = try require(
@@ -66,14 +66,15 @@ extension CaseContext {
         return upload
     }
 
-    /// The upload that the response to a creation names, in the final response or the first 104.
+    /// Returns the upload whose URL is in the response to a creation: in the first 104, or else in the final response.
     func upload(from response: Response, to request: Request) throws -> Upload {
         let announced = response.announcements.first?.location
         let final = profile.isComplete(response) == true && profile.rank >= 7 ? nil : response.location
         return try upload(at: announced ?? final ?? response.location, of: request, response.summary)
     }
 
-    /// What the subject describes an upload; anything but success with an offset is unmet.
+    /// Retrieves the offset of an upload.
+    /// - Throws: ``Unmet`` if the response is no success or has no offset.
     func state(of upload: Upload, in version: Profile? = nil) throws -> UploadState {
         let response = try exchange(retrieval(upload, in: version), with: upload)
         try expectSuccess(response, "to an offset retrieval")
@@ -92,7 +93,7 @@ extension CaseContext {
             state.response.summary)
     }
 
-    /// The upload answers nothing but 404 or 410.
+    /// Expects that every request for the upload gets 404 or 410.
     func expectGone(_ upload: Upload, _ why: String) throws {
         let statuses = profile.rank <= 6 ? [404] : [404, 410]
         try expect(exchange(retrieval(upload), with: upload), isOneOf: statuses, "to HEAD: \(why)")
@@ -100,9 +101,9 @@ extension CaseContext {
         try expect(append, isOneOf: statuses, "to an append: \(why)")
     }
 
-    // MARK: - Uploads to begin with
+    // MARK: - Prepared uploads
 
-    /// An incomplete upload with so many bytes, without a known length unless one is given.
+    /// Creates an incomplete upload with `count` bytes, whose length is unknown unless `length` is given.
     func newUpload(_ count: Int = 0, length: Int? = nil, in version: Profile? = nil) throws -> Upload {
         try setup {
             let content: Request.Content = .bytes(bytes(count))
@@ -113,7 +114,7 @@ extension CaseContext {
         }
     }
 
-    /// An upload whose whole content has been taken.
+    /// Creates an upload of `count` bytes, and completes it.
     func completedUpload(_ count: Int) throws -> Upload {
         let upload = try newUpload(count)
         try setup {
@@ -123,7 +124,7 @@ extension CaseContext {
         return upload
     }
 
-    /// A creation with `?1` that announced so many bytes and sent some of them, and the upload that was announced.
+    /// Sends a creation with `?1` and the first `count` of `total` bytes, and returns the upload that a 104 announced.
     func announcedUpload(
         sending count: Int, of total: Int, in version: Profile? = nil
     ) throws -> (connection: RawConnection, upload: Upload, request: Request) {
@@ -140,7 +141,7 @@ extension CaseContext {
         }
     }
 
-    /// The first 104 on a connection, behind any 100.
+    /// Returns the first 104 on a connection; a 100 may precede it.
     func awaitAnnouncement(on connection: RawConnection) throws -> InterimResponse {
         while let interim = try connection.readInterim() {
             if interim.status == 104 { return interim }
@@ -150,22 +151,22 @@ extension CaseContext {
 
     // MARK: - Content
 
-    /// The least that a request with content carries here, so that no limit of the subject is passed below.
+    /// The number of bytes in the content of most requests: the smallest number that the subject's limits allow.
     var part: Int { subject.part }
 
-    /// The bytes of the test content from `offset` on.
+    /// Returns `count` bytes of the test content, starting at `offset`.
     func bytes(_ count: Int, from offset: Int = 0) -> [UInt8] { TestContent.bytes(count, from: offset) }
 
     func requireAnnouncements() throws {
         if !subject.announces { throw skip("no 104 is sent") }
     }
 
-    /// The finished file as a GET gives it.
+    /// Sends GET for a finished file.
     func download(_ place: Endpoint, _ fields: [(String, String)] = []) throws -> Response {
         try exchange(Request("GET", place.target, fields + subject.extraFields), at: place)
     }
 
-    /// Where the file of a finished upload can be read.
+    /// Returns the URL at which the file of a finished upload can be read.
     func place(of response: Response, to request: Request) throws -> Endpoint {
         guard let source = subject.download else { throw skip("finished files cannot be read at a URL of the target") }
         guard let place = subject.place(of: response, to: request, in: profile) else {

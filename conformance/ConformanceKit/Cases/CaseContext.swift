@@ -1,18 +1,19 @@
 import SystemCalls
 
-/// What a case works with: connections, expectations, and what is known about the subject. Used by one thread.
+/// The context in which a case runs: it opens connections, checks expectations, and has the properties of the subject.
+/// One thread uses it.
 final class CaseContext {
     let subject: Subject
-    /// The version that requests speak unless they say otherwise.
+    /// The version of requests for which no other version is given.
     let profile: Profile
     let transcript = Transcript()
     private(set) var notes: [String] = []
-    /// The last request and where it went, for a command that repeats it.
+    /// The last request and its endpoint, for a command that repeats it.
     private(set) var lastRequest: (request: Request, endpoint: Endpoint)?
-    /// Uploads to be canceled at the end.
+    /// Uploads to cancel when the case has ended.
     var uploads: [Upload] = []
     let observations: Observations
-    /// After it no connection is opened any more.
+    /// The time after which the case opens no more connections.
     let deadline: Deadline
 
     init(subject: Subject, profile: Profile, observations: Observations) {
@@ -25,7 +26,7 @@ final class CaseContext {
     // MARK: - Wire
 
     func connect(to endpoint: Endpoint? = nil) throws -> RawConnection {
-        guard !deadline.isOver else { throw WireFailure.timedOut("running the case: it takes too long as a whole") }
+        guard !deadline.isOver else { throw WireFailure.timedOut("running the case, which exceeded its time limit") }
         return try RawConnection(
             endpoint ?? subject.endpoint, timeout: subject.timeout, transcript: transcript, observer: observations)
     }
@@ -47,7 +48,8 @@ final class CaseContext {
         if !condition { throw Unmet(expected(), seen: seen()) }
     }
 
-    /// The value, where there is one.
+    /// Returns a value.
+    /// - Throws: ``Unmet`` if it is nil.
     func require<Value>(
         _ value: Value?, _ expected: @autoclosure () -> String, _ seen: @autoclosure () -> String
     ) throws -> Value {
@@ -68,13 +70,14 @@ final class CaseContext {
         try expect(response.isRefusal, "4xx \(what)", response.summary)
     }
 
-    /// Ends the case: what it is about is not offered.
+    /// Returns the error that ends a case because the subject does not offer the feature that it tests.
     func skip(_ reason: String) -> NotOffered { NotOffered(reason) }
 
-    /// Reports something besides the verdict.
+    /// Adds a note to the report of the case.
     func note(_ text: String) { notes.append(text) }
 
-    /// What has to work before the question can be asked.
+    /// Runs the preparation of a case.
+    /// - Throws: ``SetupFailure`` in place of ``Unmet`` and ``WireFailure``.
     func setup<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             return try body()

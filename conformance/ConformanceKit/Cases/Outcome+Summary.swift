@@ -1,5 +1,5 @@
 extension Outcome {
-    /// One line on why it is not a pass; `nil` where it is.
+    /// One line with the reason why the case did not pass; nil if it passed.
     var summary: String? {
         switch self {
         case .pass: nil
@@ -7,7 +7,7 @@ extension Outcome {
         case .skipped(let reason): "skipped: \(reason)"
         case .blocked(let id): "blocked by \(id)"
         case .setup(let finding): "not verified: expected \(finding.expected), seen: \(finding.seen)"
-        case .harness(let text): "a fault of this harness: \(text)"
+        case .harness(let text): "internal error of the harness: \(text)"
         }
     }
 }

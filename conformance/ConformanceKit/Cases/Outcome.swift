@@ -1,4 +1,4 @@
-/// What was wanted and what came.
+/// A difference between expected and observed behavior.
 package struct Finding: Sendable, Hashable {
     package let expected: String
     package let seen: String
@@ -9,18 +9,18 @@ package enum Outcome: Sendable, Hashable {
     case pass
     /// A MUST is not met.
     case fail(Finding)
-    /// A SHOULD is not met, or something optional is done wrongly.
+    /// A SHOULD is not met, or an optional feature is implemented incorrectly.
     case warn(Finding)
-    /// The subject does not offer what the case is about.
+    /// The subject does not offer the feature that the case tests.
     case skipped(String)
-    /// A case that this one needs did not pass.
+    /// A case on which this one depends did not pass.
     case blocked(by: String)
-    /// What has to precede the question did not work.
+    /// The preparation of the case failed.
     case setup(Finding)
     /// An internal error of the harness.
     case harness(String)
 
-    /// The stable word of reports.
+    /// The name of the outcome in reports, which is stable.
     package var word: String {
         switch self {
         case .pass: "pass"
@@ -35,7 +35,7 @@ package enum Outcome: Sendable, Hashable {
 
     package static let words = ["pass", "fail", "warn", "skipped", "blocked", "setup", "harness"]
 
-    /// Whether cases that build on this one cannot say anything.
+    /// Whether cases that depend on this one are not run.
     var blocks: Bool {
         switch self {
         case .fail, .setup, .blocked, .harness: true
@@ -44,17 +44,17 @@ package enum Outcome: Sendable, Hashable {
     }
 }
 
-/// A case that was run.
+/// The result of a case.
 package struct CaseResult: Sendable {
-    package let subject: Question
+    package let info: CaseInfo
     package let outcome: Outcome
-    /// What the case reports besides.
+    /// Notes that the case added to its report.
     package let notes: [String]
-    /// What went over the wire; empty where nothing has to be proved.
+    /// The transcript of the connections; empty if the case passed or did not run.
     let transcript: [Transcript.Entry]
-    /// Events that the transcript had no room for.
+    /// The number of events that exceeded the size of the transcript.
     let omittedEvents: Int
-    /// A command that repeats the last request.
+    /// A curl command that repeats the last request; nil if curl cannot send it.
     package let command: String?
     package let milliseconds: Int64
 }

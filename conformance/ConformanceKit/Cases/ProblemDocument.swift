@@ -1,12 +1,12 @@
 import Foundation
 
-/// The members of a problem document (RFC 9457) that cases look at.
+/// A problem document (RFC 9457).
 struct ProblemDocument {
     let type: String?
     let status: Int?
     private let members: [String: Any]
 
-    /// Nil where the bytes are no JSON object.
+    /// Parses a JSON object; nil if the bytes are none.
     init?(_ bytes: [UInt8]) {
         guard let object = try? JSONSerialization.jsonObject(with: Data(bytes)),
             let members = object as? [String: Any]
@@ -16,7 +16,7 @@ struct ProblemDocument {
         status = members["status"] as? Int
     }
 
-    /// An Integer member.
+    /// Returns the value of an integer member.
     func integer(_ name: String) -> Int64? { (members[name] as? NSNumber)?.int64Value }
 
     static let registry = "https://iana.org/assignments/http-problem-types#"

@@ -1,16 +1,16 @@
-/// A version of the draft, as a client speaks it.
+/// A version of the draft that requests use.
 package enum Profile: Sendable, Hashable, CustomStringConvertible {
-    /// 3 (draft -01), 4, 5, 6 (-04, -05), 7 (-06 to -08) or 8 (-09 and later).
+    /// An interop version: 3 (draft -01), 4, 5, 6 (-04, -05), 7 (-06 to -08) or 8 (-09 and later).
     case interop(Int)
-    /// The RFC to be: as 8, without a version field.
+    /// The future RFC: version 8 without a version field.
     case rfc
 
     static let versions = 3...8
     static let allRanks = 3...9
-    /// From draft -06 on completeness is stated in every request and response.
+    /// The ranks of the versions (draft -06 and later) that state completeness in every request and response.
     static let explicitRanks = 7...9
 
-    /// `8` or `rfc`; nil for anything else.
+    /// Parses `3` to `8` or `rfc`; nil for any other text.
     package init?(_ text: some StringProtocol) {
         if text.lowercased() == "rfc" {
             self = .rfc
@@ -21,7 +21,7 @@ package enum Profile: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Orders the profiles by age: the version, and 9 for the RFC.
+    /// A number by which profiles are ordered: the interop version, or 9 for the RFC.
     var rank: Int {
         switch self {
         case .interop(let version): version
@@ -36,7 +36,7 @@ package enum Profile: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The word of options and reports.
+    /// The name of the profile in options and reports.
     package var word: String {
         switch self {
         case .interop(let version): "\(version)"
@@ -51,7 +51,7 @@ package enum Profile: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Whether completeness is stated by the inverse `Upload-Incomplete`.
+    /// Whether the version states completeness with the inverse field `Upload-Incomplete`.
     var isInverse: Bool { rank == 3 }
     var completenessName: String { isInverse ? "Upload-Incomplete" : "Upload-Complete" }
 
@@ -66,7 +66,7 @@ package enum Profile: Sendable, Hashable, CustomStringConvertible {
     /// Whether every response to a creation or append reports the offset.
     var repeatsOffset: Bool { rank <= 6 }
 
-    /// What a response says about completeness.
+    /// Returns the completeness that a response states; nil if it states none.
     func isComplete(_ carrier: some FieldCarrier) -> Bool? {
         carrier.boolean(completenessName).map { $0 != isInverse }
     }

@@ -1,11 +1,11 @@
 /// An upload resource of the subject.
 struct Upload: Sendable {
-    /// As the subject wrote it.
+    /// The value of Location, as the subject sent it.
     let location: String
     let endpoint: Endpoint
 }
 
-/// What a subject describes an upload.
+/// The state of an upload as a response to HEAD reported it.
 struct UploadState: Sendable {
     let offset: Int64
     let isComplete: Bool?

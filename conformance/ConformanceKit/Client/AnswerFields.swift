@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// The fields of an answer, to be read as the client should.
+/// The fields of a scripted response, as a correct client reads them.
 struct AnswerFields: FieldSection {
     let fields: Fields
 

@@ -1,6 +1,6 @@
-/// The client that is verified.
+/// The client under test.
 protocol Candidate: Sendable {
-    /// Runs it once, until it ends, the time is over, or it is killed.
+    /// Runs the client once, until it ends, the deadline passes, or the scenario kills it.
     func perform(_ task: CandidateTask) throws -> CandidateEnding
 }
 
@@ -9,12 +9,12 @@ struct CandidateTask: Sendable {
     let direction: Scenario.Direction
     let file: String
     let url: String
-    /// A directory that lives as long as the scenario.
+    /// A directory that is kept for the duration of the scenario.
     let state: String
-    /// Where what the command writes goes.
+    /// The file that receives the output of the command.
     let output: String
     let deadline: Deadline
-    /// Whether the scenario wants the command killed now.
+    /// Whether to kill the command now.
     let hasFailed: @Sendable () -> Bool
 }
 
@@ -22,20 +22,20 @@ struct CandidateTask: Sendable {
 package enum CandidateEnding: Sendable, Hashable, CustomStringConvertible {
     case exited(Int32)
     case signaled(Int32)
-    /// The scenario killed it.
+    /// The scenario killed the client.
     case killed
-    /// It ran for too long.
+    /// The client exceeded its time limit and was killed.
     case timedOut
-    /// It asked again and again, and would have gone on.
-    case wentRound
+    /// The client repeated its requests without progress and was killed.
+    case repeatedRequests
 
     package var description: String {
         switch self {
         case .exited(let status): "exit status \(status)"
         case .signaled(let signal): "ended by signal \(signal)"
         case .killed: "killed by the scenario"
-        case .timedOut: "killed as it did not end"
-        case .wentRound: "killed as it kept asking"
+        case .timedOut: "killed because it exceeded its time limit"
+        case .repeatedRequests: "killed because it repeated its requests"
         }
     }
 }

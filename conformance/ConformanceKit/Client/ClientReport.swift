@@ -1,4 +1,4 @@
-/// What a run of the client mode found out.
+/// The results of a run of the client mode.
 package struct ClientReport: CaseReport {
     package let uploadCommand: String?
     package let downloadCommand: String?
@@ -7,9 +7,9 @@ package struct ClientReport: CaseReport {
     package let beganAt: Int64
     package let milliseconds: Int64
     package let results: [CaseResult]
-    /// What each scenario cost, by its ID.
+    /// The traffic of each scenario, by its ID.
     package let traffic: [String: Traffic]
-    /// Why the run could not verify.
+    /// The reason why the run could not verify the client.
     package let failure: String?
 
     package var subjects: [String] { [uploadCommand, downloadCommand].compactMap { $0 } }

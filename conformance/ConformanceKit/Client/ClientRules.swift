@@ -1,13 +1,13 @@
-/// What holds for every request, whatever the scenario is about; verified at the end of the run.
+/// Checks every request of a run against rules that do not depend on the scenario, for cases at the end of the run.
 struct ClientRules {
     enum Rule: String, CaseIterable {
         case wellFormed = "9112/requests"
         case contentLength = "9112/content-length"
-        case givesUp = "9110/gives-up"
+        case stopsAfterFailures = "9110/stops"
         case version = "B/every-request"
         case appendFields = "4.4.1/append-fields"
         case lengths = "4.1.3/consistent-lengths"
-        case lengthIsTold = "4.1.3/length-reported"
+        case lengthReported = "4.1.3/length-reported"
         case bytes = "4.1.1/bytes-at-offset"
         case oneAtATime = "4.6/one-transfer"
         case noRetrievalMeanwhile = "4.3/not-meanwhile"
@@ -18,29 +18,29 @@ struct ClientRules {
         case secrecy = "13/secret"
         case noHalfFile = "14/no-half-file"
 
-        var isAboutBoth: Bool { self == .wellFormed || self == .contentLength || self == .givesUp }
+        var isAboutBoth: Bool { self == .wellFormed || self == .contentLength || self == .stopsAfterFailures }
     }
 
-    /// In the order of the report, with what each demands.
-    static let questions: [(Rule, Question)] = [
+    /// The rules with the cases that report their violations, in the order of the report.
+    static let cases: [(Rule, CaseInfo)] = [
         (.wellFormed, .init("9112/requests", .must, "RFC 9112", "Requests are well-formed HTTP/1.1.")),
         (
             .contentLength,
             .init(
                 "9112/content-length", .must, "RFC 9112 6.2",
-                "Content has as many bytes as Content-Length says; the next byte on the connection begins a request.")
+                "Content has as many bytes as Content-Length states; the next byte on the connection begins a request.")
         ),
         (
-            .givesUp,
+            .stopsAfterFailures,
             .init(
-                "9110/gives-up", .should, "RFC 9110 9.2.2",
+                "9110/stops", .should, "RFC 9110 9.2.2",
                 "A client stops after several attempts without progress.", covers: "CLI-32")
         ),
         (
             .version,
             .init(
                 "B/every-request", .must, "B",
-                "A client of the draft names a version in all of its requests, and the same for one upload.",
+                "A client of the draft states a version in all of its requests, and the same version in all requests for an upload.",
                 covers: "CLI-01")
         ),
         (
@@ -55,7 +55,7 @@ struct ClientRules {
             .init("4.1.3/consistent-lengths", .must, "4.1.3", "All indications of the length agree.", covers: "CLI-05")
         ),
         (
-            .lengthIsTold,
+            .lengthReported,
             .init(
                 "4.1.3/length-reported", .should, "4.1.3", "The length is reported as soon as it is known.",
                 covers: "CLI-04")
@@ -63,62 +63,67 @@ struct ClientRules {
         (
             .bytes,
             .init(
-                "4.1.1/bytes-at-offset", .must, "4.4.1", "Content is the file's bytes from the offset on that is named."
+                "4.1.1/bytes-at-offset", .must, "4.4.1",
+                "The content of an append is the bytes of the file that begin at its offset."
             )
         ),
         (
             .oneAtATime,
-            .init("4.6/one-transfer", .must, "4.6", "One transfer at a time goes to an upload.", covers: "CLI-06")
+            .init(
+                "4.6/one-transfer", .must, "4.6", "The client sends no two transfers for an upload at the same time.",
+                covers: "CLI-06")
         ),
         (
             .noRetrievalMeanwhile,
             .init(
-                "4.3/not-meanwhile", .must, "4.3.1", "The client does not request the offset while it sends content.",
+                "4.3/not-meanwhile", .must, "4.3.1", "The client does not retrieve the offset while it sends content.",
                 covers: "CLI-07")
         ),
         (
             .offsetFromResponse,
             .init(
                 "4.4.1/offset-reported", .should, "4.4.1",
-                "An append is at the offset that the response before it reported.",
+                "The offset of an append is the one that the previous response reported.",
                 covers: "CLI-08")
         ),
         (
             .codings,
-            .init("8/codings-once", .must, "8", "Appends repeat no content coding.", covers: "CLI-28")
+            .init("8/codings-once", .must, "8", "Appends do not repeat the content coding.", covers: "CLI-28")
         ),
         (
             .disposition,
             .init(
-                "4.2.1/disposition", .should, "4.2.1", "Content-Disposition that names a file has the type inline.",
+                "4.2.1/disposition", .should, "4.2.1", "Content-Disposition with a file name has the type inline.",
                 covers: "CLI-37")
         ),
         (
             .conditions,
             .init(
-                "13/if-range", .must, "RFC 9110 13.1.5", "If-Range comes with Range, and without a weak entity tag.",
+                "13/if-range", .must, "RFC 9110 13.1.5",
+                "If-Range is sent only together with Range, and never with a weak entity tag.",
                 covers: "RNG-31")
         ),
         (
             .secrecy,
             .init(
                 "13/secret", .should, "13",
-                "The place of an upload is not written out, and not reported to other origins.",
+                "The client does not print the URI of an upload, and does not send it to other origins.",
                 covers: "CLI-31")
         ),
         (
             .noHalfFile,
             .init(
                 "14/no-half-file", .info, "RFC 9110 15.3.7",
-                "A download that failed leaves no half file under its name.")
+                "A failed download leaves no incomplete file under the final name.")
         ),
     ]
 
     private(set) var violations: [Rule: [String]] = [:]
-    /// The scenario in which the rule was broken first.
+    /// The ID of the first scenario with a violation of the rule.
     private(set) var first: [Rule: String] = [:]
-    /// Whether there was anything to look at.
+    /// The number of requests for uploads that were checked.
     private(set) var uploads = 0
+    /// The number of requests for downloads that were checked.
     private(set) var downloads = 0
 
     static func isAboutDownloads(_ rule: Rule) -> Bool { rule == .conditions || rule == .noHalfFile }
@@ -126,8 +131,8 @@ struct ClientRules {
     mutating func observe(_ record: ScenarioRecord, changesFile: Bool) {
         for text in record.malformed { note(.wellFormed, text, record) }
         for text in record.surplus { note(.contentLength, text, record) }
-        if record.endings.contains(.wentRound) {
-            note(.givesUp, "\(record.requests.count) requests", record)
+        if record.endings.contains(.repeatedRequests) {
+            note(.stopsAfterFailures, "\(record.requests.count) requests", record)
         }
         if record.direction == .download {
             downloads += record.requests.count
@@ -145,7 +150,7 @@ struct ClientRules {
         for request in record.requests {
             observeFields(request, record)
             if let place = request.differsAt, !(changesFile && request.run > 1) {
-                note(.bytes, "other bytes from \(place) on, in \(request.summary)", record)
+                note(.bytes, "different bytes beginning at offset \(place), in \(request.summary)", record)
             }
         }
         observeLengths(record)
@@ -162,7 +167,7 @@ struct ClientRules {
         if request.kind == .append {
             let type = request.fields["Content-Type"]?.lowercased()
             let lacksType = request.profile.hasMediaType && type != "application/partial-upload"
-            // Before version 7 an append without Upload-Complete was one that completes nothing, or everything.
+            // Before version 7 Upload-Complete may be absent: the append then completes nothing, or in version 3 the upload.
             let lacksCompleteness = request.isComplete == nil && request.profile.rank >= 7
             if lacksType || request.offset == nil || lacksCompleteness {
                 note(.appendFields, request.summary, record)
@@ -175,7 +180,7 @@ struct ClientRules {
         if request.kind == .creation, request.profile.hasLengthField, request.length == nil,
             request.isComplete == false || request.contentLength == nil
         {
-            note(.lengthIsTold, request.summary, record)
+            note(.lengthReported, request.summary, record)
         }
         let secret = request.fields.contains { $0.value.contains(UploadModel.secret) }
         if secret, request.origin != 0 { note(.secrecy, request.summary, record) }
@@ -189,7 +194,7 @@ struct ClientRules {
             let isComplete = request.isComplete == true
             // A client that requests the response of a complete upload sends no length.
             let isRepeat = record.requests.contains {
-                $0.number < request.number && $0.upload == request.upload && $0.toldComplete == true
+                $0.number < request.number && $0.upload == request.upload && $0.reportedCompleteness == true
             }
             if isComplete, isRepeat, length == 0 { continue }
             if end > record.size || (isComplete && end != record.size) { note(.lengths, request.summary, record) }
@@ -200,20 +205,20 @@ struct ClientRules {
         var reported: [Int: Int64] = [:]
         for request in record.requests {
             guard let upload = request.upload else { continue }
-            // A client that sends all of its content is still sending when the next request arrives.
+            // Requests whose content is complete but was still being received when the next request arrived.
             let running = record.requests.filter {
                 $0.number < request.number && $0.upload == upload && $0.run == request.run && $0.isContentComplete
                     && $0.bearsContent && $0.lastReadAt > request.arrivedAt
             }
             if let other = running.first {
-                let text = "\(request.summary), amid \(other.summary)"
+                let text = "\(request.summary), during \(other.summary)"
                 if request.kind == .append { note(.oneAtATime, text, record) }
                 if request.kind == .retrieval { note(.noRetrievalMeanwhile, text, record) }
             }
             if request.kind == .append, let offset = request.offset, let known = reported[upload], known != offset {
                 note(.offsetFromResponse, "\(request.summary), after \(known) had been reported", record)
             }
-            reported[upload] = request.toldOffset
+            reported[upload] = request.reportedOffset
         }
     }
 

@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// One run of the client mode: runs all scenarios, several at once, and gathers the results in their order.
+/// One run of the client mode: runs the scenarios, several at the same time, and collects the results in order.
 package final class ClientRun {
     private struct Queue {
         var next = 0
@@ -12,10 +12,10 @@ package final class ClientRun {
     private let hasUploads: Bool
     private let hasDownloads: Bool
 
-    /// - Throws: ``RunFailure`` where there is no command.
+    /// - Throws: ``RunFailure`` if there is no command.
     package convenience init(_ settings: ClientSettings) throws {
         if settings.uploadCommand == nil && settings.downloadCommand == nil {
-            throw RunFailure("there is no command to verify")
+            throw RunFailure("there is no command to test")
         }
         self.init(
             settings, candidate: CommandCandidate(upload: settings.uploadCommand, download: settings.downloadCommand),
@@ -29,60 +29,60 @@ package final class ClientRun {
         self.hasDownloads = hasDownloads
     }
 
-    /// Runs everything; `progress` receives each result in the order of the report, and returns whether to continue
-    /// its answer.
+    /// Runs all scenarios. `progress` receives each result in the order of the report, and returns whether to continue.
     package func run(_ progress: (CaseResult) -> Bool = { _ in true }) -> ClientReport {
         let began = SystemClock.realtimeSeconds()
         let start = SystemClock.monotonicNanoseconds()
         let patterns = settings.only.map(Glob.init)
-        func isAsked(_ question: Question) -> Bool {
-            patterns.isEmpty || patterns.contains { $0.matches(question.id) }
+        func isSelected(_ info: CaseInfo) -> Bool {
+            patterns.isEmpty || patterns.contains { $0.matches(info.id) }
         }
         let scenarios = ClientSuite.scenarios(seed: settings.seed).filter { scenario in
-            isAsked(scenario.question) && (scenario.direction == .upload ? hasUploads : hasDownloads)
+            isSelected(scenario.info) && (scenario.direction == .upload ? hasUploads : hasDownloads)
         }
         var results: [CaseResult] = []
         var traffic: [String: Traffic] = [:]
         var rules = ClientRules()
         var transcripts: [String: (entries: [Transcript.Entry], omitted: Int)] = [:]
         var failure: String?
-        var isWanted = true
+        var shouldContinue = true
         do {
             try runScenarios(scenarios) { next in
                 rules.observe(next.record, changesFile: next.changesFile)
-                traffic[next.result.subject.id] = next.record.traffic
-                transcripts[next.result.subject.id] = (next.transcript, next.omitted)
+                traffic[next.result.info.id] = next.record.traffic
+                transcripts[next.result.info.id] = (next.transcript, next.omitted)
                 results.append(next.result)
-                isWanted = progress(next.result)
-                return isWanted
+                shouldContinue = progress(next.result)
+                return shouldContinue
             }
         } catch {
             failure = "\(error)"
         }
-        for (rule, question) in ClientRules.questions where isWanted && isAsked(question) {
+        for (rule, info) in ClientRules.cases where shouldContinue && isSelected(info) {
             guard ClientRules.isAboutDownloads(rule) ? hasDownloads : hasUploads || rule.isAboutBoth else {
                 continue
             }
-            let outcome = rules.outcome(of: rule, question)
-            // What is no requirement is reported, and not verified.
-            let isReported = question.level == .info && outcome.isWorthLooking
+            let outcome = rules.outcome(of: rule, info)
+            // A violation of an informational rule is a note, not a failure.
+            let isReported = info.level == .info && outcome.needsTranscript
             let proof = isReported ? nil : rules.first[rule].flatMap { transcripts[$0] }
             let result = CaseResult(
-                subject: question, outcome: isReported ? .pass : outcome,
+                info: info, outcome: isReported ? .pass : outcome,
                 notes: isReported ? [outcome.summary ?? ""] : [], transcript: proof?.entries ?? [],
                 omittedEvents: proof?.omitted ?? 0, command: nil, milliseconds: 0)
             results.append(result)
-            isWanted = progress(result)
+            shouldContinue = progress(result)
         }
-        if results.isEmpty { failure = "nothing has an ID like “\(settings.only.joined(separator: "”, “"))”" }
+        if results.isEmpty { failure = "no case has an ID that matches “\(settings.only.joined(separator: "”, “"))”" }
         return ClientReport(
             uploadCommand: settings.uploadCommand, downloadCommand: settings.downloadCommand, seed: settings.seed,
             beganAt: began, milliseconds: (SystemClock.monotonicNanoseconds() - start) / 1_000_000, results: results,
             traffic: traffic, failure: failure)
     }
 
-    /// Runs the scenarios on some threads; `take` gets the results in order, on this one, until it says no.
-    private func runScenarios(_ scenarios: [Scenario], _ take: (ScenarioRun.Result) -> Bool) throws {
+    /// Runs the scenarios on several threads. The calling thread passes the results in order to `receive`, until it returns
+    /// false.
+    private func runScenarios(_ scenarios: [Scenario], _ receive: (ScenarioRun.Result) -> Bool) throws {
         let queue = Monitor(Queue())
         let workers = try (0..<max(1, settings.jobs)).map { _ in
             try WorkerThread(name: "scenario") { [settings, candidate] in
@@ -100,7 +100,7 @@ package final class ClientRun {
             }
         }
         for index in scenarios.indices {
-            if take(queue.waitForever { $0.results.removeValue(forKey: index) }) { continue }
+            if receive(queue.waitForever { $0.results.removeValue(forKey: index) }) { continue }
             queue.withLock { $0.next = scenarios.count }
             break
         }
@@ -109,13 +109,13 @@ package final class ClientRun {
 }
 
 extension ClientRules {
-    fileprivate func outcome(of rule: Rule, _ question: Question) -> Outcome {
+    fileprivate func outcome(of rule: Rule, _ info: CaseInfo) -> Outcome {
         let seen = Self.isAboutDownloads(rule) ? downloads : rule.isAboutBoth ? uploads + downloads : uploads
         guard let violations = violations[rule], let first = violations.first else {
-            return seen > 0 ? .pass : .skipped("there was no request to look at")
+            return seen > 0 ? .pass : .skipped("there was no request to check")
         }
         let more = violations.count > 1 ? ", and \(violations.count - 1) more" : ""
-        let finding = Finding(expected: question.requirement, seen: first + more)
-        return question.level == .must ? .fail(finding) : .warn(finding)
+        let finding = Finding(expected: info.requirement, seen: first + more)
+        return info.level == .must ? .fail(finding) : .warn(finding)
     }
 }

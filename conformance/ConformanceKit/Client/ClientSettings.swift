@@ -1,20 +1,20 @@
-/// What the person who runs the client mode asks for.
+/// The settings of a run of the client mode.
 package struct ClientSettings: Sendable {
-    /// A command of the shell that uploads `{file}` to `{url}`; nil to verify downloads alone.
+    /// A shell command that uploads `{file}` to `{url}`; nil to test only downloads.
     package var uploadCommand: String?
-    /// One that downloads `{url}` to `{file}`; nil to verify uploads alone.
+    /// A shell command that downloads `{url}` to `{file}`; nil to test only uploads.
     package var downloadCommand: String?
-    /// Patterns of IDs, `*` and `?` as in a shell; none is all.
+    /// Shell patterns of the IDs of the cases to run; empty for all cases.
     package var only: [String] = []
-    /// How long the command may run in one scenario, all of its runs together.
+    /// The maximum total time of all runs of the command in one scenario.
     package var timeout: Duration = .seconds(60)
-    /// The exit status with which the command asks to be run again.
+    /// The exit status with which the command requests another run.
     package var runsAgainOn: Int32 = 75
-    /// How often it is run in one scenario at most.
-    package var mostRuns = 3
-    /// How many scenarios run at once.
+    /// The maximum number of runs of the command in one scenario.
+    package var maxRuns = 3
+    /// The number of scenarios that run at the same time.
     package var jobs = 4
-    /// Where cuts at random places are.
+    /// The seed of the random offsets at which connections are cut.
     package var seed: UInt64 = 1
 
     package init() {}

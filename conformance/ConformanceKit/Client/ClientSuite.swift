@@ -6,10 +6,10 @@ enum ClientSuite {
         let all =
             CreationScenarios.all + ResumptionScenarios.all(seed: seed) + OffsetScenarios.all + RefusalScenarios.all
             + LocationScenarios.all + DownloadScenarios.all(seed: seed)
-        let sections = Set(all.map(\.question.group)).sorted { $0.compare($1, options: .numeric) == .orderedAscending }
-        return sections.flatMap { section in all.filter { $0.question.group == section } }
+        let sections = Set(all.map(\.info.group)).sorted { $0.compare($1, options: .numeric) == .orderedAscending }
+        return sections.flatMap { section in all.filter { $0.info.group == section } }
     }
 
-    /// Everything that the client mode asks.
-    static var questions: [Question] { scenarios(seed: 1).map(\.question) + ClientRules.questions.map(\.1) }
+    /// The descriptions of all scenarios and rules of the client mode.
+    static var cases: [CaseInfo] { scenarios(seed: 1).map(\.info) + ClientRules.cases.map(\.1) }
 }

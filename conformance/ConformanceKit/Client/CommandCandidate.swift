@@ -1,13 +1,13 @@
 import SystemCalls
 
-/// A client that is a command of the shell.
+/// A client that is run by a shell command.
 struct CommandCandidate: Candidate {
     let upload: String?
     let download: String?
 
     func perform(_ task: CandidateTask) throws -> CandidateEnding {
         guard let template = task.direction == .upload ? upload : download else {
-            throw RunFailure("there is no command for this direction")
+            throw RunFailure("there is no command for uploads, or none for downloads")
         }
         let command =
             template.replacing("{file}", with: Self.quoted(task.file)).replacing("{url}", with: Self.quoted(task.url))
@@ -15,7 +15,7 @@ struct CommandCandidate: Candidate {
         let group = try ProcessGroup(shell: command, output: task.output)
         while !task.deadline.isOver {
             if let ending = group.currentEnding {
-                // What it left behind goes as well.
+                // The process group kills remaining processes when it is released.
                 return switch ending {
                 case .exited(let status): .exited(status)
                 case .signaled(let signal): .signaled(signal)

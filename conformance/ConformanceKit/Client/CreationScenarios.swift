@@ -1,7 +1,7 @@
-/// Uploads that begin and end without interruption, with and without the server's help.
+/// Scenarios of the creation of uploads, and of interim responses.
 enum CreationScenarios {
     static let all: [Scenario] = [
-        .upload("4.2/whole", .must, "4.2", "A file arrives whole at a server that does everything rightly.") {
+        .upload("4.2/complete", .must, "4.2", "A file is uploaded completely to a server without defects.") {
             try $0.expectSuccess()
         },
         .upload(
@@ -15,7 +15,7 @@ enum CreationScenarios {
                 last?.summary ?? "no request")
         },
         .upload(
-            "4.2/no-104", .must, "4.2", "An upload succeeds where no 104 ever arrives.", covers: "CLI-23",
+            "4.2/no-104", .must, "4.2", "An upload succeeds if no 104 ever arrives.", covers: "CLI-23",
             script: { _, _, reaction in reaction.silence() },
             verify: { try $0.expectSuccess() }),
         .upload(
@@ -27,35 +27,35 @@ enum CreationScenarios {
                 if request.isComplete == true { stage.cut(request, &reaction, at: 100_000) }
             },
             verify: { record in
-                try record.expectHonesty()
+                try record.expectTruthfulStatus()
                 let invented = record.of(.stray).filter { !record.stage.uploads.isTarget($0.target) }
-                try record.expectNone(invented, "no request to an invented place")
+                try record.expectNone(invented, "no request to a URL that the server has not sent")
             }),
         .upload(
             "4.2/unaware", .must, "4.2",
-            "A server that never heard of resumable uploads is not taken for one that has the whole file.",
+            "A client does not report success if a server without resumable uploads stored only a part of the file.",
             script: { request, stage, reaction in
                 guard [.creation, .plain].contains(request.kind) else { return reaction.refuse(404) }
                 reaction.silence()
-                // It takes the content of every request for all there is.
+                // The server handles the content of every request as a complete file.
                 reaction.ending = .answer(.init(status: 201))
                 reaction.completes = true
             },
-            verify: { try $0.expectHonesty() }),
+            verify: { try $0.expectTruthfulStatus() }),
         .upload(
             "4.2/unavailable", .should, "RFC 9110 15.6.4",
-            "A creation that is refused with 503 is repeated after Retry-After, or given up.", covers: "CLI-13",
+            "A creation that is refused with 503 is repeated after Retry-After, or not repeated.", covers: "CLI-13",
             script: { request, _, reaction in
                 guard [.creation, .plain].contains(request.kind), request.count == 1 else { return }
                 reaction.silence()
                 reaction.refuse(503, [request.profile.completeness(false), ("Retry-After", "1")])
             },
             verify: { record in
-                try record.expectHonesty()
+                try record.expectTruthfulStatus()
                 try record.expectPause(after: record.requests.first { $0.status == 503 }, milliseconds: 900)
             }),
         .upload(
-            "5/late-104", .must, "4.2.2", "A 104 that comes late, amid the content, is as good as an early one.",
+            "5/late-104", .must, "4.2.2", "A 104 that arrives during the content is handled like an early one.",
             script: { _, _, reaction in
                 for index in reaction.interim.indices where reaction.interim[index].status == 104 {
                     reaction.interim[index].at = 150_000
@@ -63,7 +63,8 @@ enum CreationScenarios {
             },
             verify: { try $0.expectSuccess() }),
         .upload(
-            "5/late-104-cut", .should, "4.2.2", "An upload that was announced late is resumed like any other.",
+            "5/late-104-cut", .should, "4.2.2",
+            "An upload that was announced during its content is resumed after an interruption.",
             size: 8 << 20,
             script: { request, stage, reaction in
                 for index in reaction.interim.indices where reaction.interim[index].status == 104 {
@@ -78,7 +79,8 @@ enum CreationScenarios {
                 try record.expectSuccess()
             }),
         .upload(
-            "5/many-interims", .must, "RFC 9110 15.2", "Any number of interim responses is taken, unknown ones too.",
+            "5/many-interims", .must, "RFC 9110 15.2",
+            "Any number of interim responses is accepted, including unknown ones.",
             covers: "CLI-22",
             script: { request, _, reaction in
                 guard [.creation, .append].contains(request.kind) else { return }
@@ -100,7 +102,7 @@ enum CreationScenarios {
                 reaction.interim.removeAll { $0.status == 100 }
             },
             verify: { record in
-                if record.stage.step == 0 { throw record.skip("the client never expects 100") }
+                if record.stage.step == 0 { throw record.skip("the client sends no Expect: 100-continue") }
                 try record.expectSuccess()
             }),
         .upload(
@@ -112,7 +114,7 @@ enum CreationScenarios {
                 if request.isComplete == true { stage.cut(request, &reaction, at: 100_000) }
             }, verify: verifyDecoy),
         .upload(
-            "B/no-version", .must, "B", "A 104 without a version means nothing to a client of the draft.",
+            "B/no-version", .must, "B", "A client of the draft ignores a 104 without a version.",
             covers: "CLI-02",
             script: { request, stage, reaction in
                 reaction.announce("Upload-Draft-Interop-Version", nil)
@@ -121,46 +123,47 @@ enum CreationScenarios {
             }, verify: verifyDecoy),
         .upload(
             "4.2/application-location", .must, "4.2.2",
-            "A final response with ?1 may have a Location of its own: the upload has succeeded.", covers: "CLI-20",
+            "A final response with ?1 may have a different Location: the upload has succeeded.", covers: "CLI-20",
             script: { request, _, reaction in
                 if reaction.completes, request.profile.rank >= 7 { reaction.set("Location", "/documents/1") }
             },
             verify: { try $0.expectSuccess() }),
         .upload(
             "4.1.2/silent-success", .should, "4.1.2",
-            "2xx without Upload-Complete, to a request with ?1, means that the upload is complete.", covers: "CLI-34",
+            "A 2xx response without Upload-Complete to a request with ?1 means that the upload is complete.",
+            covers: "CLI-34",
             script: { request, _, reaction in
                 if reaction.completes { reaction.set(request.profile.completenessName, nil) }
             },
             verify: { record in
                 try record.expectSuccess()
-                try record.expectThrift(0)
+                try record.expectRepeatedBytes(atMost: 0)
             }),
         .upload(
             "9651/complete-types", .should, "4.1",
-            "Upload-Complete of another type than Boolean is as good as absent: 2xx to ?1 is a success.",
+            "Upload-Complete of a type other than Boolean counts as absent: 2xx to a request with ?1 is a success.",
             covers: "STF-13",
             script: { request, _, reaction in
                 if reaction.completes { reaction.set(request.profile.completenessName, "0") }
             },
             verify: { try $0.expectSuccess() }),
         .upload(
-            "4.1.2/inverted", .must, "4.1.2", "2xx with ?0 is no success: the upload is not complete.",
+            "4.1.2/inverted", .must, "4.1.2", "A 2xx response with ?0 is not a success: the upload is not complete.",
             script: { request, stage, reaction in
                 guard reaction.completes, request.bearsContent, request.kind != .plain else { return }
                 reaction.completes = false
                 let (name, value) = request.profile.completeness(false)
                 reaction.set(name, value)
             },
-            verify: { try $0.expectHonesty() }),
+            verify: { try $0.expectTruthfulStatus() }),
     ]
 
     @Sendable private static func verifyDecoy(_ record: ScenarioRecord) throws {
         if record.of(.creation).allSatisfy({ $0.profile == .rfc }) {
             throw record.skip("the client names no version of the draft")
         }
-        try record.expectHonesty()
+        try record.expectTruthfulStatus()
         try record.expectNone(
-            record.of(.stray).filter { $0.target == "/decoy" }, "no request to the place that the 104 named")
+            record.of(.stray).filter { $0.target == "/decoy" }, "no request to the Location of the 104")
     }
 }

@@ -1,24 +1,24 @@
 import HTTPSemantics
 
-/// A server of one file that does everything rightly; a scenario changes what it has to.
+/// A correct server of one file. A scenario changes its reactions.
 struct DownloadModel: Sendable {
     let size: Int64
-    /// Which representation there is, 0 or 1.
+    /// The current representation, 0 or 1.
     var edition = 0
-    /// Entity tags of the two representations; nil for none.
+    /// The entity tags of the two representations; nil for none.
     var tags: [String?] = ["\"first\"", "\"second\""]
 
-    /// When they were changed last; nil for no such field.
+    /// The values of Last-Modified of the two representations; nil for none.
     var dates: [String?] = [nil, nil]
 
     static let target = "/file"
 
-    /// Bytes of a representation. Both have the same size, and differ everywhere.
+    /// Returns the bytes of a representation. The two have the same size and differ throughout.
     static func content(_ edition: Int, _ size: Int64) -> [UInt8] {
         TestContent.bytes(Int(size), from: edition * 50_000_000)
     }
 
-    /// What a good server does.
+    /// Returns the reaction of a correct server to a request.
     func reaction(to request: ScriptedRequest) -> Reaction {
         guard request.kind == .download else { return Reaction(ending: .answer(.init(status: 404))) }
         let content = Self.content(edition, size)
@@ -43,7 +43,7 @@ struct DownloadModel: Sendable {
         return Reaction(ending: .answer(answer))
     }
 
-    /// Whether what the client has is what there is, as far as it says.
+    /// Returns whether If-Range is absent or matches the current representation.
     private func isCurrent(_ request: ScriptedRequest) -> Bool {
         guard let condition = request.single("If-Range") else { return true }
         if let date = dates[edition], condition == date { return true }
@@ -51,7 +51,7 @@ struct DownloadModel: Sendable {
         return condition == tag
     }
 
-    /// The first byte of a single range `bytes=a-` or `bytes=a-b`.
+    /// Returns the first position of a single range `bytes=a-` or `bytes=a-b`.
     static func start(of request: ScriptedRequest) -> Int64? { bounds(of: request)?.0 }
 
     private static func end(of request: ScriptedRequest) -> Int64? { bounds(of: request)?.1.map { $0 + 1 } }

@@ -1,38 +1,41 @@
-/// Downloads that are cut, and servers that answer something else than what was asked for.
+/// Scenarios of downloads: interruptions, changed files, and responses that do not match the request.
 enum DownloadScenarios {
     static func all(seed: UInt64) -> [Scenario] {
         var random = SplitMix(state: seed &+ 1)
         let points = (0..<3).map { _ in Int.random(in: 1..<Int(Scenario.usualSize), using: &random) }.sorted()
         return [
-            .download("14/whole", .must, "RFC 9110 9.3.1", "A file arrives whole.") { try $0.expectSuccess() },
-            .download("14/empty", .must, "RFC 9110 9.3.1", "An empty file arrives as one.", size: 0) {
+            .download("14/complete", .must, "RFC 9110 9.3.1", "A file is downloaded completely.") {
+                try $0.expectSuccess()
+            },
+            .download("14/empty", .must, "RFC 9110 9.3.1", "An empty file is downloaded as an empty file.", size: 0) {
                 try $0.expectSuccess()
             },
             .download(
-                "14/chunked", .must, "RFC 9112 7.1", "A file of unknown length arrives completely.",
+                "14/chunked", .must, "RFC 9112 7.1", "A file of unknown length is downloaded completely.",
                 script: { _, _, reaction in reaction.answer?.isChunked = true },
                 verify: { try $0.expectSuccess() }),
             .download(
-                "14/cut", .should, "RFC 9112 8", "Content that ends before its length does is asked for from there on.",
+                "14/cut", .should, "RFC 9112 8",
+                "A download whose content is shorter than its length is resumed at the end of the content.",
                 covers: "RNG-32",
                 script: { cut($0, &$1, &$2, at: [100_000]) }, verify: verifyResumed),
             .download(
-                "14/cut-random", .should, "RFC 9112 8", "A download survives cuts at random places.",
+                "14/cut-random", .should, "RFC 9112 8", "A download is resumed after cuts at random positions.",
                 covers: "RNG-32",
                 script: { cut($0, &$1, &$2, at: points) }, verify: verifyResumed),
             .download(
-                "14/cut-chunked", .must, "RFC 9112 8", "Chunked content without its last chunk is not a whole file.",
+                "14/cut-chunked", .must, "RFC 9112 8", "Chunked content without its last chunk is not a complete file.",
                 covers: "RNG-32",
                 script: { request, stage, reaction in
                     guard reaction.answer?.status == 200 else { return }
                     reaction.answer?.isChunked = true
                     cut(request, &stage, &reaction, at: [100_000])
-                }, verify: { try $0.expectHonesty() }),
+                }, verify: { try $0.expectTruthfulStatus() }),
             .download(
                 "14/stall", .should, "RFC 9112 8",
-                "A server that falls silent amid the content is given up and asked again.",
+                "After a time without bytes the client closes the connection and sends a new request.",
                 script: { request, stage, reaction in
-                    // Its head says more than what comes.
+                    // The server sends an interim response and nothing more.
                     guard stage.step == 0, let answer = reaction.answer, answer.status == 200 else { return }
                     stage.step = 1
                     reaction.interim = [.init(status: 102)]
@@ -40,15 +43,15 @@ enum DownloadScenarios {
                 }, verify: { try $0.expectSuccess() }),
             .download(
                 "14/no-response", .must, "RFC 9112 8",
-                "A connection that is closed without a response is no success.",
+                "A connection that is closed without a response is not a success.",
                 script: { _, stage, reaction in
                     guard stage.step == 0 else { return }
                     stage.step = 1
                     reaction.ending = .end
-                }, verify: { try $0.expectHonesty() }),
+                }, verify: { try $0.expectTruthfulStatus() }),
             .download(
                 "14/unavailable", .should, "RFC 9110 15.6.4",
-                "After 503 with Retry-After the download is resumed when that time has passed.",
+                "After 503 the download is resumed when the time of Retry-After has passed.",
                 script: { request, stage, reaction in
                     if stage.step == 1 {
                         stage.step = 2
@@ -68,7 +71,7 @@ enum DownloadScenarios {
                     cut(request, &stage, &reaction, at: [100_000])
                 }, verify: { try $0.expectFailure("every request is refused") }),
             .download(
-                "14/gone", .must, "RFC 9110 15.5.5", "A file that is gone amid the download is no success.",
+                "14/gone", .must, "RFC 9110 15.5.5", "A download of a file that no longer exists fails.",
                 script: { request, stage, reaction in
                     if stage.step == 1 { return reaction.refuse(404) }
                     cut(request, &stage, &reaction, at: [100_000])
@@ -81,11 +84,11 @@ enum DownloadScenarios {
 
     private static let changes: [Scenario] = [
         changed(
-            "changed", "A file that changed amid the download is not mixed with what had arrived.",
+            "changed", "If the file changes during the download, bytes of both versions are not combined.",
             tags: ["\"a\"", "\"b\""]
         ) { _, _ in },
         changed(
-            "changed-part", "A part with another entity tag is not combined with what had arrived.",
+            "changed-part", "A part with a different entity tag is not combined with the bytes that had arrived.",
             tags: ["\"a\"", "\"b\""]
         ) { request, reaction in
             sendPart(request, &reaction)
@@ -97,25 +100,25 @@ enum DownloadScenarios {
         },
         .download(
             "14/date", .should, "RFC 9110 8.8.2.2",
-            "A file with no other validator than a date that is old enough is resumed.", covers: "RNG-32",
+            "A download whose only validator is a date is resumed if the date is old enough.", covers: "RNG-32",
             script: { request, stage, reaction in
                 date(request, &stage, &reaction)
                 cut(request, &stage, &reaction, at: [100_000])
             }, verify: verifyResumed),
         .download(
-            "14/date-changed", .must, "RFC 9110 15.3.7.3", "Parts of files with other dates are not combined.",
+            "14/date-changed", .must, "RFC 9110 15.3.7.3", "Parts with different dates are not combined.",
             covers: "RNG-27",
             script: { request, stage, reaction in
                 if stage.step > 0 { stage.downloads.edition = 1 }
                 date(request, &stage, &reaction)
                 cut(request, &stage, &reaction, at: [100_000])
-            }, verify: { try $0.expectHonesty() }),
+            }, verify: { try $0.expectTruthfulStatus() }),
         changed("no-validator", "Parts are not combined without a validator.", tags: [nil, nil]) { request, reaction in
             sendPart(request, &reaction)
         },
     ]
 
-    /// Another representation of the same size, from the second request on.
+    /// A scenario in which requests after the first get another representation of the same size.
     private static func changed(
         _ id: String, _ requirement: String, tags: [String?],
         _ change: @escaping @Sendable (ScriptedRequest, inout Reaction) -> Void
@@ -134,12 +137,12 @@ enum DownloadScenarios {
                 cut(request, &stage, &reaction, at: [100_000])
             },
             verify: { record in
-                try record.expectHonesty()
-                try record.expect(!record.isMixture, "one representation, or none", "a mixture of two")
+                try record.expectTruthfulStatus()
+                try record.expect(!record.isMixture, "one representation, or none", "bytes of both representations")
             })
     }
 
-    /// Dates in place of entity tags, a day before the response; the other representation is an hour younger.
+    /// Replaces entity tags by dates a day before the response. The second representation is an hour newer than the first.
     @Sendable private static func date(_ request: ScriptedRequest, _ stage: inout Stage, _ reaction: inout Reaction) {
         stage.downloads.tags = [nil, nil]
         stage.downloads.dates = ["Fri, 02 Jan 2026 10:00:00 GMT", "Fri, 02 Jan 2026 11:00:00 GMT"]
@@ -147,7 +150,7 @@ enum DownloadScenarios {
         reaction.set("Date", "Sat, 03 Jan 2026 10:00:00 GMT")
     }
 
-    /// A part of the second representation, whatever the conditions of the request say.
+    /// Answers with a part of the second representation, regardless of the conditions of the request.
     @Sendable private static func sendPart(_ request: ScriptedRequest, _ reaction: inout Reaction) {
         guard let start = DownloadModel.start(of: request), start < Scenario.usualSize, var answer = reaction.answer
         else { return }
@@ -161,38 +164,40 @@ enum DownloadScenarios {
 
     private static let misfits: [Scenario] = [
         .download(
-            "14/range-ignored", .must, "RFC 9110 14.2", "200 to a request with Range is not appended.",
-            covers: "RNG-29", script: { ignoreRange($0, &$1, &$2) }, verify: { try $0.expectHonesty() }),
+            "14/range-ignored", .must, "RFC 9110 14.2", "The content of 200 to a request with Range is not appended.",
+            covers: "RNG-29", script: { ignoreRange($0, &$1, &$2) }, verify: { try $0.expectTruthfulStatus() }),
         .download(
-            "14/range-ignored-whole", .should, "RFC 9110 14.2",
-            "200 to a request with Range begins at zero, and the file arrives.", covers: "RNG-29",
+            "14/range-ignored-restart", .should, "RFC 9110 14.2",
+            "After 200 to a request with Range the client stores the content from the beginning, and succeeds.",
+            covers: "RNG-29",
             script: { ignoreRange($0, &$1, &$2) }, verify: { try $0.expectSuccess() }),
-        misfit("shifted-down", "A part that begins earlier than asked for is not appended.") { start, size in
+        misfit("shifted-down", "A part that begins before the requested position is not appended.") { start, size in
             (start - 1000, size, size)
         },
-        misfit("shifted-up", "A part that begins later than asked for is not appended.") { start, size in
+        misfit("shifted-up", "A part that begins after the requested position is not appended.") { start, size in
             (start + 1000, size, size)
         },
-        misfit("other-size", "A part of a representation of another size is not appended.", edition: 1) {
+        misfit("other-size", "A part of a representation of a different size is not appended.", edition: 1) {
             start, size in
             (start, size, size + 5000)
         },
-        misfit("beginning", "The beginning is not appended if the remainder was asked for.") { _, size in
+        misfit("beginning", "A part from the beginning is not appended if the remainder was requested.") { _, size in
             (0, size / 3, size)
         },
-        misfit("short-part", "A part that ends earlier than asked for does not complete the file.") { start, size in
+        misfit("short-part", "A part that ends before the requested position does not complete the file.") {
+            start, size in
             (start, (start + size) / 2, size)
         },
         .download(
             "14/short-content", .must, "RFC 9110 15.3.7",
-            "A part with less content than Content-Range says does not complete the file.", covers: "RNG-28",
+            "A part with less content than Content-Range states does not complete the file.", covers: "RNG-28",
             script: { request, stage, reaction in
                 if stage.step == 1, reaction.answer?.status == 206, let content = reaction.answer?.content {
                     stage.step = 2
                     reaction.answer?.content = Array(content.prefix(content.count / 2))
                 }
                 cut(request, &stage, &reaction, at: [100_000])
-            }, verify: { try $0.expectHonesty() }),
+            }, verify: { try $0.expectTruthfulStatus() }),
         .download(
             "14/part-without-range", .must, "RFC 9110 15.3.7", "A part without Content-Range is not appended.",
             covers: "RNG-28",
@@ -200,12 +205,12 @@ enum DownloadScenarios {
                 if stage.step == 1, request.fields.contains("Range") {
                     stage.step = 2
                     reaction.set("Content-Range", nil)
-                    // Its position is unknown: it is the beginning.
+                    // The content is the beginning of the file, which the client cannot know.
                     let count = reaction.answer?.content.count ?? 0
                     reaction.answer?.content = Array(DownloadModel.content(0, stage.size).prefix(count))
                 }
                 cut(request, &stage, &reaction, at: [100_000])
-            }, verify: { try $0.expectHonesty() }),
+            }, verify: { try $0.expectTruthfulStatus() }),
         .download(
             "14/unasked-part", .must, "RFC 9110 15.3.7",
             "A part that was not requested is not mistaken for the complete file.",
@@ -215,26 +220,27 @@ enum DownloadScenarios {
                 reaction.answer?.status = 206
                 reaction.set("Content-Range", "bytes 0-99999/\(stage.size)")
                 reaction.answer?.content = Array(DownloadModel.content(0, stage.size).prefix(100_000))
-            }, verify: { try $0.expectHonesty() }),
+            }, verify: { try $0.expectTruthfulStatus() }),
         .download(
-            "14/416-complete", .should, "RFC 9110 15.5.17", "416 with the size that is there means that all is there.",
+            "14/416-complete", .should, "RFC 9110 15.5.17",
+            "416 with the size of the bytes that have arrived means that the file is complete.",
             covers: "RNG-30",
             script: { request, stage, reaction in
-                // All bytes and no end: the client cannot know that nothing is missing.
+                // The server sends all bytes without the last chunk: the client cannot know that the file is complete.
                 guard stage.step == 0, reaction.answer?.status == 200 else { return }
                 stage.step = 1
                 reaction.answer?.isChunked = true
                 reaction.answer?.cutAt = Int(stage.size)
             }, verify: { try $0.expectSuccess() }),
         .download(
-            "14/416-shorter", .must, "RFC 9110 15.5.17", "416 with another size does not make a file whole.",
+            "14/416-shorter", .must, "RFC 9110 15.5.17", "416 with a different size does not complete a file.",
             covers: "RNG-30",
             script: { request, stage, reaction in
                 if stage.step == 1, request.fields.contains("Range") {
                     return reaction.refuse(416, [("Content-Range", "bytes */90000"), ("ETag", "\"second\"")])
                 }
                 cut(request, &stage, &reaction, at: [100_000])
-            }, verify: { try $0.expectHonesty() }),
+            }, verify: { try $0.expectTruthfulStatus() }),
     ]
 
     @Sendable private static func ignoreRange(
@@ -248,7 +254,7 @@ enum DownloadScenarios {
         cut(request, &stage, &reaction, at: [100_000])
     }
 
-    /// A 206 to the first request with Range that does not fit; later ones are answered rightly.
+    /// A scenario in which the first request with Range gets a 206 that does not match it; later requests get correct responses.
     private static func misfit(
         _ id: String, _ requirement: String, edition: Int = 0,
         _ place: @escaping @Sendable (Int64, Int64) -> (Int64, Int64, Int64)
@@ -267,7 +273,7 @@ enum DownloadScenarios {
                 cut(request, &stage, &reaction, at: [100_000])
             },
             verify: { record in
-                try record.expectHonesty()
+                try record.expectTruthfulStatus()
             })
     }
 
@@ -281,7 +287,7 @@ enum DownloadScenarios {
                 }
             },
             verify: { record in
-                try record.expectHonesty()
+                try record.expectTruthfulStatus()
                 guard record.requests.first?.carriesCredentials == true else {
                     throw record.skip("the command sends no credentials (Authorization)")
                 }
@@ -290,7 +296,7 @@ enum DownloadScenarios {
                     "no credentials at another origin")
             }),
         .download(
-            "14/restart", .should, "RFC 9110 14", "After the command was killed, the next run resumes the transfer.",
+            "14/restart", .should, "RFC 9110 14", "After the command was killed, its next run resumes the transfer.",
             covers: "RNG-32", size: 2 << 20,
             script: { request, stage, reaction in
                 guard stage.step == 0, reaction.answer?.status == 200 else { return }
@@ -305,7 +311,7 @@ enum DownloadScenarios {
             }),
     ]
 
-    /// Ends the connection, in order, at these places of the representation, once each.
+    /// Closes the connection at each of these offsets of the representation, once per offset.
     private static func cut(
         _ request: ScriptedRequest, _ stage: inout Stage, _ reaction: inout Reaction, at offsets: [Int]
     ) {
@@ -323,6 +329,6 @@ enum DownloadScenarios {
         try record.expectSuccess()
         let resumed = record.requests.contains { ($0.status == 206) && (DownloadModel.start(of: $0) ?? 0) > 0 }
         try record.expect(resumed, "a request with Range for the remainder", "the file from its beginning")
-        try record.expectThrift(0)
+        try record.expectRepeatedBytes(atMost: 0)
     }
 }

@@ -1,27 +1,28 @@
-/// Where the upload is, and what is sent where.
+/// Scenarios of Location and of redirections.
 enum LocationScenarios {
     static let all: [Scenario] = [
         .upload(
             "4.2/two-locations", .should, "4.2.2",
-            "Two places for one upload end it, and it is cancelled.", covers: "CLI-19", size: 8 << 20,
+            "If the server sends two Locations for one upload, the client aborts and cancels the upload.",
+            covers: "CLI-19", size: 8 << 20,
             script: { request, stage, reaction in
                 guard request.kind == .creation else { return }
                 let fields = request.profile.versionFields + [("Location", "/decoy")]
                 reaction.interim.append(.init(status: 104, fields: fields))
-                reaction.takes = 1_000_000
+                reaction.readLimit = 1_000_000
                 reaction.completes = false
                 reaction.ending = .stall
             },
             verify: { record in
-                try record.expectFailure("the server named two places")
+                try record.expectFailure("the server sent two Locations")
                 try record.expectNone(
                     record.of(.stray).filter { $0.target == "/decoy" && $0.method != "DELETE" },
-                    "nothing sent to the second place")
+                    "no request to the second Location")
                 try record.expect(!record.of(.cancellation).isEmpty, "DELETE of the upload", "none")
             }),
         .upload(
             "4.2/other-location", .should, "4.2.2",
-            "A final response with ?0 and another Location than the 104's ends the upload, and it is cancelled.",
+            "If a final response with ?0 has a different Location than the 104, the client aborts and cancels the upload.",
             covers: "CLI-19",
             script: { request, _, reaction in
                 guard request.kind == .creation else { return }
@@ -31,10 +32,10 @@ enum LocationScenarios {
                 reaction.set("Location", "/decoy")
             },
             verify: { record in
-                try record.expectFailure("the server named two places")
+                try record.expectFailure("the server sent two Locations")
                 try record.expectNone(
                     record.of(.stray).filter { $0.target == "/decoy" && $0.method != "DELETE" },
-                    "nothing sent to the second place")
+                    "no request to the second Location")
                 try record.expect(!record.of(.cancellation).isEmpty, "DELETE of the upload", "none")
             }),
         locates("relative", "A Location that is a relative reference is resolved against the request's URI.") {
@@ -54,10 +55,10 @@ enum LocationScenarios {
                 }
                 stage.cut(request, &reaction, at: 100_000)
             }, verify: verifyElsewhere),
-        redirects("target-307", 307, "A creation that is redirected with 307 is repeated as it was, or given up.") {
+        redirects("target-307", 307, "A creation that is redirected with 307 is repeated unchanged, or aborted.") {
             $0.kind == .creation
         },
-        redirects("target-308", 308, "A creation that is redirected with 308 is repeated as it was, or given up.") {
+        redirects("target-308", 308, "A creation that is redirected with 308 is repeated unchanged, or aborted.") {
             $0.kind == .creation
         },
         redirects("retrieval-307", 307, "A retrieval that is redirected keeps its method.") { $0.kind == .retrieval },
@@ -108,7 +109,7 @@ enum LocationScenarios {
             },
             verify: { record in
                 try record.expectSuccess()
-                try record.expectThrift(0)
+                try record.expectRepeatedBytes(atMost: 0)
             })
     }
 
@@ -126,14 +127,14 @@ enum LocationScenarios {
                 stage.cut(request, &reaction, at: 100_000)
             },
             verify: { record in
-                try record.expectHonesty()
+                try record.expectTruthfulStatus()
                 let moved = record.requests.filter { $0.target.hasPrefix("/moved") && $0.kind == .stray }
-                try record.expectNone(moved, "the same method at the other place")
+                try record.expectNone(moved, "the same method at the new URL")
             })
     }
 
     @Sendable private static func verifyElsewhere(_ record: ScenarioRecord) throws {
-        try record.expectHonesty()
+        try record.expectTruthfulStatus()
         guard record.requests.first?.carriesCredentials == true else {
             throw record.skip("the command sends no credentials (Authorization)")
         }

@@ -1,9 +1,9 @@
-/// What the scripted server does with a request.
+/// The reaction of the scripted server to a request.
 struct Reaction: Sendable {
     struct Interim: Sendable {
         var status: Int
         var fields: [(String, String)] = []
-        /// After how many bytes of content it is sent.
+        /// The number of bytes of content after which the response is sent.
         var at: Int64 = 0
     }
 
@@ -11,42 +11,42 @@ struct Reaction: Sendable {
         var status: Int
         var fields: [(String, String)] = []
         var content: [UInt8] = []
-        /// Content is sent without Content-Length, in chunks.
+        /// Whether the content is sent in chunks, without Content-Length.
         var isChunked = false
-        /// How many bytes of content are sent before the connection ends; nil for all.
+        /// The number of bytes of content after which the connection is closed; nil if all are sent.
         var cutAt: Int?
-        /// The command is killed when it has had time to store what was sent.
+        /// Whether the command is killed after it had time to store the content.
         var kills = false
     }
 
     enum Ending: Sendable {
         case answer(Answer)
         case reset
-        /// The server closes its side of the connection in order, without a response: what it sent before arrives.
+        /// The server closes its side of the connection without a response. Bytes that it sent before arrive.
         case end
-        /// Nothing is read or said any more.
+        /// The server reads and sends nothing more.
         case stall
-        /// The command is killed, and the connection reset.
+        /// The command is killed, and the connection is reset.
         case kill
     }
 
     var interim: [Interim] = []
-    /// How many bytes of content are read before the ending; nil for all of them.
-    var takes: Int64?
-    /// Whether content becomes part of the upload.
+    /// The number of bytes of content that are read before the ending; nil if all are read.
+    var readLimit: Int64?
+    /// Whether the content becomes part of the upload.
     var stores = true
-    /// Whether the upload is complete once all content has come.
+    /// Whether the upload is complete when all content has arrived.
     var completes = false
     var ending: Ending
 
-    /// The fields of the answer, where there is one.
+    /// The response of the ending; nil if the ending is none.
     var answer: Answer? {
         get { if case .answer(let answer) = ending { answer } else { nil } }
         set { if let newValue { ending = .answer(newValue) } }
     }
 
     mutating func cut(after count: Int64) {
-        takes = count
+        readLimit = count
         ending = .reset
         completes = false
     }
@@ -56,9 +56,9 @@ struct Reaction: Sendable {
         ending = .stall
     }
 
-    /// Answers after so many bytes of content (none) that become no part of the upload.
+    /// Answers before the content, none of which becomes part of the upload.
     mutating func refuse(_ status: Int, _ fields: [(String, String)] = [], content: [UInt8] = []) {
-        takes = 0
+        readLimit = 0
         stores = false
         completes = false
         ending = .answer(Answer(status: status, fields: fields, content: content))
@@ -71,10 +71,10 @@ struct Reaction: Sendable {
         self.answer = answer
     }
 
-    /// No 104.
+    /// Removes all 104 responses.
     mutating func silence() { interim.removeAll { $0.status == 104 } }
 
-    /// Changes the fields of every 104.
+    /// Sets or removes a field of every 104.
     mutating func announce(_ name: String, _ value: String?) {
         for index in interim.indices where interim[index].status == 104 {
             interim[index].fields.removeAll { $0.0.lowercased() == name.lowercased() }

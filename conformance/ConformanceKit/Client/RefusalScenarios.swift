@@ -1,16 +1,17 @@
-/// What the server does not want, or does not want like this.
+/// Scenarios of responses that refuse a request, and of limits.
 enum RefusalScenarios {
     static let all: [Scenario] = conflicts + refusals + gone + limits
 
     private static let conflicts: [Scenario] = [
         .upload(
-            "4.4/conflict-offset", .should, "4.4.2", "After 409 with an offset the upload continues there.",
+            "4.4/conflict-offset", .should, "4.4.2",
+            "After 409 with an offset the client continues the upload at this offset.",
             covers: "CLI-32 CLI-08",
             script: { request, stage, reaction in
                 stage.cut(request, &reaction, at: 100_000)
                 if stage.step == 1, request.kind == .append, request.start >= 100_000 {
                     stage.step = 2
-                    stage.pretend(120_000)
+                    stage.setFirstOffset(120_000)
                     reaction.refuse(409, [request.profile.completeness(false), ("Upload-Offset", "120000")])
                 }
             },
@@ -22,7 +23,7 @@ enum RefusalScenarios {
             }),
         .upload(
             "4.4/conflict-bare", .should, "4.4.2",
-            "After 409 without an offset the client requests the offset and continues the upload.",
+            "After 409 without an offset the client retrieves the offset and continues the upload.",
             covers: "CLI-32",
             script: { request, stage, reaction in
                 stage.cut(request, &reaction, at: 100_000)
@@ -38,7 +39,7 @@ enum RefusalScenarios {
                 stage.cut(request, &reaction, at: 100_000)
                 if request.kind == .append { reaction.refuse(409, [request.profile.completeness(false)]) }
             },
-            verify: { try $0.expectHonesty() }),
+            verify: { try $0.expectTruthfulStatus() }),
         .upload(
             "4.3/error-for-ever", .should, "4.3", "After repeated 503 the client stops.", covers: "CLI-12",
             script: { request, stage, reaction in
@@ -46,8 +47,8 @@ enum RefusalScenarios {
                 if request.kind == .retrieval { reaction.refuse(503) }
             },
             verify: { record in
-                try record.expectHonesty()
-                if record.of(.retrieval).isEmpty { throw record.skip("the client does not ask for the offset") }
+                try record.expectTruthfulStatus()
+                if record.of(.retrieval).isEmpty { throw record.skip("the client does not retrieve the offset") }
             }),
     ]
 
@@ -74,22 +75,25 @@ enum RefusalScenarios {
                     if request.isFirst(.creation) { reaction.refuse(429, [("Retry-After", "1")]) }
                 },
                 verify: { record in
-                    try record.expectHonesty()
+                    try record.expectTruthfulStatus()
                     try record.expectPause(after: record.requests.first { $0.status == 429 }, milliseconds: 900)
                 }),
             .upload(
-                "4.1.2/error-complete", .should, "4.1.2", "5xx with ?1 is the target's answer: nothing is resumed.",
+                "4.1.2/error-complete", .should, "4.1.2",
+                "A 5xx response with ?1 is the target's response: the upload is not resumed.",
                 covers: "CLI-11", script: { answerAsTarget(500, $0, $1, &$2) }, verify: { try verifyFinal($0) }),
             .upload(
                 "4.1.2/refusal-complete", .should, "4.1.2",
-                "4xx with ?1 amid the content is the target's answer: nothing is resumed.", covers: "CLI-11",
+                "A 4xx response with ?1 during the content is the target's response: the upload is not resumed.",
+                covers: "CLI-11",
                 script: { answerAsTarget(422, $0, $1, &$2) }, verify: { try verifyFinal($0) }),
             .upload(
-                "9112/early-answer", .should, "RFC 9112 9.5", "A final response amid the content stops the content.",
+                "9112/early-answer", .should, "RFC 9112 9.5",
+                "After a final response the client stops sending the content.",
                 covers: "CLI-36", size: 8 << 20,
                 script: { request, _, reaction in
                     guard request.bearsContent else { return }
-                    reaction.takes = 65_536
+                    reaction.readLimit = 65_536
                     reaction.stores = false
                     reaction.completes = false
                     let complete = request.profile.completeness(true)
@@ -98,10 +102,10 @@ enum RefusalScenarios {
                 verify: { record in
                     try record.expectFailure("the target refused")
                     try record.expect(
-                        record.transferred < record.size, "less than the whole content", "all \(record.size) bytes")
+                        record.transferred < record.size, "less than the complete content", "all \(record.size) bytes")
                 }),
             .upload(
-                "10/mismatch", .should, "10", "A digest that the server says does not match fails the upload.",
+                "10/mismatch", .should, "10", "If the server reports a digest mismatch, the upload fails.",
                 covers: "CLI-30",
                 script: { request, stage, reaction in
                     if ["Repr-Digest", "Content-Digest", "Want-Repr-Digest"].contains(where: {
@@ -121,8 +125,8 @@ enum RefusalScenarios {
                             content: Array("{\"type\":\"\(type)\",\"status\":400}".utf8)))
                 },
                 verify: { record in
-                    if record.stage.step == 0 { throw record.skip("the client sends and wants no digest") }
-                    try record.expectFailure("the server saw other bytes")
+                    if record.stage.step == 0 { throw record.skip("the client neither sends nor requests a digest") }
+                    try record.expectFailure("the server received different bytes")
                 }),
         ]
 
@@ -130,7 +134,7 @@ enum RefusalScenarios {
         _ status: Int, _ request: ScriptedRequest, _ stage: Stage, _ reaction: inout Reaction
     ) {
         guard request.reaches(50_000) else { return }
-        reaction.takes = 50_000 - request.start
+        reaction.readLimit = 50_000 - request.start
         reaction.completes = false
         reaction.ending = .answer(.init(status: status, fields: [request.profile.completeness(true)]))
     }
@@ -139,14 +143,14 @@ enum RefusalScenarios {
         try record.expectFailure("the target refused")
         let answered = record.requests.first { ($0.status ?? 0) >= 400 && $0.bearsContent }
         guard let answered else { throw Unmet("content up to 50000", seen: "none") }
-        try record.expectNone(record.after(answered, .append, .creation, .plain), "no content after the final answer")
+        try record.expectNone(record.after(answered, .append, .creation, .plain), "no content after the final response")
     }
 
     private static let gone: [Scenario] =
         [404, 410].map { status in
             .upload(
                 "4.3/gone-\(status)", .should, "4.3.2",
-                "An upload whose retrieval says \(status) is not accessed again.",
+                "After \(status) to a retrieval the upload is not accessed again.",
                 covers: "CLI-13",
                 script: { request, stage, reaction in
                     stage.cut(request, &reaction, at: 100_000)
@@ -156,7 +160,7 @@ enum RefusalScenarios {
                     }
                 },
                 verify: { record in
-                    try record.expectHonesty()
+                    try record.expectTruthfulStatus()
                     guard let gone = record.of(.retrieval).first(where: { $0.status == status }) else { return }
                     let later = record.after(gone, .append, .retrieval).filter {
                         $0.upload == gone.upload && $0.run == gone.run
@@ -165,13 +169,14 @@ enum RefusalScenarios {
                 })
         } + [
             .upload(
-                "4.4/gone", .should, "4.4.2", "An upload whose append says 404 gets no more appends.", covers: "CLI-13",
+                "4.4/gone", .should, "4.4.2", "After 404 to an append the client sends no more appends to the upload.",
+                covers: "CLI-13",
                 script: { request, stage, reaction in
                     stage.cut(request, &reaction, at: 100_000)
                     if request.kind == .append, request.start > 0 { reaction.refuse(404) }
                 },
                 verify: { record in
-                    try record.expectHonesty()
+                    try record.expectTruthfulStatus()
                     guard let gone = record.of(.append).first(where: { $0.status == 404 }) else { return }
                     let later = record.after(gone, .append).filter { $0.upload == gone.upload && $0.run == gone.run }
                     try record.expectNone(later, "no more appends to an upload that is gone")
@@ -180,7 +185,8 @@ enum RefusalScenarios {
 
     private static let limits: [Scenario] = [
         .upload(
-            "4.1.4/413-limits", .should, "4.1.4", "After 413 with limits the remainder goes in parts within them.",
+            "4.1.4/413-limits", .should, "4.1.4",
+            "After 413 with limits the client sends the remainder in parts within these limits.",
             covers: "CLI-14 CLI-16",
             script: { request, stage, reaction in
                 stage.uploads.limits = "max-append-size=70000"
@@ -192,7 +198,7 @@ enum RefusalScenarios {
                 try verifyParts(record, above: 70_000)
             }),
         .upload(
-            "4.1.4/413-discovery", .should, "4.1.4", "After 413 without limits they are asked for with OPTIONS.",
+            "4.1.4/413-discovery", .should, "4.1.4", "After 413 without limits the client requests them with OPTIONS.",
             covers: "CLI-15 CLI-14",
             script: { request, stage, reaction in
                 stage.uploads.limits = "max-append-size=70000"
@@ -201,14 +207,15 @@ enum RefusalScenarios {
                 refuseAbove(70_000, request, stage, &reaction, reports: false)
             },
             verify: { record in
-                try record.expectHonesty()
+                try record.expectTruthfulStatus()
                 try record.expect(
                     record.of(.discovery).count > 0 || !record.requests.contains { $0.status == 413 },
                     "OPTIONS after 413", "none")
                 try record.expectSuccess()
             }),
         .upload(
-            "4.1.4/413-unknown", .should, "4.1.4", "After 413 the same size is not tried again.", covers: "CLI-14",
+            "4.1.4/413-unknown", .should, "4.1.4", "After 413 the client does not send content of the same size again.",
+            covers: "CLI-14",
             script: { request, stage, reaction in
                 if request.kind == .discovery { return reaction.refuse(405) }
                 reaction.set("Upload-Limit", nil)
@@ -216,7 +223,7 @@ enum RefusalScenarios {
                 refuseAbove(70_000, request, stage, &reaction, reports: false)
             },
             verify: { record in
-                try record.expectHonesty()
+                try record.expectTruthfulStatus()
                 var smallest = Int64.max
                 for request in record.of(.creation, .append) where request.bearsContent {
                     let size = request.contentLength ?? .max - 1
@@ -226,7 +233,8 @@ enum RefusalScenarios {
                 }
             }),
         .upload(
-            "4.1.4/append-sizes", .must, "4.1.4", "Limits of appends that are known are kept.", covers: "CLI-16",
+            "4.1.4/append-sizes", .must, "4.1.4", "Appends comply with the limits that the server reported.",
+            covers: "CLI-16",
             script: { request, stage, reaction in
                 stage.cut(request, &reaction, at: 50_000)
                 if stage.step == 1 {
@@ -235,7 +243,7 @@ enum RefusalScenarios {
                 }
             },
             verify: { record in
-                try record.expectHonesty()
+                try record.expectTruthfulStatus()
                 guard let reported = record.of(.retrieval).first(where: { $0.status == 204 }) else { return }
                 for append in record.after(reported, .append) where append.upload == reported.upload {
                     let size = append.contentLength ?? append.received
@@ -246,13 +254,13 @@ enum RefusalScenarios {
                 }
             }),
         .upload(
-            "4.1.4/max-size", .should, "4.1.4", "An upload larger than max-size is stopped and cancelled.",
+            "4.1.4/max-size", .should, "4.1.4", "An upload larger than max-size is stopped and canceled.",
             covers: "CLI-17", size: 8 << 20,
             script: { request, stage, reaction in
                 stage.uploads.limits = "max-size=1000000"
                 reaction.announce("Upload-Limit", stage.uploads.limits)
                 if request.kind == .creation, request.bearsContent {
-                    reaction.takes = 1_000_000
+                    reaction.readLimit = 1_000_000
                     reaction.completes = false
                     reaction.ending = .stall
                 } else if request.kind == .append {
@@ -262,20 +270,20 @@ enum RefusalScenarios {
                 }
             },
             verify: { record in
-                try record.expectFailure("the file is larger than what the server takes")
-                // Who asks for the limits first has nothing to cancel.
-                let isNothing = record.of(.creation).isEmpty || !record.of(.cancellation).isEmpty
-                try record.expect(isNothing, "DELETE of the upload", "none")
+                try record.expectFailure("the file is larger than max-size")
+                // A client that requests the limits before a creation has nothing to cancel.
+                let isCanceled = record.of(.creation).isEmpty || !record.of(.cancellation).isEmpty
+                try record.expect(isCanceled, "DELETE of the upload", "none")
             }),
         .upload(
             "4.1.4/unknown-keys", .must, "4.1.4", "Unknown keys of Upload-Limit are ignored.", covers: "STF-14",
-            script: { tellOnRetrieval("max-append-size=60000, foo=(1 2), bar", $0, &$1, &$2) },
+            script: { reportOnRetrieval("max-append-size=60000, foo=(1 2), bar", $0, &$1, &$2) },
             verify: { record in
-                try record.expectHonesty()
-                try verifyReported(record, most: 60_000)
+                try record.expectTruthfulStatus()
+                try verifyReported(record, maximum: 60_000)
             }),
         .upload(
-            "4.1.4/void", .must, "4.1.4", "A limit of another type than Integer voids the whole field.",
+            "4.1.4/void", .must, "4.1.4", "A limit of a type other than Integer makes the entire field invalid.",
             covers: "STF-15",
             script: { request, stage, reaction in
                 reaction.announce("Upload-Limit", "max-size=10, max-age=1.5")
@@ -283,7 +291,7 @@ enum RefusalScenarios {
             },
             verify: { try $0.expectSuccess() }),
         .upload(
-            "9651/last-key", .must, "RFC 9651 3.2", "Of a key that is repeated the last value counts.",
+            "9651/last-key", .must, "RFC 9651 3.2", "If a key is repeated, its last value is used.",
             covers: "STF-16",
             script: { _, _, reaction in reaction.announce("Upload-Limit", "max-size=1, max-size=900000000") },
             verify: { try $0.expectSuccess() }),
@@ -298,44 +306,44 @@ enum RefusalScenarios {
                 }
             },
             verify: { record in
-                try record.expectHonesty()
+                try record.expectTruthfulStatus()
                 guard let asked = record.requests.first(where: { $0.isFirst(.retrieval) }) else { return }
                 let late = record.after(asked).filter {
                     $0.upload == asked.upload && $0.kind != .creation
                         && $0.arrivedAt - (asked.answeredAt ?? 0) > 1_500_000_000
                 }
-                try record.expectNone(late, "no request to an upload whose time is over")
+                try record.expectNone(late, "no request to an expired upload")
             }),
     ]
 
-    /// 413 to content of more than so many bytes.
+    /// Refuses content of more than `maximum` bytes with 413.
     private static func refuseAbove(
-        _ most: Int64, _ request: ScriptedRequest, _ stage: Stage, _ reaction: inout Reaction, reports: Bool
+        _ maximum: Int64, _ request: ScriptedRequest, _ stage: Stage, _ reaction: inout Reaction, reports: Bool
     ) {
-        guard request.bearsContent, [.creation, .append].contains(request.kind), request.contentLength ?? .max > most
+        guard request.bearsContent, [.creation, .append].contains(request.kind), request.contentLength ?? .max > maximum
         else { return }
-        let limits = reports ? [("Upload-Limit", "max-append-size=\(most)")] : []
+        let limits = reports ? [("Upload-Limit", "max-append-size=\(maximum)")] : []
         reaction.refuse(413, [request.profile.completeness(false)] + limits)
     }
 
-    @Sendable private static func tellOnRetrieval(
+    @Sendable private static func reportOnRetrieval(
         _ limits: String, _ request: ScriptedRequest, _ stage: inout Stage, _ reaction: inout Reaction
     ) {
         stage.cut(request, &reaction, at: 50_000)
         if request.kind == .retrieval { reaction.set("Upload-Limit", limits) }
     }
 
-    private static func verifyReported(_ record: ScenarioRecord, most: Int64) throws {
+    private static func verifyReported(_ record: ScenarioRecord, maximum: Int64) throws {
         guard let reported = record.of(.retrieval).first(where: { $0.status == 204 }) else { return }
         for append in record.after(reported, .append) where append.upload == reported.upload {
             try record.expect(
-                (append.contentLength ?? append.received) <= most, "at most \(most) bytes", append.summary)
+                (append.contentLength ?? append.received) <= maximum, "at most \(maximum) bytes", append.summary)
         }
     }
 
-    private static func verifyParts(_ record: ScenarioRecord, above most: Int64) throws {
+    private static func verifyParts(_ record: ScenarioRecord, above maximum: Int64) throws {
         guard let refused = record.requests.first(where: { $0.status == 413 }) else { return }
-        let large = record.after(refused, .creation, .append).filter { ($0.contentLength ?? .max) > most }
-        try record.expectNone(large.filter(\.bearsContent), "no content of more than \(most) bytes after 413")
+        let large = record.after(refused, .creation, .append).filter { ($0.contentLength ?? .max) > maximum }
+        try record.expectNone(large.filter(\.bearsContent), "no content of more than \(maximum) bytes after 413")
     }
 }

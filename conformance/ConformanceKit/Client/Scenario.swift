@@ -1,23 +1,23 @@
-/// One situation that a client is put into: how the server behaves, and what the client should have made of it.
+/// A test case for a client: the behavior of the server, and the verification of the client's requests and result.
 struct Scenario: Sendable {
     enum Direction: Sendable {
         case upload
         case download
     }
 
-    /// What the command is run again for after it ended with the status that asks for it, or was killed.
+    /// A change between two runs of the command.
     enum Interlude: Sendable {
         case none
-        /// The file gets other bytes of the same size before the next run.
+        /// The file is overwritten with other bytes of the same size.
         case changesFile
     }
 
-    let question: Question
+    let info: CaseInfo
     let direction: Direction
-    /// Bytes of the representation.
+    /// The size of the representation in bytes.
     let size: Int64
     var interlude = Interlude.none
-    /// How the server differs from a good one: gets a request and the good reaction to it.
+    /// Changes the reaction of a correct server to a request.
     let script: @Sendable (ScriptedRequest, inout Stage, inout Reaction) -> Void
     /// - Throws: ``Unmet`` or ``NotOffered``.
     let verify: @Sendable (ScenarioRecord) throws -> Void
@@ -31,7 +31,7 @@ struct Scenario: Sendable {
         verify: @escaping @Sendable (ScenarioRecord) throws -> Void
     ) -> Scenario {
         Scenario(
-            question: Question(id, level, section, requirement, covers: covers), direction: .upload, size: size,
+            info: CaseInfo(id, level, section, requirement, covers: covers), direction: .upload, size: size,
             interlude: interlude, script: script, verify: verify)
     }
 
@@ -42,7 +42,7 @@ struct Scenario: Sendable {
         verify: @escaping @Sendable (ScenarioRecord) throws -> Void
     ) -> Scenario {
         Scenario(
-            question: Question(id, level, section, requirement, covers: covers), direction: .download, size: size,
+            info: CaseInfo(id, level, section, requirement, covers: covers), direction: .download, size: size,
             script: script, verify: verify)
     }
 }

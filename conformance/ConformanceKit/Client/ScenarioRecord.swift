@@ -1,69 +1,68 @@
-/// What a client did in a scenario, and what came of it.
+/// The requests and results of a client in a scenario.
 struct ScenarioRecord: Sendable {
-    let scenario: Question
+    let scenario: CaseInfo
     let direction: Scenario.Direction
     let size: Int64
     var requests: [ScriptedRequest] = []
     var stage: Stage
-    /// How the runs of the command ended, in order.
+    /// The endings of the runs of the command, in order.
     var endings: [CandidateEnding] = []
-    /// What the command wrote.
+    /// The output of the command.
     var output = ""
-    /// What a download left under its name; nil for nothing.
+    /// The content of the downloaded file; nil if there is no file.
     var file: [UInt8]?
-    /// What could not be read as HTTP.
+    /// Descriptions of requests that are not valid HTTP.
     var malformed: [String] = []
-    /// Requests that were followed by bytes beyond their Content-Length.
+    /// Descriptions of requests that were followed by more bytes than their Content-Length.
     var surplus: [String] = []
-    /// Nanoseconds from the first interruption to the next byte of content.
+    /// The time from the first interruption to the next byte of content, in nanoseconds.
     var recovery: Int64?
-    /// Bytes of content that the server sent.
+    /// The number of bytes of content that the server sent.
     var contentSent: Int64 = 0
 
     // MARK: - What happened
 
     func of(_ kinds: ScriptedRequest.Kind...) -> [ScriptedRequest] { requests.filter { kinds.contains($0.kind) } }
 
-    /// Requests after the one with this number.
+    /// Returns the requests after `request`.
     func after(_ request: ScriptedRequest, _ kinds: ScriptedRequest.Kind...) -> [ScriptedRequest] {
         requests.filter { $0.number > request.number && (kinds.isEmpty || kinds.contains($0.kind)) }
     }
 
-    /// Whether the client could report from what this run of it got that the upload of the request was so far.
-    func knew(atLeast offset: Int64, before request: ScriptedRequest) -> Bool {
+    /// Returns whether this run of the client had received an offset of the upload that is at least `offset`.
+    func hadReport(ofAtLeast offset: Int64, before request: ScriptedRequest) -> Bool {
         acknowledgments(of: request.upload, before: request) { $0.run == request.run }.contains { $0 >= offset }
     }
 
-    /// Whether a response said, or meant, that the upload of the request was just so far.
-    func wasTold(_ offset: Int64?, before request: ScriptedRequest) -> Bool {
+    /// Returns whether a response had reported, or implied, that the offset of the upload is `offset`.
+    func wasReported(_ offset: Int64?, before request: ScriptedRequest) -> Bool {
         acknowledgments(of: request.upload, before: request) { _ in true }.contains { $0 == offset }
     }
 
     private func acknowledgments(
-        of upload: Int?, before request: ScriptedRequest, _ isMeant: (ScriptedRequest) -> Bool
+        of upload: Int?, before request: ScriptedRequest, _ isIncluded: (ScriptedRequest) -> Bool
     ) -> [Int64] {
-        requests.filter { $0.number < request.number && $0.upload == upload && isMeant($0) }.flatMap { other in
-            let isTaken = (200..<300).contains(other.status ?? 0) && [.creation, .append].contains(other.kind)
-            return [other.toldOffset, isTaken ? other.start + other.received : nil].compactMap { $0 }
+        requests.filter { $0.number < request.number && $0.upload == upload && isIncluded($0) }.flatMap { other in
+            let isAccepted = (200..<300).contains(other.status ?? 0) && [.creation, .append].contains(other.kind)
+            return [other.reportedOffset, isAccepted ? other.start + other.received : nil].compactMap { $0 }
         }
     }
 
     var succeeded: Bool { endings.last == .exited(0) }
 
-    /// Whether the target has the whole file, and nothing but the file.
+    /// Whether the target has exactly the complete file.
     var isStored: Bool {
         stage.uploads.hasPlainCopy
             || stage.uploads.uploads.contains { $0.isComplete && $0.isIntact && $0.offset == size }
     }
 
-    /// Which representation a download left, if it is one.
+    /// The representation that the downloaded file equals; nil if it equals none.
     var edition: Int? {
         guard let file else { return nil }
         return [0, 1].first { DownloadModel.content($0, size) == file }
     }
 
-    /// Whether the download begins as one representation and ends as another. A file may well have its size before
-    /// it has its bytes.
+    /// Whether the downloaded file begins with one representation and ends with the other.
     var isMixture: Bool {
         guard let file, file.count == Int(size), edition == nil else { return false }
         let count = min(file.count, 1000)
@@ -71,7 +70,7 @@ struct ScenarioRecord: Sendable {
             && DownloadModel.content(1, size).suffix(count).elementsEqual(file.suffix(count))
     }
 
-    /// Bytes of content that went over the wire.
+    /// The number of bytes of content that were transferred.
     var transferred: Int64 {
         direction == .upload ? requests.reduce(0) { $0 + $1.received + $1.discarded } : contentSent
     }
@@ -82,14 +81,14 @@ struct ScenarioRecord: Sendable {
             recoveryMilliseconds: recovery.map { $0 / 1_000_000 })
     }
 
-    /// Whether the client uploads as if there were no draft.
+    /// Whether the client sent only requests without fields of the draft.
     var isUnaware: Bool { direction == .upload && requests.allSatisfy { $0.kind == .plain } }
 
     // MARK: - Verification
 
-    /// Whether what the command said of its success is true.
-    var isHonest: Bool {
-        do { try expectHonesty() } catch { return false }
+    /// Whether ``expectTruthfulStatus()`` succeeds.
+    var isTruthful: Bool {
+        do { try expectTruthfulStatus() } catch { return false }
         return true
     }
 
@@ -97,51 +96,51 @@ struct ScenarioRecord: Sendable {
         if !condition { throw Unmet(expected(), seen: seen()) }
     }
 
-    /// The command ends by itself, and says that it succeeded only if it did.
-    func expectHonesty() throws {
+    /// Expects that the command ended without being killed, and that it succeeded if its exit status says so.
+    func expectTruthfulStatus() throws {
         switch endings.last {
         case .timedOut:
             throw Unmet(
-                "the command ends in time", seen: "it still runs after \(requests.count) requests and is killed")
-        case .wentRound:
+                "the command ends within the time limit", seen: "it was killed after \(requests.count) requests")
+        case .repeatedRequests:
             throw Unmet(
-                "the command stops", seen: "it keeps asking: \(requests.count) requests, then it is killed")
+                "the command stops", seen: "it repeated its requests: it was killed after \(requests.count) requests")
         default: break
         }
         guard succeeded else { return }
         switch direction {
         case .upload:
-            try expect(isStored, "no success, as the file has not arrived whole", "exit status 0, \(arrived)")
+            try expect(isStored, "no success, because the file is incomplete", "exit status 0, \(arrived)")
         case .download:
             try expect(
-                edition != nil, "no success, as no representation has arrived whole", "exit status 0, \(arrived)")
+                edition != nil, "no success, because the file equals no representation", "exit status 0, \(arrived)")
         }
         if let strange = requests.first(where: { $0.differsAt != nil }) {
             throw Unmet(
                 "the bytes of the file at their offsets",
-                seen: "other bytes from \(strange.differsAt ?? 0) on, in \(strange.summary)")
+                seen: "different bytes beginning at offset \(strange.differsAt ?? 0), in \(strange.summary)")
         }
     }
 
-    /// The whole file arrives, and the command says so.
+    /// Expects that the file arrived completely and that the command succeeded.
     func expectSuccess() throws {
-        try expectHonesty()
-        try expect(succeeded, "exit status 0, with the file arrived", "\(endingText), \(arrived)")
+        try expectTruthfulStatus()
+        try expect(succeeded, "exit status 0 and a complete file", "\(endingText), \(arrived)")
     }
 
     func expectFailure(_ reason: String) throws {
-        try expectHonesty()
-        try expect(!succeeded, "another exit status than 0: \(reason)", "exit status 0")
+        try expectTruthfulStatus()
+        try expect(!succeeded, "an exit status other than 0, because \(reason)", "exit status 0")
     }
 
-    /// No more bytes of content went over the wire than the file has, and those that were lost.
-    func expectThrift(_ lost: Int64) throws {
+    /// Expects that at most `repeated` bytes of content were transferred more than once.
+    func expectRepeatedBytes(atMost repeated: Int64) throws {
         try expect(
-            transferred <= size + lost, "at most \(size + lost) bytes of content",
+            transferred <= size + repeated, "at most \(size + repeated) bytes of content",
             "\(transferred) bytes, for a file of \(size)")
     }
 
-    /// So much time passes between the answer to this request and the next one.
+    /// Expects that the client waits for a time between the response to this request and its next request.
     func expectPause(after request: ScriptedRequest?, milliseconds: Int64) throws {
         guard let request, let next = after(request).first else { return }
         let waited = (next.arrivedAt - (request.answeredAt ?? request.arrivedAt)) / 1_000_000
@@ -153,7 +152,7 @@ struct ScenarioRecord: Sendable {
         if let first = requests.first { throw Unmet(expected(), seen: first.summary) }
     }
 
-    /// Nothing is appended any more to the upload that the request was about.
+    /// Expects that no append to the upload of this request follows it.
     func expectNoAppend(after request: ScriptedRequest, _ expected: @autoclosure () -> String) throws {
         try expectNone(after(request, .append).filter { $0.upload == request.upload }, expected())
     }
@@ -167,11 +166,11 @@ struct ScenarioRecord: Sendable {
         case .upload:
             let offsets = stage.uploads.uploads.map { upload in
                 "\(upload.offset) of \(size) bytes\(upload.isComplete ? ", complete" : "")"
-                    + (upload.isIntact ? "" : ", with other bytes than the file's")
+                    + (upload.isIntact ? "" : ", with bytes that differ from the file")
             }
             return offsets.isEmpty ? "nothing arrived" : offsets.joined(separator: "; ")
         case .download:
-            return file.map { "a file of \($0.count) bytes\(edition == nil ? " that is no representation" : "")" }
+            return file.map { "a file of \($0.count) bytes\(edition == nil ? " that equals no representation" : "")" }
                 ?? "no file"
         }
     }

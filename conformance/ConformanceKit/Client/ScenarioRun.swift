@@ -1,7 +1,7 @@
 import Foundation
 import SystemCalls
 
-/// Puts the client into one scenario.
+/// Runs the client in one scenario.
 struct ScenarioRun {
     let scenario: Scenario
     let settings: ClientSettings
@@ -28,9 +28,9 @@ struct ScenarioRun {
             outcome = .harness("\(error)")
         }
         let (entries, omitted) = shared.transcript
-        let isShown = outcome.isWorthLooking
+        let isShown = outcome.needsTranscript
         let result = CaseResult(
-            subject: scenario.question, outcome: outcome, notes: notes(record), transcript: isShown ? entries : [],
+            info: scenario.info, outcome: outcome, notes: notes(record), transcript: isShown ? entries : [],
             omittedEvents: isShown ? omitted : 0, command: nil,
             milliseconds: (SystemClock.monotonicNanoseconds() - start) / 1_000_000)
         var changesFile = false
@@ -45,15 +45,15 @@ struct ScenarioRun {
 
     private func verify(_ record: ScenarioRecord) -> Outcome {
         if record.requests.isEmpty {
-            let wrote = record.output.isEmpty ? "" : "; it wrote: \(record.output.suffix(400))"
+            let wrote = record.output.isEmpty ? "" : "; its output: \(record.output.suffix(400))"
             return .setup(Finding(expected: "a request", seen: "none; \(record.endingText)\(wrote)"))
         }
         do {
             try scenario.verify(record)
             return .pass
         } catch let unmet as Unmet {
-            if record.isUnaware, record.isHonest { return .skipped("the client does without what the draft offers") }
-            return scenario.question.level == .must ? .fail(unmet.finding) : .warn(unmet.finding)
+            if record.isUnaware, record.isTruthful { return .skipped("the client does not use the draft") }
+            return scenario.info.level == .must ? .fail(unmet.finding) : .warn(unmet.finding)
         } catch let skip as NotOffered {
             return .skipped(skip.reason)
         } catch {
@@ -61,7 +61,7 @@ struct ScenarioRun {
         }
     }
 
-    /// Runs the command, again where it asks for it or was killed, and gathers what there is to see.
+    /// Runs the command, repeatedly if its exit status requests it or it was killed, and returns the record.
     private func perform(_ shared: ScenarioState) throws -> ScenarioRecord {
         let directory = try Self.temporaryDirectory()
         defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -86,8 +86,8 @@ struct ScenarioRun {
                 direction: scenario.direction, file: file, url: server.origins[0] + place, state: state,
                 output: directory + "/output", deadline: deadline, hasFailed: { shared.hasFailed })
             let ending = try candidate.perform(task)
-            endings.append(shared.goesRound ? .wentRound : ending)
-        } while endings.count < settings.mostRuns && !deadline.isOver && asksAgain(endings)
+            endings.append(shared.repeatsRequests ? .repeatedRequests : ending)
+        } while endings.count < settings.maxRuns && !deadline.isOver && needsAnotherRun(endings)
         server.stop()
         var record = shared.record
         record.endings = endings
@@ -99,7 +99,7 @@ struct ScenarioRun {
         return record
     }
 
-    private func asksAgain(_ endings: [CandidateEnding]) -> Bool {
+    private func needsAnotherRun(_ endings: [CandidateEnding]) -> Bool {
         endings.last == .killed || endings.last == .exited(settings.runsAgainOn)
     }
 

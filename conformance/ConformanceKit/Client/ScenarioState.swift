@@ -2,7 +2,7 @@ import Glibc
 import HTTPSemantics
 import SystemCalls
 
-/// One scenario while it runs: what the connections of the server share.
+/// The state of a running scenario, which the connections of the server share.
 final class ScenarioState: Sendable {
     private struct State {
         var record: ScenarioRecord
@@ -12,11 +12,11 @@ final class ScenarioState: Sendable {
         var isOver = false
         var hasFailed = false
         var interruptedAt: Int64?
-        /// Requests in a row to which no content belonged.
+        /// The number of consecutive requests without content.
         var fruitless = 0
-        /// Bytes of content, in both directions.
+        /// The number of bytes of content in both directions.
         var moved: Int64 = 0
-        var goesRound = false
+        var repeatsRequests = false
 
         mutating func move(_ count: Int64, limit: Int64) {
             guard count > 0 else { return }
@@ -26,20 +26,20 @@ final class ScenarioState: Sendable {
         }
 
         mutating func abort() {
-            goesRound = true
+            repeatsRequests = true
             hasFailed = true
         }
     }
 
-    /// After so many requests in a row without content a client is not waited for any more, ...
+    /// The number of consecutive requests without content after which the client is killed.
     static let maxFruitless = 60
-    /// ... nor after so many times the size, ...
+    /// The multiple of the size of the file, in bytes of content, after which the client is killed ...
     static let maxRepetitions: Int64 = 20
-    /// ... and a bit for small files.
+    /// ... plus this number of bytes, which matters for small files.
     static let minWaste: Int64 = 4 << 20
 
     let scenario: Scenario
-    /// What the client uploads at first.
+    /// The content of the file that the client uploads in its first run.
     let content: [UInt8]
     private let state: Monitor<State>
     private let log: Monitor<Transcript>
@@ -51,29 +51,29 @@ final class ScenarioState: Sendable {
         state = Monitor(
             State(
                 record: ScenarioRecord(
-                    scenario: scenario.question, direction: scenario.direction, size: scenario.size,
+                    scenario: scenario.info, direction: scenario.direction, size: scenario.size,
                     stage: Stage(size: scenario.size))))
     }
 
-    // MARK: - Its course
+    // MARK: - Lifetime
 
     var isOver: Bool { state.withLock { $0.isOver } }
     var hasFailed: Bool { state.withLock { $0.hasFailed } }
-    /// Whether the client asks again and again, and moves nothing on.
-    var goesRound: Bool { state.withLock { $0.goesRound } }
+    /// Whether the client was aborted because it repeats its requests without progress.
+    var repeatsRequests: Bool { state.withLock { $0.repeatsRequests } }
 
     func begin(origins: [String]) { state.withLock { $0.record.stage.origins = origins } }
 
     func nextRun() {
         state.withLock { state in
             state.run += 1
-            state.hasFailed = state.goesRound
+            state.hasFailed = state.repeatsRequests
         }
     }
 
     func fail() { state.withLock { $0.hasFailed = true } }
 
-    /// From now on the scenario does not wait for the client.
+    /// Ends the scenario: the server no longer waits for the client.
     func end() { state.withLock { $0.isOver = true } }
 
     var record: ScenarioRecord { state.withLock { $0.record } }
@@ -99,7 +99,7 @@ final class ScenarioState: Sendable {
 
     // MARK: - Requests
 
-    /// Takes the head of a request and decides what to do.
+    /// Records the head of a request and determines the reaction.
     /// - Returns: the number of the request, and the reaction.
     func receive(_ head: RequestHead, on connection: Int, origin: Int) -> (number: Int, reaction: Reaction) {
         state.withLock { state in
@@ -135,9 +135,9 @@ final class ScenarioState: Sendable {
         }
     }
 
-    /// Takes content of a request.
-    /// - Returns: how much of it there is by now.
-    func take(_ bytes: ArraySlice<UInt8>, of number: Int, stores: Bool) -> Int64 {
+    /// Records content of a request.
+    /// - Returns: the number of bytes of content received so far.
+    func receiveContent(_ bytes: ArraySlice<UInt8>, of number: Int, stores: Bool) -> Int64 {
         state.withLock { state in
             let now = SystemClock.monotonicNanoseconds()
             var request = state.record.requests[number - 1]
@@ -170,7 +170,7 @@ final class ScenarioState: Sendable {
         return start + Int64(zip(content[first...], bytes).prefix { $0 == $1 }.count)
     }
 
-    /// The content of a request has come to its end.
+    /// Records that the content of a request is complete.
     func finish(_ number: Int, _ reaction: Reaction) {
         state.withLock { state in
             let request = state.record.requests[number - 1]
@@ -189,7 +189,7 @@ final class ScenarioState: Sendable {
         }
     }
 
-    /// A response was sent, or the connection is about to end without one.
+    /// Records that a response was sent, or that the connection is about to end without one.
     func conclude(
         _ number: Int, status: Int?, reported: AnswerFields? = nil, discarded: Int64 = 0, sent: Int64 = 0,
         isInterruption: Bool
@@ -199,8 +199,8 @@ final class ScenarioState: Sendable {
             if state.record.requests[number - 1].answeredAt == nil {
                 state.record.requests[number - 1].answeredAt = now
                 state.record.requests[number - 1].status = status
-                state.record.requests[number - 1].toldOffset = reported?.offset
-                state.record.requests[number - 1].toldComplete = reported.flatMap {
+                state.record.requests[number - 1].reportedOffset = reported?.offset
+                state.record.requests[number - 1].reportedCompleteness = reported.flatMap {
                     $0.isComplete(state.record.requests[number - 1].profile)
                 }
             }
@@ -222,7 +222,7 @@ final class ScenarioState: Sendable {
         state.withLock { if $0.record.malformed.count < 20 { $0.record.malformed.append(text) } }
     }
 
-    /// The offset of the upload that a request is about.
+    /// Returns the offset of the upload to which a request belongs.
     func offset(of number: Int) -> Int64? {
         state.withLock { state in
             let upload = state.record.requests[number - 1].upload
@@ -230,7 +230,7 @@ final class ScenarioState: Sendable {
         }
     }
 
-    /// How many bytes of content may go over the wire before the client is not waited for any more.
+    /// The number of bytes of content after which the client is killed.
     private var limit: Int64 { scenario.size * Self.maxRepetitions + Self.minWaste }
 
     private static func profile(of fields: Fields) -> Profile {

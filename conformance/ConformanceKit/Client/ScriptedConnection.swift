@@ -1,9 +1,9 @@
 import HTTPSemantics
 import SystemCalls
 
-/// The server's end of a connection: reads requests, and sends what it is given, right or wrong. Used by one thread.
+/// The server's side of a connection: it reads requests and sends any bytes, valid or invalid. One thread uses it.
 final class ScriptedConnection {
-    /// Why nothing more can be read.
+    /// The reason why no more requests can be read.
     enum Failure: Error {
         /// The client ended the connection, or the scenario is over.
         case ended
@@ -20,12 +20,12 @@ final class ScriptedConnection {
         self.socket = socket
         self.number = number
         self.shared = shared
-        shared.note("a connection of the client", on: number)
+        shared.note("the client connected", on: number)
     }
 
     // MARK: - Receiving
 
-    /// The next head; nil where the client has nothing more to ask.
+    /// Returns the next head; nil if the client has closed the connection between requests.
     func readHead() throws(Failure) -> RequestHead? {
         while true {
             if let end = ParsedHead.end(of: input, from: position) {
@@ -65,7 +65,7 @@ final class ScriptedConnection {
         return RequestHead(method: Method(rawValue: words[0]), target: words[1], version: version, fields: fields)
     }
 
-    /// Whether a byte may stand in a token (RFC 9110 section 5.6.2).
+    /// Returns whether a byte is allowed in a token (RFC 9110 section 5.6.2).
     private static func isToken(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
@@ -73,16 +73,16 @@ final class ScriptedConnection {
         }
     }
 
-    /// Reads content, without its transfer coding, piece by piece, until it ends or `take` says no.
-    /// - Parameter most: how many bytes are read at most; nil for all.
+    /// Reads content piece by piece, without its transfer coding, and passes each piece to `receive`.
+    /// - Parameter maximum: the maximum number of bytes to read; nil for all.
     /// - Returns: whether the content was read to its end.
     func readContent(
-        _ framing: MessageFraming, atMost most: Int64?, _ take: (ArraySlice<UInt8>) throws(Failure) -> Void
+        _ framing: MessageFraming, atMost maximum: Int64?, _ receive: (ArraySlice<UInt8>) throws(Failure) -> Void
     ) throws(Failure) -> Bool {
-        var budget = most ?? .max
+        var budget = maximum ?? .max
         switch framing {
         case .none: return true
-        case .length(let length): return try readPieces(length, &budget, take)
+        case .length(let length): return try readPieces(length, &budget, receive)
         case .chunked:
             while true {
                 let line = try readLine()
@@ -90,8 +90,8 @@ final class ScriptedConnection {
                     throw .malformed("a chunk size is “\(line.prefix(40))”")
                 }
                 if size == 0 { break }
-                guard try readPieces(size, &budget, take) else { return false }
-                guard try readLine().isEmpty else { throw .malformed("no line ends after a chunk") }
+                guard try readPieces(size, &budget, receive) else { return false }
+                guard try readLine().isEmpty else { throw .malformed("no CRLF after the data of a chunk") }
             }
             while try !readLine().isEmpty {}
             return true
@@ -99,7 +99,7 @@ final class ScriptedConnection {
     }
 
     private func readPieces(
-        _ count: Int64, _ budget: inout Int64, _ take: (ArraySlice<UInt8>) throws(Failure) -> Void
+        _ count: Int64, _ budget: inout Int64, _ passOn: (ArraySlice<UInt8>) throws(Failure) -> Void
     ) throws(Failure) -> Bool {
         var remaining = count
         while remaining > 0 {
@@ -110,7 +110,7 @@ final class ScriptedConnection {
             position += size
             remaining -= Int64(size)
             budget -= Int64(size)
-            try take(piece)
+            try passOn(piece)
         }
         return true
     }
@@ -122,7 +122,7 @@ final class ScriptedConnection {
                 position = end + 1
                 return String(decoding: line.last == 0x0D ? line.dropLast() : line, as: UTF8.self)
             }
-            guard input.count - position < 4096 else { throw .malformed("a chunk's line without an end") }
+            guard input.count - position < 4096 else { throw .malformed("a line of a chunk is too long") }
             try receive()
         }
     }
@@ -144,14 +144,14 @@ final class ScriptedConnection {
 
     private static let methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
-    /// Throws away what still comes, until the client has ended the connection or `limit` has passed.
-    /// - Returns: how many bytes that were.
+    /// Discards incoming bytes until the client has ended the connection or `limit` has passed.
+    /// - Returns: the number of discarded bytes.
     func discard(for limit: Duration) -> Int64 {
         let deadline = Deadline(in: limit)
         var count = Int64(input.count - position)
         position = input.count
         while !deadline.isOver {
-            // Of a client that has ended, too: what it sent before may still lie in the socket.
+            // The socket may contain bytes even if the client has ended.
             do throws(Failure) { try receive(within: deadline, mayBeOver: true) } catch { break }
             count += Int64(input.count - position)
             position = input.count
@@ -187,8 +187,8 @@ final class ScriptedConnection {
 
     // MARK: - Sending
 
-    /// Sends bytes for as long as the client takes them.
-    /// - Returns: whether it took all of them.
+    /// Sends bytes until the client accepts no more.
+    /// - Returns: whether all bytes were sent.
     @discardableResult
     func send(_ bytes: [UInt8]) -> Bool { send(bytes[...]) }
 
@@ -207,17 +207,17 @@ final class ScriptedConnection {
         return sent == bytes.endIndex
     }
 
-    /// Says that nothing more will be sent.
+    /// Ends the output of the connection.
     func endOutput() { socket?.endOutput() }
 
     func reset() {
-        shared.note("we reset the connection", on: number)
+        shared.note("the harness resets the connection", on: number)
         socket?.resetOnClose()
         socket = nil
     }
 
     func close() {
-        if socket != nil { shared.note("we close the connection", on: number) }
+        if socket != nil { shared.note("the harness closes the connection", on: number) }
         socket = nil
     }
 }

@@ -1,80 +1,80 @@
 import HTTPSemantics
 
-/// A request that the client made, and what became of it.
+/// A request of the client, with the response to it.
 struct ScriptedRequest: FieldSection, Sendable {
     enum Kind: String, Sendable {
         case creation
-        /// With content, and without a word of the draft.
+        /// A request with content and without fields of the draft.
         case plain
         case retrieval
         case append
         case cancellation
         case discovery
         case download
-        /// To a place that it has no reason to go to.
+        /// A request for a target that no other kind has.
         case stray
     }
 
-    /// From 1, in the order of arrival.
+    /// The number of the request, from 1, in the order of arrival.
     let number: Int
     let connection: Int
-    /// Which run of the command made it, from 1.
+    /// The number of the run of the command, from 1.
     let run: Int
-    /// 0 for the server that the command was given, 1 for the other one.
+    /// The index of the origin: 0 for that of the command's URL, 1 for the other one.
     let origin: Int
     let method: String
     let target: String
     let fields: Fields
     let kind: Kind
-    /// How many of this kind there were, this one included.
+    /// The number of requests of this kind, including this one.
     let count: Int
-    /// The version that it speaks.
+    /// The version of the draft that the request states.
     let profile: Profile
-    /// The upload that it is about, from 1.
+    /// The number of the upload to which the request belongs, from 1.
     var upload: Int?
-    /// Monotonic nanoseconds.
+    /// The time of arrival, in monotonic nanoseconds.
     let arrivedAt: Int64
-    /// Where in the representation its content starts.
+    /// The offset in the representation at which the content starts.
     var start: Int64 = 0
-    /// Bytes of content that were read.
+    /// The number of bytes of content that were read.
     var received: Int64 = 0
-    /// Bytes of it that came after everything was said.
+    /// The number of bytes that arrived after the response.
     var discarded: Int64 = 0
-    /// Whether the content came to its end.
+    /// Whether the content was read to its end.
     var isContentComplete = false
-    /// When the last of it was read.
+    /// The time at which content was last read, in monotonic nanoseconds.
     var lastReadAt: Int64 = 0
-    /// Where the content differed from the file.
+    /// The offset at which the content differs from the file; nil if it does not differ.
     var differsAt: Int64?
-    /// The final status, where one was sent.
+    /// The status of the final response; nil if none was sent.
     var status: Int?
     /// The offset that the final response reported.
-    var toldOffset: Int64?
-    /// What it reported of completeness.
-    var toldComplete: Bool?
-    /// When the response was sent or the connection ended.
+    var reportedOffset: Int64?
+    /// The completeness that the final response reported.
+    var reportedCompleteness: Bool?
+    /// The time at which the response was sent or the connection ended.
     var answeredAt: Int64?
 
     var offset: Int64? { integer("Upload-Offset") }
     var length: Int64? { integer("Upload-Length") }
-    /// What it says of completeness, in its own version's way.
+    /// The completeness that the request states, according to its version.
     var isComplete: Bool? { boolean(profile.completenessName).map { $0 != profile.isInverse } }
     var contentLength: Int64? { single("Content-Length").flatMap { Int64($0) } }
-    /// Cookies are those of a host, whatever the port (RFC 6265 section 8.5).
+    /// Whether the request contains credentials. Cookies do not count: they belong to a host, not to a port (RFC 6265 8.5).
     var carriesCredentials: Bool { fields.contains("Authorization") || fields.contains("Proxy-Authorization") }
-    /// A browser's question before the request proper, which cannot have fields of its own.
+    /// Whether the request is a CORS preflight, to which a page cannot add fields.
     var isPreflight: Bool { method == "OPTIONS" && fields.contains("Access-Control-Request-Method") }
 
-    /// Whether there is content to come, as far as the head reports.
+    /// Whether the head announces content.
     var bearsContent: Bool { fields.contains("Transfer-Encoding") || (contentLength ?? 0) > 0 }
-    /// Whether it sends the byte at `offset` of the representation.
+    /// Returns whether the content contains the byte at `offset` of the representation.
     func reaches(_ offset: Int64) -> Bool {
         bearsContent && start <= offset && offset < start + (contentLength ?? .max / 2)
     }
 
     func isFirst(_ kind: Kind) -> Bool { self.kind == kind && count == 1 }
 
-    /// For a person.
+    /// A description for reports.
     var summary: String {
         let names = ["range", "if-range", "content-type", "content-length"]
         let shown = fields.filter { field in

@@ -1,7 +1,7 @@
 import HTTPSemantics
 import SystemCalls
 
-/// Plays a scenario on two ports of this machine, so that there is another origin; a thread for each connection.
+/// Serves a scenario on two ports of this machine, which are two origins, with a thread for each connection.
 final class ScriptedServer: Sendable {
     private static let ports = 2
 
@@ -17,7 +17,7 @@ final class ScriptedServer: Sendable {
         for _ in 0..<Self.ports {
             let socket = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
             let listener = FileDescriptor(owning: socket.release())
-            // A client whose content is not read shall notice that after few bytes.
+            // With small buffers a client whose content is not read is blocked after few bytes.
             ConnectedSocket.limitReceiveBuffers(of: listener, to: 64 << 10)
             listeners.append(listener)
             guard case .tcp(_, let port) = socket.address else { throw RunFailure("no free port") }
@@ -41,7 +41,7 @@ final class ScriptedServer: Sendable {
         }
     }
 
-    /// Ends the scenario and waits until all of its threads are gone.
+    /// Ends the scenario and waits until all of its threads have ended.
     func stop() {
         shared.end()
         while let worker = workers.withLock({ $0.popLast() }) { worker.join() }

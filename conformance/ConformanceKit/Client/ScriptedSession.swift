@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// What happens on one connection of the scripted server. Used by one thread.
+/// Serves one connection of the scripted server. One thread uses it.
 struct ScriptedSession {
     private let connection: ScriptedConnection
     private let shared: ScenarioState
@@ -41,9 +41,9 @@ struct ScriptedSession {
         announce(upTo: 0)
         let isRead: Bool
         do throws(ScriptedConnection.Failure) {
-            isRead = try connection.readContent(framing, atMost: reaction.takes) {
+            isRead = try connection.readContent(framing, atMost: reaction.readLimit) {
                 bytes throws(ScriptedConnection.Failure) in
-                announce(upTo: shared.take(bytes, of: number, stores: reaction.stores))
+                announce(upTo: shared.receiveContent(bytes, of: number, stores: reaction.stores))
             }
         } catch {
             shared.conclude(number, status: nil, isInterruption: false)
@@ -66,10 +66,10 @@ struct ScriptedSession {
             return false
         case .kill:
             shared.conclude(number, status: nil, isInterruption: true)
-            // Time for what it has to remember.
+            // The client needs time to store its state.
             Deadline.pause(.seconds(1))
             shared.fail()
-            // It must not continue by itself before it is killed.
+            // The client must not continue before it is killed.
             while !shared.isOver, shared.hasFailed { Deadline.pause(.milliseconds(5)) }
             connection.reset()
             return false
@@ -79,8 +79,8 @@ struct ScriptedSession {
             while !shared.isOver { Deadline.pause(.milliseconds(20)) }
             return false
         case .answer(let answer):
-            let goesOn = reply(answer, to: head, number, isRead: isRead)
-            guard isRead, case .length = framing, let surplus = connection.surplus() else { return goesOn }
+            let continues = reply(answer, to: head, number, isRead: isRead)
+            guard isRead, case .length = framing, let surplus = connection.surplus() else { return continues }
             shared.note(surplus: "\(surplus), after \(head.method) with Content-Length")
             return false
         }
@@ -123,15 +123,15 @@ struct ScriptedSession {
             while !shared.isOver, shared.hasFailed { Deadline.pause(.milliseconds(5)) }
             return false
         }
-        let isTaken = connection.send(bytes)
-        guard isTaken, !isCut else {
-            // In order, and short: what was sent is not thrown away on its way.
+        let isSent = connection.send(bytes)
+        guard isSent, !isCut else {
+            // An orderly close: after a reset the client might not receive the bytes that were sent.
             connection.endOutput()
             _ = connection.discard(for: .milliseconds(500))
             return false
         }
         if isRead { return head.fields["Connection"]?.lowercased() != "close" }
-        // What a client sends from now on is useless.
+        // Content that the client sends after the response counts as wasted.
         connection.endOutput()
         Deadline.pause(.milliseconds(200))
         let discarded = connection.discard(for: .seconds(5))
@@ -139,7 +139,7 @@ struct ScriptedSession {
         return false
     }
 
-    /// Sends most of it at once and the remainder in small pieces: clients remember from time to time, or when something comes.
+    /// Sends most bytes at once and the others in small pieces: some clients store their progress only when bytes arrive.
     private func trickle(_ bytes: [UInt8]) {
         let piece = 2048
         let pieces = min(30, bytes.count / piece)

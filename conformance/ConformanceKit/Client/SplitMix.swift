@@ -1,4 +1,4 @@
-/// A generator of random numbers that gives the same ones for the same seed (Steele, Lea and Flood 2014).
+/// A random number generator with a reproducible sequence for each seed (Steele, Lea and Flood 2014).
 struct SplitMix: RandomNumberGenerator {
     var state: UInt64
 

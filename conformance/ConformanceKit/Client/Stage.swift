@@ -1,9 +1,9 @@
-/// What a script can see and change besides its reaction.
+/// The state of a scenario that its script can read and change.
 struct Stage: Sendable {
     let size: Int64
     var uploads: UploadModel
     var downloads: DownloadModel
-    /// How far the script is.
+    /// The number of the step that the script has reached.
     var step = 0
     /// The URLs of both servers, without a path.
     var origins: [String] = []
@@ -14,7 +14,7 @@ struct Stage: Sendable {
         downloads = DownloadModel(size: size)
     }
 
-    /// Cuts the connection at each of these offsets of the representation, once.
+    /// Resets the connection at each of these offsets of the representation, once per offset.
     mutating func cut(_ request: ScriptedRequest, _ reaction: inout Reaction, at offsets: Int64...) {
         cut(request, &reaction, at: offsets)
     }
@@ -25,8 +25,8 @@ struct Stage: Sendable {
         step += 1
     }
 
-    /// Lets the first upload be as far as `offset`, whatever arrived.
-    mutating func pretend(_ offset: Int64) {
+    /// Sets the offset of the first upload, regardless of the bytes that arrived.
+    mutating func setFirstOffset(_ offset: Int64) {
         if !uploads.uploads.isEmpty { uploads.uploads[0].offset = offset }
     }
 }

@@ -1,16 +1,16 @@
-/// What a scenario cost.
+/// The traffic of a scenario.
 package struct Traffic: Sendable, Encodable {
-    /// Bytes of the representation.
+    /// The size of the representation in bytes.
     package let size: Int64
-    /// Bytes of content that went over the wire.
+    /// The number of bytes of content that were transferred.
     package let transferred: Int64
     package let requests: Int
-    /// How often the command ran.
+    /// The number of runs of the command.
     package let runs: Int
-    /// From the first interruption to the next byte of content; nil where there was none.
+    /// The time from the first interruption to the next byte of content; nil if there was no interruption.
     package let recoveryMilliseconds: Int64?
 
-    /// For a person.
+    /// A description for reports.
     package var text: String {
         var parts = ["\(requests) request\(requests == 1 ? "" : "s")"]
         if size > 0 {

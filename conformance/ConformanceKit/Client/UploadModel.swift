@@ -1,20 +1,20 @@
-/// A server of uploads that does everything rightly; a scenario changes what it has to.
+/// A correct server of uploads. A scenario changes its reactions.
 struct UploadModel: Sendable {
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     let size: Int64
     /// The value of Upload-Limit.
     var limits = "min-size=0"
     var uploads: [ScriptedUpload] = []
-    /// Whether the target took a whole representation by a plain request.
+    /// Whether the target received a complete representation in a plain request.
     var hasPlainCopy = false
-    /// How many times the target got a whole representation.
+    /// The number of times that the target received a complete representation.
     var completions = 0
 
     static let target = "/target/file"
-    /// What makes upload resources hard to guess.
+    /// The part of upload URIs that clients must keep secret.
     static let secret = "zk3v9q7w5t1x8m2c"
 
-    /// The number of the upload with this path; places that redirections lead to count as well.
+    /// Returns the number of the upload with this path, or with a path to which a redirection leads.
     func upload(at target: String) -> Int? {
         let path = String(target.prefix { $0 != "?" }).replacing("/moved", with: "")
         return uploads.first { $0.path == path }?.number
@@ -36,7 +36,7 @@ struct UploadModel: Sendable {
         return isDraft ? .creation : .plain
     }
 
-    /// What a good server does.
+    /// Returns the reaction of a correct server to a request.
     mutating func reaction(to request: ScriptedRequest) -> Reaction {
         var reaction: Reaction
         switch request.kind {
@@ -56,7 +56,7 @@ struct UploadModel: Sendable {
                     .init(status: 204, fields: [("Upload-Limit", limits), ("Allow", "OPTIONS, POST, PUT")])))
         case .download, .stray: reaction = Reaction(ending: .answer(.init(status: 404)))
         }
-        if request.fields["Expect"]?.lowercased() == "100-continue", reaction.takes != 0 {
+        if request.fields["Expect"]?.lowercased() == "100-continue", reaction.readLimit != 0 {
             reaction.interim.insert(.init(status: 100), at: 0)
         }
         return reaction
@@ -64,7 +64,7 @@ struct UploadModel: Sendable {
 
     func upload(of request: ScriptedRequest) -> ScriptedUpload? { request.upload.map { uploads[$0 - 1] } }
 
-    /// Lets the target have answered.
+    /// Marks the first upload as complete.
     mutating func completeFirst() {
         if !uploads.isEmpty { uploads[0].isComplete = true }
     }

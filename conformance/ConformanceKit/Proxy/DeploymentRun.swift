@@ -1,18 +1,18 @@
 import SystemCalls
 
-/// One run of the proxy mode against a server behind its proxies: what of the draft works from outside.
+/// One run of the proxy mode against a deployed server behind its proxies.
 package final class DeploymentRun {
     private let subject: Subject
     private let timeout: Duration
     private let observations = Observations()
     private var behavior = ProxyBehavior()
     private var findings: [ProxyFinding] = []
-    private var isWanted = true
+    private var shouldContinue = true
 
     private static let size = 300_000
     private static let part = 100_000
 
-    /// - Throws: ``RunFailure`` where the settings make no sense.
+    /// - Throws: ``RunFailure`` if the settings are invalid.
     package init(_ settings: ProxySettings) throws {
         var server = ServerSettings(url: settings.url)
         server.method = settings.method
@@ -20,30 +20,30 @@ package final class DeploymentRun {
         server.trust = settings.trust
         server.timeout = max(.seconds(1), settings.timeout * 2)
         guard let endpoint = Endpoint(settings.url, trusting: settings.trust) else {
-            throw RunFailure("“\(settings.url)” is no URL of the form http://host[:port]/path or https://…")
+            throw RunFailure("“\(settings.url)” is not a URL of the form http://host[:port]/path or https://…")
         }
         subject = Subject(settings: server, endpoint: endpoint)
         timeout = settings.timeout
     }
 
-    /// Runs everything; `progress` receives each finding as it comes, and returns whether to continue.
+    /// Runs all checks. `progress` receives each finding as soon as it is known, and returns whether to continue.
     package func run(_ progress: (ProxyFinding) -> Bool = { _ in true }) -> ProxyReport {
         let began = SystemClock.realtimeSeconds()
         let start = SystemClock.monotonicNanoseconds()
         var failure: String?
         do {
             try SubjectProbe(subject: subject, observations: observations).run()
-            ask("versions", "Versions of the draft", progress, versions)
-            ask("limits", "Limits", progress, limits)
-            ask("location", "Location of uploads", progress, location)
-            ask("interim", "104 responses", progress, interim)
-            ask("body", "Body with a length", progress) { try self.body($0, isChunked: false) }
-            ask("body-chunked", "Body without a length", progress) { try self.body($0, isChunked: true) }
-            ask("abort", "Client goes away", progress) { try self.abort($0, isChunked: false) }
-            ask("abort-chunked", "… in a body without a length", progress) { try self.abort($0, isChunked: true) }
-            ask("take-over", "Time to take over", progress, takeOver)
-            ask("early-answer", "Answer during a body", progress, earlyAnswer)
-            ask("range", "Range and If-Range", progress, ranges)
+            check("versions", "Versions of the draft", progress, versions)
+            check("limits", "Limits", progress, limits)
+            check("location", "Location of uploads", progress, location)
+            check("interim", "104 responses", progress, interim)
+            check("body", "Body with a length", progress) { try self.body($0, isChunked: false) }
+            check("body-chunked", "Body without a length", progress) { try self.body($0, isChunked: true) }
+            check("abort", "Client closes the connection", progress) { try self.abort($0, isChunked: false) }
+            check("abort-chunked", "… without a length", progress) { try self.abort($0, isChunked: true) }
+            check("take-over", "Time of a takeover", progress, takeOver)
+            check("early-answer", "Response during a body", progress, earlyAnswer)
+            check("range", "Range and If-Range", progress, ranges)
         } catch let setup as SetupFailure {
             failure = "expected \(setup.finding.expected), seen: \(setup.finding.seen)"
         } catch {
@@ -55,11 +55,11 @@ package final class DeploymentRun {
             verdict: failure == nil ? ProxyVerdict(behavior) : nil, failure: failure)
     }
 
-    private func ask(
+    private func check(
         _ id: String, _ title: String, _ progress: (ProxyFinding) -> Bool,
         _ probe: (CaseContext) throws -> ProxyRun.Answer
     ) {
-        guard isWanted else { return }
+        guard shouldContinue else { return }
         let context = CaseContext(subject: subject, profile: subject.base, observations: observations)
         let answer: ProxyRun.Answer
         do {
@@ -78,32 +78,32 @@ package final class DeploymentRun {
             id: id, title: title, grade: answer.grade, answer: answer.text, transcript: context.transcript.entries,
             omittedEvents: context.transcript.omittedEvents)
         findings.append(finding)
-        isWanted = progress(finding)
+        shouldContinue = progress(finding)
     }
 
-    // MARK: - What is spoken
+    // MARK: - Versions and messages
 
     private func versions(_ t: CaseContext) throws -> ProxyRun.Answer {
         let words = subject.spoken.map(\.description).sorted().joined(separator: ", ")
-        return (.good, subject.announces ? words : "\(words); no 104 reports of more")
+        return (.good, subject.announces ? words : "\(words); without 104 other versions are unknown")
     }
 
     private func limits(_ t: CaseContext) throws -> ProxyRun.Answer {
-        if subject.limits.isEmpty { return (.neutral, "OPTIONS reports of none") }
+        if subject.limits.isEmpty { return (.neutral, "OPTIONS reports no limits") }
         return (.good, subject.limits.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }.joined(separator: ", "))
     }
 
-    /// Whether Location leads back through the same door.
+    /// Checks whether Location has the origin of the tested URL.
     private func location(_ t: CaseContext) throws -> ProxyRun.Answer {
         let upload = try t.newUpload(t.part)
         if upload.endpoint.scheme != subject.endpoint.scheme || upload.endpoint.authority != subject.endpoint.authority
         {
-            behavior.tellsOrigin = false
+            behavior.passesOrigin = false
         }
         let response = try t.exchange(t.retrieval(upload), with: upload)
         guard response.isSuccessful else { return (.bad, "\(upload.location) answers \(response.status)") }
-        return behavior.tellsOrigin == false
-            ? (.poor, "leads elsewhere: \(upload.location)") : (.good, "leads back: \(upload.location)")
+        return behavior.passesOrigin == false
+            ? (.poor, "has a different origin: \(upload.location)") : (.good, "has the same origin: \(upload.location)")
     }
 
     private func interim(_ t: CaseContext) throws -> ProxyRun.Answer {
@@ -114,25 +114,25 @@ package final class DeploymentRun {
         if let live { _ = try? t.upload(at: live.location, of: request, live.summary) }
         let framing = ["Transfer-Encoding", "Content-Length", "Connection"]
         if let live, framing.contains(where: live.fields.contains) {
-            behavior.interim = .takenForFinal
-            return (.bad, "the first is taken for the final response, what follows for its content")
+            behavior.interim = .treatedAsFinal
+            return (.bad, "the first 104 is handled as the final response, and the bytes after it as its content")
         }
         try connection.send(t.bytes(Self.part))
         do {
             let response = try connection.readResponse()
             guard response.status < 500 else {
                 behavior.interim = .fatal("\(response.status)")
-                return (.bad, "the upload ends in \(response.status)")
+                return (.bad, "the upload ends with \(response.status)")
             }
             if live != nil {
                 behavior.interim = .live
-                return (.good, "pass while the body is awaited")
+                return (.good, "arrive while the server receives the body")
             }
             if !response.announcements.isEmpty {
                 behavior.interim = .late
-                return (.poor, "come only with the final response")
+                return (.poor, "arrive only with the final response")
             }
-            return (.poor, "none comes: a proxy drops them, or the server sends none")
+            return (.poor, "none arrives: a proxy drops them, or the server sends none")
         } catch {
             behavior.interim = .fatal("\(error)")
             return (.bad, "the upload ends with \(error)")
@@ -141,7 +141,7 @@ package final class DeploymentRun {
 
     // MARK: - Bodies
 
-    /// An append of which a part was sent, and that is still open.
+    /// Begins an append and sends only a part of its content.
     private func openAppend(
         _ t: CaseContext, isChunked: Bool, complete isComplete: Bool = false
     ) throws -> (connection: RawConnection, upload: Upload) {
@@ -154,7 +154,7 @@ package final class DeploymentRun {
         return (connection, upload)
     }
 
-    /// The highest offset that is reported within the timeout, and whether the upload is complete by then.
+    /// Waits until the offset includes the part that was sent, or until the timeout. Returns the last reported state.
     private func awaitOffset(_ t: CaseContext, _ upload: Upload) throws -> (offset: Int64, isComplete: Bool) {
         let deadline = Deadline(in: timeout)
         while true {
@@ -166,7 +166,7 @@ package final class DeploymentRun {
         }
     }
 
-    /// Time for what was sent to get there, more at each try: the question itself ends the append.
+    /// The times to wait for the bytes that were sent, before an offset retrieval ends the append. Each attempt waits longer.
     private var pauses: [Duration] { [.milliseconds(200), .seconds(1), timeout] }
 
     private func body(_ t: CaseContext, isChunked: Bool) throws -> ProxyRun.Answer {
@@ -181,19 +181,19 @@ package final class DeploymentRun {
         if isChunked { behavior.chunkedBody = isStreamed ? .streamed : .withheld }
         if !isChunked { behavior.body = isStreamed ? .streamed : .withheld }
         return isStreamed
-            ? (.good, "streamed: \(reported.offset) of \(Self.part) bytes had arrived while it was under way")
-            : (isChunked ? .poor : .bad, "held back: nothing of \(Self.part) bytes arrived while it was under way")
+            ? (.good, "streamed: \(reported.offset) of \(Self.part) bytes arrived before the end of the body")
+            : (isChunked ? .poor : .bad, "held back: none of \(Self.part) bytes arrived before the end of the body")
     }
 
     private func abort(_ t: CaseContext, isChunked: Bool) throws -> ProxyRun.Answer {
-        if behavior.body == .withheld { return (.neutral, "not asked: the server sees no body that is under way") }
+        if behavior.body == .withheld { return (.neutral, "not checked: the proxy holds bodies back") }
         var reported = (offset: Int64(0), isComplete: false)
         var time: Int64 = 0
         for pause in pauses where reported.offset < Self.part && !reported.isComplete {
             let (connection, upload) = try openAppend(t, isChunked: isChunked, complete: true)
             Deadline.pause(pause)
             connection.close()
-            // To ask ends the append: a proxy that fakes the end of its content has to come first.
+            // A retrieval ends the append, so a proxy that completes the body wrongly needs time to do so before.
             if isChunked { Deadline.pause(.milliseconds(500)) }
             let start = SystemClock.monotonicNanoseconds()
             reported = try awaitOffset(t, upload)
@@ -208,8 +208,8 @@ package final class DeploymentRun {
         if isChunked { behavior.chunkedAbort = abort } else { behavior.abort = abort }
         if reported.isComplete { return (.bad, "the upload is complete with \(reported.offset) of \(Self.size) bytes") }
         return reported.offset >= Self.part
-            ? (.good, "the offset has all of it after \(time) ms")
-            : (.poor, "the offset is \(reported.offset) where \(Self.part) bytes were sent")
+            ? (.good, "the offset includes all bytes that were sent after \(time) ms")
+            : (.poor, "the offset is \(reported.offset), but \(Self.part) bytes were sent")
     }
 
     private func takeOver(_ t: CaseContext) throws -> ProxyRun.Answer {
@@ -225,13 +225,13 @@ package final class DeploymentRun {
         return response.isSuccessful
             ? (
                 time <= timeout.milliseconds ? .good : .poor,
-                "an upload that is stuck is found, continued and done after \(time) ms"
+                "a stuck upload was resumed and completed after \(time) ms"
             )
-            : (.bad, "an upload that is stuck cannot be continued: \(response.summary)")
+            : (.bad, "a stuck upload cannot be continued: \(response.summary)")
     }
 
     private func earlyAnswer(_ t: CaseContext) throws -> ProxyRun.Answer {
-        if behavior.body == .withheld { return (.neutral, "not asked: the server sees no body that is under way") }
+        if behavior.body == .withheld { return (.neutral, "not checked: the proxy holds bodies back") }
         let upload = try t.newUpload(t.part)
         let connection = try t.connect()
         let total = 3_000_000
@@ -243,33 +243,33 @@ package final class DeploymentRun {
             let response = try connection.readResponse()
             behavior.earlyAnswer = response.isRefusal ? .passed(milliseconds: time) : .lost("\(response.status)")
             return response.isRefusal
-                ? (.good, "\(response.status) comes after \(time) ms")
-                : (.poor, "a refusal came as \(response.summary)")
+                ? (.good, "\(response.status) arrives after \(time) ms")
+                : (.poor, "a refusal arrived as \(response.summary)")
         }
-        // Proxies made with Go report it as soon as they have read what comes next.
+        // Proxies that are written in Go forward it as soon as they have read more of the body.
         try connection.send(t.bytes(Self.part), stoppingAtResponse: true)
         if try connection.awaitHead(within: timeout) {
             let response = try connection.readResponse()
             if response.isRefusal {
                 behavior.earlyAnswer = .passed(milliseconds: ProxyRun.milliseconds(since: start))
-                return (.good, "\(response.status) comes with the next bytes that are sent")
+                return (.good, "\(response.status) arrives after the next bytes of the body")
             }
         }
         behavior.earlyAnswer = .late
-        return (.poor, "a refusal does not come while the body is under way")
+        return (.poor, "a refusal does not arrive before the end of the body")
     }
 
     private func ranges(_ t: CaseContext) throws -> ProxyRun.Answer {
         let content = t.bytes(Self.part)
         let request = t.creation(complete: true, .bytes(content))
         let response = try t.exchange(request)
-        try t.expectSuccess(response, "to a whole upload")
+        try t.expectSuccess(response, "to an upload in one request")
         let place = try t.place(of: response, to: request)
         let file = try t.download(place)
-        guard let tag = file.fields["ETag"] else { return (.neutral, "not asked: a GET reports no ETag") }
+        guard let tag = file.fields["ETag"] else { return (.neutral, "not checked: the response to GET has no ETag") }
         let part = try t.download(place, [("Range", "bytes=100-199"), ("If-Range", tag)])
         behavior.passesRanges = part.status == 206 && part.content == Array(content[100..<200])
         return behavior.passesRanges == true
-            ? (.good, "a download goes on where it stopped") : (.poor, "a download begins anew: \(part.summary)")
+            ? (.good, "a download is resumed where it stopped") : (.poor, "a download restarts: \(part.summary)")
     }
 }

@@ -1,9 +1,9 @@
 import HTTPSemantics
 
-/// The content of a request as it arrives: how much, and whether it ended as it should. Without I/O.
+/// Decodes the content of a request without I/O: counts its bytes and determines whether it is complete.
 struct IncomingContent: Sendable {
     private enum Place {
-        /// So many bytes of the content, or of a chunk, are to come.
+        /// In the content or in a chunk, of which this number of bytes is missing.
         case data(Int64)
         case sizeLine
         case dataEnd
@@ -26,13 +26,13 @@ struct IncomingContent: Sendable {
         }
     }
 
-    /// Whether all of it has come, the last chunk included.
+    /// Whether all content has arrived, including the last chunk.
     var isComplete: Bool { if case .end = place { true } else { false } }
 
-    /// Whether it is no content in the coding that was announced.
+    /// Whether the content is invalid in the announced coding.
     var isBroken: Bool { if case .broken = place { true } else { false } }
 
-    mutating func take(_ bytes: some Collection<UInt8>) {
+    mutating func receive(_ bytes: some Collection<UInt8>) {
         var remaining = Array(bytes)[...]
         while !remaining.isEmpty {
             switch place {
@@ -45,13 +45,13 @@ struct IncomingContent: Sendable {
                 } else {
                     place = framing == .chunked ? .dataEnd : .end
                 }
-            case .sizeLine, .dataEnd, .trailers: takeLine(&remaining)
+            case .sizeLine, .dataEnd, .trailers: receiveLine(&remaining)
             case .end, .broken: return
             }
         }
     }
 
-    private mutating func takeLine(_ remaining: inout ArraySlice<UInt8>) {
+    private mutating func receiveLine(_ remaining: inout ArraySlice<UInt8>) {
         guard let end = remaining.firstIndex(of: 0x0A) else {
             line += remaining
             remaining = []

@@ -1,33 +1,34 @@
-/// What a proxy was seen to do, as far as settings depend on it. Nil is: not found out.
+/// The observed behavior of a proxy, as far as settings depend on it. Values that were not determined are nil.
 package struct ProxyBehavior: Sendable, Equatable {
     enum Interim: Sendable, Equatable {
-        /// All arrive while the content is still being sent.
+        /// All interim responses arrive while the content is being sent.
         case live
+        /// Only the first one arrives while the content is being sent.
         case firstOnly
-        /// So many of a request arrive; with the next one the request ends.
+        /// This number of interim responses arrives for a request; the next one ends the request.
         case limited(Int)
-        /// They arrive together with the final response.
+        /// All arrive only with the final response.
         case late
         case dropped
-        /// What follows the first one is taken for its content.
-        case takenForFinal
-        /// The client gets another status, or nothing.
+        /// The first one is handled as the final response.
+        case treatedAsFinal
+        /// The client gets a different final response, or none.
         case fatal(String)
     }
 
     enum Body: Sendable, Equatable {
         case streamed
-        /// The upstream sees nothing until the content is whole.
+        /// The upstream receives nothing until the content is complete.
         case withheld
     }
 
     enum Abort: Sendable, Equatable {
         case seen(milliseconds: Int64, bytesMissing: Int64)
-        /// The upstream waits to no end.
+        /// The upstream does not learn that the client has closed the connection.
         case hidden
-        /// The content ends at the upstream as if it were whole.
+        /// The upstream receives content that ends as if it were complete.
         case faked
-        /// The upstream never hears of the upload.
+        /// The upstream never receives the request.
         case unheard
     }
 
@@ -44,13 +45,14 @@ package struct ProxyBehavior: Sendable, Equatable {
     var abort: Abort?
     var chunkedAbort: Abort?
     var earlyAnswer: EarlyAnswer?
-    /// The longest content that it lets through, and the shortest that it refuses.
+    /// The longest content that the proxy forwards.
     var longestContent: Int64?
+    /// The shortest content that the proxy refuses.
     var refusedContent: Int64?
     var refusedMethods: [String] = []
     var changedFields: [String] = []
-    /// Whether the upstream can know the host and the scheme of the client's URL.
-    var tellsOrigin: Bool?
+    /// Whether the upstream receives the host and the scheme of the client's URL.
+    var passesOrigin: Bool?
     var passesRanges: Bool?
 
     init() {}

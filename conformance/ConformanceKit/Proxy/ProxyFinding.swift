@@ -1,22 +1,22 @@
-/// What was found out about one thing that a proxy does.
+/// The result of one check of a proxy.
 package struct ProxyFinding: Sendable {
-    /// How good it is for uploads.
+    /// The effect of the behavior on uploads.
     package enum Grade: String, Sendable {
         case good
-        /// Uploads get worse, or need a setting.
+        /// Uploads work less well, or need a setting.
         case poor
-        /// Uploads break, unless a setting helps.
+        /// Uploads do not work without a setting.
         case bad
-        /// Neither: for information, or nothing could be found out.
+        /// The finding is information, or the check could not be made.
         case neutral
     }
 
-    /// Stable, such as `interim`.
+    /// A stable ID, such as `interim`.
     package let id: String
-    /// What is asked, for a person.
+    /// The title of the check.
     package let title: String
     package let grade: Grade
-    /// What was seen, for a person.
+    /// A description of the behavior.
     package let answer: String
     let transcript: [Transcript.Entry]
     let omittedEvents: Int

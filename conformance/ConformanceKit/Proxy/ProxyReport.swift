@@ -1,26 +1,26 @@
 import FoundationEssentials
 
-/// What the proxy mode found out.
+/// The results of a run of the proxy mode.
 package struct ProxyReport: Sendable {
     package let url: String
-    /// Whether the upstream was ours; otherwise a server behind it was asked.
+    /// Whether the harness was the upstream; false if a deployed server was.
     package let hasUpstream: Bool
     /// Seconds since 1970.
     package let beganAt: Int64
     package let milliseconds: Int64
     package let findings: [ProxyFinding]
-    /// Nil where nothing could be verified.
+    /// The conclusion; nil if the proxy could not be verified.
     package let verdict: ProxyVerdict?
-    /// Why nothing could be verified.
+    /// The reason why the proxy could not be verified.
     package let failure: String?
 
-    /// 0 where uploads work, as they are or with settings; 1 where they cannot; 2 where it could not be verified.
+    /// Returns 0 if uploads work, possibly with settings, 1 if they do not work, and 2 if the proxy could not be verified.
     package var exitStatus: Int32 {
         guard let verdict else { return 2 }
         return verdict.usability == .unusable ? 1 : 0
     }
 
-    /// The document, with sorted keys and a line end.
+    /// The JSON document, with sorted keys and a final newline.
     package func json() throws -> Data { try Document(self).data() }
 
     private struct Document: JSONDocument {

@@ -2,7 +2,7 @@ import HTTPSemantics
 import SystemCalls
 
 extension ProxyRun {
-    /// The content of a probe, and how much of it is sent at first.
+    /// The size of the content of a probe, and the size of the part that is sent first.
     private static let size = 300_000
     private static let part = 100_000
 
@@ -15,7 +15,7 @@ extension ProxyRun {
         return isChunked ? Request.chunk(bytes) : bytes
     }
 
-    /// Whether a body reaches the server while it is still being sent.
+    /// Checks whether a body reaches the server while it is being sent.
     func body(isChunked: Bool) throws -> Answer {
         let client = try bench.connect()
         try client.send(creation(isChunked: isChunked))
@@ -27,7 +27,7 @@ extension ProxyRun {
         let missing = Self.part - Int(early?.content.count ?? 0)
         let delay = Self.milliseconds(since: sentAt)
         if isStreamed, early?.content.isComplete == true, !isChunked {
-            return (.bad, "the body that reaches the server has another length")
+            return (.bad, "the server receives a body with a different length")
         }
         if isChunked { behavior.chunkedBody = isStreamed ? .streamed : .withheld }
         if !isChunked { behavior.body = isStreamed ? .streamed : .withheld }
@@ -39,23 +39,26 @@ extension ProxyRun {
                 let status = try client.readResponse().status
                 return (.bad, "refused by the proxy: \(status)")
             }
-            return (.bad, "does not arrive whole: \(late?.content.count ?? 0) of \(Self.size) bytes")
+            return (.bad, "incomplete at the server: \(late?.content.count ?? 0) of \(Self.size) bytes")
         }
         upstream.answer(201)
         let response = try client.readResponse()
         let conversion =
             isChunked && upstream.content.framing != .chunked ? ", with a length in place of chunks" : ""
-        guard response.status == 201 else { return (.bad, "201 becomes \(response.status)") }
+        guard response.status == 201 else { return (.bad, "201 is changed to \(response.status)") }
         if comesComplete { return (.good, "streamed (\(delay) ms)\(conversion)") }
         return isStreamed
-            ? (.poor, "streamed, but \(missing) of \(Self.part) bytes wait for more\(conversion)")
-            : (isChunked ? .poor : .bad, "held back until it is whole\(conversion)")
+            ? (
+                .poor,
+                "streamed, but the last \(missing) of \(Self.part) bytes are delayed until more bytes follow\(conversion)"
+            )
+            : (isChunked ? .poor : .bad, "held back until it is complete\(conversion)")
     }
 
-    /// What becomes of 104 responses while a body is under way.
+    /// Checks how 104 responses are forwarded while a body is being sent.
     func interim() throws -> Answer {
-        if behavior.speaksOldHTTP { return (.neutral, "not asked: there is none to HTTP/1.0") }
-        if behavior.body == .withheld { return (.neutral, "not asked: the server sees no body that is under way") }
+        if behavior.speaksOldHTTP { return (.neutral, "not checked: HTTP/1.0 has no interim responses") }
+        if behavior.body == .withheld { return (.neutral, "not checked: the proxy holds bodies back") }
         let client = try bench.connect()
         try client.send(creation(isChunked: false))
         try client.send(piece(0..<Self.part, isChunked: false))
@@ -70,9 +73,9 @@ extension ProxyRun {
             upstream.sendInterim(104, [version, ("Upload-Offset", "\(2 * Self.part)")])
             if let second = try client.awaitAnnouncement(within: bench.timeout) {
                 live.append(second)
-                if let most = countInterims(from: upstream, to: client, version) {
-                    behavior.interim = .limited(most)
-                    return (.poor, "the first \(most) pass at once; with the next the request ends")
+                if let maximum = countInterims(from: upstream, to: client, version) {
+                    behavior.interim = .limited(maximum)
+                    return (.poor, "the first \(maximum) are forwarded at once; the next one ends the request")
                 }
             }
             try client.send(piece((2 * Self.part)..<Self.size, isChunked: false))
@@ -84,7 +87,8 @@ extension ProxyRun {
         }
     }
 
-    /// How many pass after two have, where the proxy counts them (Go's HTTP client takes five); `nil`: enough.
+    /// Returns the number of 104 responses after which the proxy ends the request (Go's HTTP client accepts five); nil if it
+    /// forwards at least twelve.
     private func countInterims(
         from upstream: UpstreamConnection, to client: RawConnection, _ version: (String, String)
     ) -> Int? {
@@ -97,18 +101,18 @@ extension ProxyRun {
 
     private func verifyInterim(_ response: Response, _ live: [InterimResponse]) -> Answer {
         let all = response.announcements
-        // What follows a head that speaks of content, or of the connection, is not a response of its own any more.
+        // If a 104 has one of these fields, the proxy handled it as the final response.
         let isFinal = all.contains { interim in
             ["Transfer-Encoding", "Content-Length", "Connection"].contains(where: interim.fields.contains)
         }
         if isFinal {
-            behavior.interim = .takenForFinal
-            return (.bad, "the first is taken for the final response, what follows for its content")
+            behavior.interim = .treatedAsFinal
+            return (.bad, "the first 104 is handled as the final response, and the bytes after it as its content")
         }
         guard response.status == 201 else { return fatal("\(response.status)") }
         if let first = all.first, first.location != "/uploads/0123456789abcdef" {
             behavior.changedFields.append("Location of 104")
-            return (.bad, "Location of a 104 becomes \(first.location ?? "nothing")")
+            return (.bad, "Location of a 104 is changed to \(first.location ?? "nothing")")
         }
         switch (live.count, all.count) {
         case (2, _): behavior.interim = .live
@@ -117,19 +121,19 @@ extension ProxyRun {
         default: behavior.interim = live.isEmpty ? .late : .firstOnly
         }
         return switch behavior.interim {
-        case .live: (.good, "all pass at once")
-        case .firstOnly: (.poor, "only the first passes in time")
-        case .late: (.poor, "come only with the final response")
+        case .live: (.good, "all are forwarded at once")
+        case .firstOnly: (.poor, "only the first is forwarded in time")
+        case .late: (.poor, "arrive only with the final response")
         default: (.poor, "dropped")
         }
     }
 
     private func fatal(_ what: String) -> Answer {
         behavior.interim = .fatal(what)
-        return (.bad, "the upload ends in \(what)")
+        return (.bad, "the upload ends with \(what)")
     }
 
-    /// Who answers `Expect: 100-continue`.
+    /// Checks whether the proxy or the server answers `Expect: 100-continue`.
     func expectation() throws -> Answer {
         let client = try bench.connect()
         try client.send(creation(isChunked: false).with("Expect", "100-continue"))
@@ -142,8 +146,8 @@ extension ProxyRun {
             _ = upstream.awaitCompletion(within: bench.timeout)
             upstream.answer(201)
             let status = try client.readResponse().status
-            if status != 201 { return (.bad, "201 becomes \(status)") }
-            return passes ? (.good, "the server answers it") : (.poor, "passed on, but the server's 100 is lost")
+            if status != 201 { return (.bad, "201 is changed to \(status)") }
+            return passes ? (.good, "the server answers it") : (.poor, "forwarded, but the 100 of the server is lost")
         }
         try client.send(piece(0..<Self.size, isChunked: false))
         guard let served = upstream ?? bench.awaitRequest(), served.awaitCompletion(within: bench.timeout) else {
@@ -151,19 +155,19 @@ extension ProxyRun {
         }
         served.answer(201)
         let response = try client.readResponse()
-        if response.status != 201 { return (.bad, "201 becomes \(response.status)") }
+        if response.status != 201 { return (.bad, "201 is changed to \(response.status)") }
         return isEarly || response.interim.contains { $0.status == 100 }
-            ? (.neutral, "the proxy answers it: the server cannot refuse before the body comes")
-            : (.poor, "nobody answers it: clients wait until their timeout")
+            ? (.neutral, "the proxy answers it: the server cannot refuse before the body is sent")
+            : (.poor, "no 100 is sent: clients wait until their timeout")
     }
 
-    /// What the server sees of a client that goes away in the middle of a body.
+    /// Checks what the server receives if a client closes or resets the connection during a body.
     func abort(isChunked: Bool, byReset: Bool) throws -> Answer {
         let client = try bench.connect()
         try client.send(creation(isChunked: isChunked))
         try client.send(piece(0..<Self.part, isChunked: isChunked))
         var upstream = bench.awaitRequest()
-        // A proxy that streams has handed everything on before the client goes.
+        // A proxy that streams has forwarded all bytes before the client closes the connection.
         _ = upstream?.awaitContent(Int64(Self.part), within: bench.timeout)
         let cutAt = SystemClock.monotonicNanoseconds()
         if byReset { client.reset() } else { client.close() }
@@ -182,20 +186,20 @@ extension ProxyRun {
         } else if case .faked = abort {
             behavior.abort = .faked
         }
-        let how = upstream?.ending == .reset ? "as a reset" : "as an end"
+        let how = upstream?.ending == .reset ? "as a reset" : "as a close"
         switch abort {
-        case .seen(let time, 0): return (.good, "seen by the server after \(time) ms \(how), no byte is lost")
+        case .seen(let time, 0): return (.good, "the server sees it after \(time) ms \(how); no bytes are lost")
         case .seen(let time, let missing):
-            return (.poor, "seen by the server after \(time) ms \(how), \(missing) of \(Self.part) bytes are lost")
-        case .hidden: return (.poor, "not seen by the server within \(bench.timeout.milliseconds) ms")
-        case .faked: return (.bad, "the server sees a body that ends as if it were whole")
-        case .unheard: return (.bad, "the server never hears of the upload")
+            return (.poor, "the server sees it after \(time) ms \(how); \(missing) of \(Self.part) bytes are lost")
+        case .hidden: return (.poor, "the server does not see it within \(bench.timeout.milliseconds) ms")
+        case .faked: return (.bad, "the server receives a body that ends as if it were complete")
+        case .unheard: return (.bad, "the server never receives the request")
         }
     }
 
-    /// Whether a response that comes during the body reaches the client.
+    /// Checks whether a response during a body reaches the client.
     func earlyAnswer() throws -> Answer {
-        if behavior.body == .withheld { return (.neutral, "not asked: the server sees no body that is under way") }
+        if behavior.body == .withheld { return (.neutral, "not checked: the proxy holds bodies back") }
         let total = 3_000_000
         let client = try bench.connect()
         try client.send(creation(isChunked: false, size: total))
@@ -209,36 +213,37 @@ extension ProxyRun {
             let response = try client.readResponse()
             guard response.status == 409, response.integer("Upload-Offset") == 5 else {
                 behavior.earlyAnswer = .lost("\(response.status)")
-                return (.poor, "409 becomes \(response.summary)")
+                return (.poor, "409 is changed to \(response.summary)")
             }
             behavior.earlyAnswer = .passed(milliseconds: time)
-            return (.good, "passes after \(time) ms")
+            return (.good, "forwarded after \(time) ms")
         }
         do {
-            // The upstream takes what comes, so that nothing jams.
+            // The upstream reads the body, so that sending is not blocked.
             for start in stride(from: Self.part, to: total, by: Self.part) {
                 try client.send(piece(start..<(start + Self.part), isChunked: false), stoppingAtResponse: true)
-                // Proxies made with Go report it as soon as they have read what comes next.
+                // Proxies that are written in Go forward it as soon as they have read more of the body.
                 if start == Self.part, try client.awaitHead(within: bench.timeout), client.finalHead?.status == 409 {
                     _ = try client.readResponse()
                     behavior.earlyAnswer = .passed(milliseconds: 0)
-                    return (.good, "passes with the next bytes that are sent")
+                    return (.good, "forwarded after the next bytes of the body")
                 }
                 _ = upstream.awaitContent(Int64(start + Self.part), within: bench.timeout)
             }
             let response = try client.readResponse()
             behavior.earlyAnswer = response.status == 409 ? .late : .lost("\(response.status)")
             return response.status == 409
-                ? (.poor, "comes only behind the body") : (.poor, "409 becomes \(response.status), behind the body")
+                ? (.poor, "arrives only after the body")
+                : (.poor, "409 is changed to \(response.status), after the body")
         } catch {
             behavior.earlyAnswer = .lost("\(error)")
-            return (.poor, "is lost: \(error)")
+            return (.poor, "lost: \(error)")
         }
     }
 
-    /// How long a body the proxy lets begin; no more than its first bytes are sent.
+    /// Determines the longest body that the proxy forwards. Only the first bytes of each are sent.
     func bodyLimit() throws -> Answer {
-        if behavior.body == .withheld { return (.neutral, "not asked: bodies are held back") }
+        if behavior.body == .withheld { return (.neutral, "not checked: the proxy holds bodies back") }
         for length: Int64 in [1 << 20, (1 << 20) + 1, 16 << 20, 1 << 28, 1 << 31, 1 << 34, 1 << 40] {
             bench.begin()
             let client = try bench.connect()
@@ -251,13 +256,13 @@ extension ProxyRun {
                     ? (try? client.readResponse()).map { "\($0.status)" } : nil
                 return (
                     .poor,
-                    "\(behavior.longestContent ?? 0) bytes pass, \(length) end in \(status ?? "silence")"
+                    "\(behavior.longestContent ?? 0) bytes are forwarded, \(length) get \(status ?? "no response")"
                 )
             }
             behavior.longestContent = length
             upstream.answer(409)
             client.close()
         }
-        return (.good, "none up to 1 TiB")
+        return (.good, "no limit up to 1 TiB")
     }
 }

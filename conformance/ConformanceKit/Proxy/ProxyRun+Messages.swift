@@ -2,30 +2,30 @@ import HTTPSemantics
 import SystemCalls
 
 extension ProxyRun {
-    /// A request and its response go through at all.
+    /// Checks whether a request reaches the upstream and its response the client.
     func reach() throws -> Answer {
         let client = try bench.connect()
         try client.send(bench.request("GET"))
-        // Everything else hangs on this one, and a proxy may be slow to begin.
+        // All other checks depend on this one, and a proxy may start slowly.
         guard let upstream = bench.awaitRequest(within: max(bench.timeout, .seconds(10))) else {
-            var heard = "silence"
+            var received = "no response"
             if try client.awaitHead(within: .milliseconds(100)) {
                 let status = try client.readResponse().status
-                heard = "the proxy answered \(status) itself"
+                received = "the proxy answered \(status) itself"
             }
-            return (.bad, "\(heard); does the proxy lead to the port of --upstream-port?")
+            return (.bad, "\(received); does the proxy forward to the port of --upstream-port?")
         }
         upstream.answer(200, [], Array("reached".utf8))
         let response = try client.readResponse()
         behavior.speaksOldHTTP = upstream.head.version < .http11
         guard response.status == 200, response.text == "reached" else {
-            return (.bad, "the response came as \(response.summary)")
+            return (.bad, "the response arrived as \(response.summary)")
         }
         return behavior.speaksOldHTTP
-            ? (.poor, "by HTTP/1.0, to which nobody sends 104") : (.good, "by \(upstream.head.version)")
+            ? (.poor, "with HTTP/1.0, for which servers send no 104") : (.good, "with \(upstream.head.version)")
     }
 
-    /// The methods of the draft.
+    /// Checks whether the methods of the draft are forwarded.
     func methods() throws -> Answer {
         var refused: [String] = []
         for method in ["HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS"] {
@@ -41,10 +41,10 @@ extension ProxyRun {
             if try client.readResponse().status != 204 { refused.append(method) }
         }
         behavior.refusedMethods = refused
-        return refused.isEmpty ? (.good, "all pass") : (.bad, "refused: \(refused.joined(separator: ", "))")
+        return refused.isEmpty ? (.good, "all are forwarded") : (.bad, "refused: \(refused.joined(separator: ", "))")
     }
 
-    /// What of a request's fields arrives, and what is added.
+    /// Checks which fields of a request arrive unchanged, and which are added.
     func requestFields() throws -> Answer {
         let sent = [
             ("Upload-Draft-Interop-Version", "8"), ("Upload-Complete", "?0"), ("Upload-Offset", "0"),
@@ -64,21 +64,21 @@ extension ProxyRun {
         let forwarding = ["Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via"]
         let added = forwarding.filter(arrived.contains)
         let keepsHost = arrived["Host"] == bench.endpoint.authority
-        let tellsHost =
+        let passesHost =
             keepsHost || arrived.contains("X-Forwarded-Host") || arrived["Forwarded"]?.contains("host=") == true
-        let tellsScheme =
+        let passesScheme =
             bench.endpoint.trust == nil || arrived["X-Forwarded-Proto"] == "https"
             || arrived["Forwarded"]?.lowercased().contains("proto=https") == true
-        behavior.tellsOrigin = tellsHost && tellsScheme
+        behavior.passesOrigin = passesHost && passesScheme
         var parts = changed.isEmpty ? [] : ["changed or lost: \(changed.joined(separator: ", "))"]
-        parts.append(keepsHost ? "Host as it is" : "Host becomes \(arrived["Host"] ?? "nothing")")
+        parts.append(keepsHost ? "Host unchanged" : "Host changed to \(arrived["Host"] ?? "nothing")")
         parts.append(added.isEmpty ? "no forwarding fields" : "adds \(added.joined(separator: ", "))")
-        if !tellsScheme { parts.append("https is not reported") }
-        let isGood = changed.isEmpty && behavior.tellsOrigin == true
+        if !passesScheme { parts.append("the scheme https is not forwarded") }
+        let isGood = changed.isEmpty && behavior.passesOrigin == true
         return (isGood ? .good : changed.isEmpty ? .poor : .bad, parts.joined(separator: "; "))
     }
 
-    /// What of a response's fields arrives, Location above all.
+    /// Checks which fields of a response arrive unchanged.
     func responseFields() throws -> Answer {
         let client = try bench.connect()
         try client.send(bench.creation(.bytes(Array("content".utf8))))
@@ -97,17 +97,17 @@ extension ProxyRun {
         let location = response.fields["Location"]
         var parts = changed.isEmpty ? [] : ["changed or lost: \(changed.joined(separator: ", "))"]
         if let location {
-            parts.append(location == sent[0].1 ? "Location as it is" : "Location becomes \(location)")
+            parts.append(location == sent[0].1 ? "Location unchanged" : "Location changed to \(location)")
         } else {
             behavior.changedFields.append("Location")
             parts.append("Location is lost")
         }
-        if response.status != 201 { parts.append("201 becomes \(response.status)") }
+        if response.status != 201 { parts.append("201 is changed to \(response.status)") }
         let isGood = changed.isEmpty && location != nil && response.status == 201
         return (isGood ? .good : .bad, parts.joined(separator: "; "))
     }
 
-    /// Downloads that are resumed.
+    /// Checks whether downloads can be resumed.
     func ranges() throws -> Answer {
         let sent = [("Range", "bytes=100-199"), ("If-Range", "\"x\"")]
         let client = try bench.connect()
@@ -124,10 +124,10 @@ extension ProxyRun {
         behavior.passesRanges = lost.isEmpty && isComplete
         if !lost.isEmpty { return (.poor, "lost: \(lost.joined(separator: ", "))") }
         return isComplete
-            ? (.good, "pass, and the 206 comes back whole") : (.poor, "the 206 came as \(response.summary)")
+            ? (.good, "forwarded, and the 206 arrives unchanged") : (.poor, "the 206 arrived as \(response.summary)")
     }
 
-    /// How long a header section may be.
+    /// Determines the size of the largest header section that the proxy forwards.
     func largeHead() throws -> Answer {
         var longest = 0
         for size in [4, 7, 15, 31, 63] {
@@ -143,7 +143,10 @@ extension ProxyRun {
             longest = size
         }
         return longest == 0
-            ? (.poor, "not even some 4 KB pass")
-            : (.neutral, "some \(longest) KB pass\(longest == 63 ? ", and maybe more" : "")")
+            ? (.poor, "fields of 4 kB are refused")
+            : (
+                .neutral,
+                "fields of \(longest) kB are forwarded\(longest == 63 ? "; larger ones were not checked" : "")"
+            )
     }
 }

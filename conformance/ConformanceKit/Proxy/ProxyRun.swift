@@ -1,22 +1,22 @@
 import HTTPSemantics
 import SystemCalls
 
-/// One run of the proxy mode with a scripted upstream: asks one thing after the other, and concludes.
+/// One run of the proxy mode with a scripted upstream.
 package final class ProxyRun {
     let bench: ProxyBench
     var behavior = ProxyBehavior()
     private var findings: [ProxyFinding] = []
-    private var isWanted = true
+    private var shouldContinue = true
 
-    /// The IDs of what is asked besides whether requests arrive; nil is everything.
+    /// The IDs of the checks to make in addition to `reach`; nil for all.
     private let only: Set<String>?
 
-    /// What a probe reports.
+    /// The result of a probe.
     typealias Answer = (grade: ProxyFinding.Grade, text: String)
 
-    /// - Throws: ``RunFailure`` where the settings make no sense, or the port is not free.
+    /// - Throws: ``RunFailure`` if the settings are invalid, or the port is not free.
     package convenience init(_ settings: ProxySettings) throws {
-        guard let port = settings.upstreamPort else { throw RunFailure("the port of the upstream is missing") }
+        guard let port = settings.upstreamPort else { throw RunFailure("--upstream-port is missing") }
         self.init(try ProxyBench(settings, port: port))
     }
 
@@ -25,31 +25,33 @@ package final class ProxyRun {
         self.only = only
     }
 
-    /// Runs everything; `progress` receives each finding as it comes, and returns whether to continue.
+    /// Runs all checks. `progress` receives each finding as soon as it is known, and returns whether to continue.
     package func run(_ progress: (ProxyFinding) -> Bool = { _ in true }) -> ProxyReport {
         let began = SystemClock.realtimeSeconds()
         let start = SystemClock.monotonicNanoseconds()
         var failure: String?
-        ask("reach", "Requests reach the server", progress) { try self.reach() }
+        check("reach", "Requests reach the server", progress) { try self.reach() }
         if findings.last?.grade == .bad {
             failure = "no request reached the upstream: \(findings.last?.answer ?? "")"
         } else {
-            ask("methods", "Methods", progress) { try self.methods() }
-            ask("request-fields", "Fields of requests", progress) { try self.requestFields() }
-            ask("response-fields", "Fields of responses", progress) { try self.responseFields() }
-            ask("body", "Body with a length", progress) { try self.body(isChunked: false) }
-            ask("body-chunked", "Body without a length", progress) { try self.body(isChunked: true) }
-            ask("interim", "104 responses", progress) { try self.interim() }
-            ask("expect", "Expect: 100-continue", progress) { try self.expectation() }
-            ask("abort", "Client goes away", progress) { try self.abort(isChunked: false, byReset: false) }
-            ask("abort-reset", "Client resets", progress) { try self.abort(isChunked: false, byReset: true) }
-            ask("abort-chunked", "… in a body without a length", progress) {
+            check("methods", "Methods", progress) { try self.methods() }
+            check("request-fields", "Fields of requests", progress) { try self.requestFields() }
+            check("response-fields", "Fields of responses", progress) { try self.responseFields() }
+            check("body", "Body with a length", progress) { try self.body(isChunked: false) }
+            check("body-chunked", "Body without a length", progress) { try self.body(isChunked: true) }
+            check("interim", "104 responses", progress) { try self.interim() }
+            check("expect", "Expect: 100-continue", progress) { try self.expectation() }
+            check("abort", "Client closes the connection", progress) {
+                try self.abort(isChunked: false, byReset: false)
+            }
+            check("abort-reset", "Client resets", progress) { try self.abort(isChunked: false, byReset: true) }
+            check("abort-chunked", "… without a length", progress) {
                 try self.abort(isChunked: true, byReset: false)
             }
-            ask("early-answer", "Answer during a body", progress) { try self.earlyAnswer() }
-            ask("body-limit", "Longest body", progress) { try self.bodyLimit() }
-            ask("range", "Range and If-Range", progress) { try self.ranges() }
-            ask("large-head", "Long header section", progress) { try self.largeHead() }
+            check("early-answer", "Response during a body", progress) { try self.earlyAnswer() }
+            check("body-limit", "Longest body", progress) { try self.bodyLimit() }
+            check("range", "Range and If-Range", progress) { try self.ranges() }
+            check("large-head", "Long header section", progress) { try self.largeHead() }
         }
         return ProxyReport(
             url: bench.endpoint.url, hasUpstream: true, beganAt: began,
@@ -57,10 +59,10 @@ package final class ProxyRun {
             verdict: failure == nil ? ProxyVerdict(behavior) : nil, failure: failure)
     }
 
-    private func ask(
+    private func check(
         _ id: String, _ title: String, _ progress: (ProxyFinding) -> Bool, _ probe: () throws -> Answer
     ) {
-        if !isWanted || id != "reach" && only?.contains(id) == false { return }
+        if !shouldContinue || id != "reach" && only?.contains(id) == false { return }
         bench.begin()
         let answer: Answer
         do {
@@ -72,7 +74,7 @@ package final class ProxyRun {
             id: id, title: title, grade: answer.grade, answer: answer.text, transcript: bench.transcript.entries,
             omittedEvents: bench.transcript.omittedEvents)
         findings.append(finding)
-        isWanted = progress(finding)
+        shouldContinue = progress(finding)
     }
 
     static func milliseconds(since start: Int64) -> Int64 {

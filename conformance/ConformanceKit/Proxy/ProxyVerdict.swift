@@ -1,14 +1,14 @@
-/// The conclusion from a proxy's behavior: whether uploads survive it, and which settings they need. Without I/O.
+/// The conclusion from the behavior of a proxy, without I/O: whether uploads work, and which settings they need.
 package struct ProxyVerdict: Sendable, Equatable {
     package enum Usability: String, Sendable {
         case usable
-        /// With the settings, or with what they cannot mend.
+        /// Uploads work with settings, or with restrictions.
         case limited
         case unusable
     }
 
     package private(set) var usability = Usability.usable
-    /// What to set, in the server or in the proxy, and why, most important first. Never empty.
+    /// The recommended settings of the server and the proxy with their reasons, the most important first. Never empty.
     package private(set) var settings: [String] = []
 
     init(_ behavior: ProxyBehavior) {
@@ -16,7 +16,7 @@ package struct ProxyVerdict: Sendable, Equatable {
         verifyInterim(behavior)
         verifyAborts(behavior)
         verifyAnswers(behavior)
-        verifyRemainder(behavior)
+        verifyFields(behavior)
     }
 
     private mutating func limit(_ setting: String) {
@@ -32,76 +32,84 @@ package struct ProxyVerdict: Sendable, Equatable {
     private mutating func verifyBodies(_ seen: ProxyBehavior) {
         if seen.body == .withheld {
             refuse(
-                "unusable: buffers whole bodies, so an interrupted upload never reaches the server; switch request "
-                    + "buffering off (nginx: proxy_request_buffering off)")
+                "unusable: the proxy buffers entire bodies, so interrupted uploads never reach the server; disable request "
+                    + "buffering (nginx: proxy_request_buffering off)")
         } else if seen.chunkedBody == .withheld {
-            limit("bodies without a length are buffered: let clients state Content-Length")
+            limit("bodies without a length are buffered: configure clients to send Content-Length")
         }
         if seen.speaksOldHTTP {
-            limit("HTTP/1.0 to the server, to which nobody sends 104: let it speak 1.1 (nginx: proxy_http_version 1.1)")
+            limit("the proxy uses HTTP/1.0, which has no 104: configure HTTP/1.1 (nginx: proxy_http_version 1.1)")
         }
-        for method in seen.refusedMethods { refuse("unusable: refuses \(method); allow this method") }
+        for method in seen.refusedMethods { refuse("unusable: the proxy refuses \(method); allow this method") }
         if let refused = seen.refusedContent {
             let longest = seen.longestContent ?? 0
             limit(
-                "a limit of bodies between \(longest) and \(refused) bytes: raise it in the proxy (nginx: "
-                    + "client_max_body_size 0), or let the server announce max-append-size=\(max(1, longest))")
+                "the proxy limits bodies to between \(longest) and \(refused) bytes: raise the limit (nginx: "
+                    + "client_max_body_size 0), or set max-append-size=\(max(1, longest)) in the server")
         }
     }
 
     private mutating func verifyInterim(_ seen: ProxyBehavior) {
-        let off = "set `Onward-Interim: off` in this proxy (or interim responses: off in the server), because "
+        let off =
+            "interim responses: off (in Onward --interim off, or `Onward-Interim: off` set by the proxy), because "
         switch seen.interim {
         case .live?: settings.append("interim responses: on")
-        case .limited(let most)?:
+        case .limited(let maximum)?:
             limit(
-                "interim responses: on, but no more than \(most) for one request (Onward counts where a proxy is in between); "
+                "interim responses: on, but no more than \(maximum) for one request (Onward limits them for requests from proxies); "
                     + "otherwise `Onward-Interim: off`")
         case .firstOnly?:
-            limit("interim responses: on; the first one passes, progress does not")
+            limit("interim responses: on; only the first one is forwarded, so clients see no progress")
         case .late?:
-            limit("interim responses: on or off: they arrive only with the final response, too late for anybody")
+            limit("interim responses: on or off; they arrive only with the final response, too late to be used")
         case .dropped?:
-            limit("interim responses: on or off: none passes; clients learn of an upload by its final response only")
-        case .takenForFinal?: limit(off + "it takes the first 104 for the final response")
-        case .fatal(let what)?: limit(off + "a 104 ends in \(what)")
+            limit(
+                "interim responses: on or off; none is forwarded, so clients learn the upload's URL only from the final response"
+            )
+        case .treatedAsFinal?: limit(off + "the proxy handles the first 104 as the final response")
+        case .fatal(let what)?: limit(off + "after a 104 the upload ends with \(what)")
         case nil: break
         }
     }
 
     private mutating func verifyAborts(_ seen: ProxyBehavior) {
-        if seen.abort == .faked { refuse("unusable: an upload that was cut off looks whole to the server") }
+        if seen.abort == .faked { refuse("unusable: to the server an interrupted body looks complete") }
         if seen.chunkedAbort == .faked {
             limit(
-                "require lengths in the server (Onward: --require-length), because a cut body without a length looks whole"
+                "require lengths in the server (Onward: --require-length), because an interrupted body without a length looks complete"
             )
         }
         if seen.abort == .hidden || (seen.chunkedAbort == .hidden && seen.abort != .hidden) {
             limit(
-                "a client's end is not passed on: set an idle time-out in the server, and let newer requests take over")
+                "the server does not see that a client closed its connection: set an idle timeout in the server")
         }
         if case .seen(_, let missing)? = seen.abort, missing > 0 {
-            limit("\(missing) bytes were lost when the client ended: they have to be sent again")
+            limit("\(missing) bytes were lost when the client closed its connection: clients have to send them again")
         }
     }
 
     private mutating func verifyAnswers(_ seen: ProxyBehavior) {
         switch seen.earlyAnswer {
         case .late?:
-            limit("errors arrive only after the whole body: bound what a request carries (Onward: --max-append-size)")
+            limit(
+                "errors arrive only after the complete body: limit the content of requests (Onward: --max-append-size)")
         case .lost(let what)?:
-            limit("errors during a body are lost (\(what)): bound what a request carries (Onward: --max-append-size)")
+            limit("errors during a body are lost (\(what)): limit the content of requests (Onward: --max-append-size)")
         case .passed?, nil: break
         }
     }
 
-    private mutating func verifyRemainder(_ seen: ProxyBehavior) {
+    private mutating func verifyFields(_ seen: ProxyBehavior) {
         if !seen.changedFields.isEmpty {
-            refuse("unusable: does not pass on \(seen.changedFields.joined(separator: ", ")) as it is")
+            refuse("unusable: the proxy changes or removes \(seen.changedFields.joined(separator: ", "))")
         }
-        if seen.tellsOrigin == false {
-            limit("the server cannot know its own URL: pass Host on, or set it (Onward: --public-url)")
+        if seen.passesOrigin == false {
+            limit(
+                "the server does not know its public URL: forward Host, or set the URL in the server (Onward: --public-url)"
+            )
         }
-        if seen.passesRanges == false { limit("Range or If-Range do not arrive: downloads begin anew") }
+        if seen.passesRanges == false {
+            limit("Range or If-Range is lost: interrupted downloads restart from the beginning")
+        }
     }
 }

@@ -1,19 +1,19 @@
 import HTTPSemantics
 import SystemCalls
 
-/// The upstream's end of a connection that the proxy has opened: one request, and what is answered. Used by one thread.
+/// The upstream's side of a connection that the proxy opened, for one request. One thread uses it.
 final class UpstreamConnection {
     let head: RequestHead
     private(set) var content: IncomingContent
     private(set) var ending: RawConnection.Ending?
-    /// Monotonic nanoseconds at which the head had arrived.
+    /// The time, in monotonic nanoseconds, at which the head was complete.
     let arrivedAt: Int64
     private let transcript: Transcript
     private let number: Int
     private var socket: ConnectedSocket?
 
     /// Reads the head of a request.
-    /// - Throws: ``WireFailure`` where none comes, or none that can be understood.
+    /// - Throws: ``WireFailure`` if none arrives, or if it is malformed.
     init(_ socket: ConnectedSocket, transcript: Transcript, until deadline: Deadline) throws(WireFailure) {
         var bytes: [UInt8] = []
         var end: Int?
@@ -29,14 +29,14 @@ final class UpstreamConnection {
         arrivedAt = SystemClock.monotonicNanoseconds()
         switch MessageFraming.evaluate(head) {
         case .success(let framing): content = IncomingContent(framing)
-        case .failure: throw .malformed("the proxy's framing of the request is wrong")
+        case .failure: throw .malformed("the framing of the proxy's request is invalid")
         }
         self.socket = socket
         self.transcript = transcript
         number = transcript.newConnection()
         transcript.note("the proxy connected to its upstream", on: number)
         transcript.received(bytes[..<length], on: number)
-        content.take(bytes[length...])
+        content.receive(bytes[length...])
     }
 
     private static func receive(_ socket: ConnectedSocket, until deadline: Deadline) throws(WireFailure) -> [UInt8] {
@@ -69,28 +69,30 @@ final class UpstreamConnection {
 
     // MARK: - Receiving
 
-    /// Waits until so many bytes of the content have come.
+    /// Waits until `count` bytes of the content have arrived.
     func awaitContent(_ count: Int64, within limit: Duration) -> Bool {
         let deadline = Deadline(in: limit)
         while content.count < count, !content.isComplete, receive(until: deadline) {}
         return content.count >= count
     }
 
-    /// Waits until the content is whole.
+    /// Waits until the content is complete.
     func awaitCompletion(within limit: Duration) -> Bool {
         let deadline = Deadline(in: limit)
         while !content.isComplete, receive(until: deadline) {}
         return content.isComplete
     }
 
-    /// Waits until the proxy ends the connection, or the content is whole; false where neither happens.
+    /// Waits until the proxy ends the connection or the content is complete.
+    /// - Returns: false if neither happens in time.
     func awaitEnding(within limit: Duration) -> Bool {
         let deadline = Deadline(in: limit)
         while !content.isComplete, receive(until: deadline) {}
         return ending != nil || content.isComplete
     }
 
-    /// Takes what comes; false once nothing more does.
+    /// Receives bytes.
+    /// - Returns: false if the connection has ended or the deadline has passed.
     private func receive(until deadline: Deadline) -> Bool {
         guard let socket, ending == nil else { return false }
         do throws(WireFailure) {
@@ -100,7 +102,7 @@ final class UpstreamConnection {
                 transcript.note("the proxy ended its side", on: number)
             } else {
                 transcript.received(bytes, on: number)
-                content.take(bytes)
+                content.receive(bytes)
             }
         } catch {
             if case .timedOut = error { return false }
@@ -115,7 +117,7 @@ final class UpstreamConnection {
     /// Sends an interim response.
     func sendInterim(_ status: Int, _ fields: [(String, String)]) { send(status, fields, nil) }
 
-    /// Sends a final response behind which the connection ends.
+    /// Sends a final response and ends the output of the connection.
     func answer(_ status: Int, _ fields: [(String, String)] = [], _ content: [UInt8] = []) {
         send(status, fields + [("Connection", "close")], content)
         socket?.endOutput()
@@ -132,7 +134,7 @@ final class UpstreamConnection {
             do throws(Errno) {
                 remaining = remaining.dropFirst(try socket.send(remaining, until: deadline.nanoseconds))
             } catch {
-                transcript.note("the proxy takes no more: \(error)", on: number)
+                transcript.note("the proxy accepts no more bytes: \(error)", on: number)
                 break
             }
         }

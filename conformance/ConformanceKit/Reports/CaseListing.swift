@@ -1,22 +1,22 @@
-/// The answer to `list`: which question covers which requirement, and which requirement is covered by none.
+/// The output of `list`: all cases with the requirements that they cover, and the requirements that no case covers.
 package struct CaseListing {
     package init() {}
 
     package var text: String {
         let cases = ServerSuite.cases(for: Profile.versions.map(Profile.interop) + [.rfc])
-        return Self.lines("server", cases.map(\.question), Requirement.server).joined(separator: "\n") + "\n\n"
-            + Self.lines("client", ClientSuite.questions, Requirement.client).joined(separator: "\n") + "\n"
+        return Self.lines("server", cases.map(\.info), Requirement.server).joined(separator: "\n") + "\n\n"
+            + Self.lines("client", ClientSuite.cases, Requirement.client).joined(separator: "\n") + "\n"
     }
 
-    private static func lines(_ role: String, _ questions: [Question], _ requirements: [Requirement]) -> [String] {
+    private static func lines(_ role: String, _ infos: [CaseInfo], _ requirements: [Requirement]) -> [String] {
         var lines = ["Cases of the \(role) mode", ""]
-        let width = questions.map(\.id.count).max() ?? 0
-        for next in questions {
+        let width = infos.map(\.id.count).max() ?? 0
+        for next in infos {
             let id = next.id.padding(to: width)
             lines.append("  \(id)  \(next.level.rawValue.padding(to: 6))  \(next.covers.joined(separator: " "))")
             lines.append("  \(String(repeating: " ", count: width))          \(next.requirement)")
         }
-        let covered = Set(questions.flatMap(\.covers))
+        let covered = Set(infos.flatMap(\.covers))
         let open = requirements.filter { !covered.contains($0.id) }
         lines += ["", "Requirements of \(role)s that no case covers", ""]
         for row in open {
@@ -25,7 +25,7 @@ package struct CaseListing {
             lines.append("                  \(reason)")
         }
         let count = requirements.count
-        lines += ["", "\(questions.count) cases; \(count - open.count) of \(count) requirements covered"]
+        lines += ["", "\(infos.count) cases; \(count - open.count) of \(count) requirements covered"]
         return lines
     }
 }

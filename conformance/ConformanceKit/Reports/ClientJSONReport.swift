@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// A run of the client mode as JSON; the schema is stable as that of ``JSONReport``.
+/// The JSON report of a run of the client mode. Its schema is as stable as that of ``JSONReport``.
 package struct ClientJSONReport: JSONDocument {
     private let version = 1
     private let harness = "onward-conformance"
@@ -12,7 +12,7 @@ package struct ClientJSONReport: JSONDocument {
     private let failure: String?
     private let summary: [String: Int]
     private let cases: [JSONReport.CasePart]
-    /// By the IDs of the scenarios.
+    /// The traffic of each scenario, by its ID.
     private let traffic: [String: Traffic]
 
     private struct SubjectPart: Encodable {

@@ -1,11 +1,11 @@
 import SystemCalls
 import TLS
 
-/// A curl command that sends a request again, as far as curl can.
+/// A curl command that repeats a request.
 struct CurlCommand {
     let text: String
 
-    /// Nil for requests that curl cannot send: unfinished ones, other versions, no Host.
+    /// - Returns: nil if curl cannot send the request: if it is incomplete, has another version, or has no Host.
     init?(_ request: Request, _ endpoint: Endpoint) {
         guard request.version == "HTTP/1.1", request.hasHost else { return nil }
         var parts = ["curl -i --http1.1 --path-as-is"]

@@ -1,6 +1,7 @@
 import FoundationEssentials
 
-/// A run as one page that needs nothing else: the sum, a table of sections, every case, and the proof of what was not met.
+/// The report of a run as one self-contained HTML page: the verdict, a table of sections, every case, and the transcripts
+/// of failed cases.
 package struct HTMLReport {
     package let text: String
 
@@ -48,7 +49,7 @@ package struct HTMLReport {
         for word in words { text += "<th scope=\"col\" class=\"number\">\(word)</th>" }
         text += "</tr></thead>\n<tbody>\n"
         for group in report.groups {
-            let results = report.results.filter { $0.subject.group == group }
+            let results = report.results.filter { $0.info.group == group }
             text += "<tr><th scope=\"row\"><a href=\"#\(anchor(group))\">"
             text += "\(Markup.escaped(SectionTitle.title(of: group)))</a></th>"
             for word in words {
@@ -65,12 +66,12 @@ package struct HTMLReport {
     private static func cases(_ group: String, _ report: some CaseReport) -> String {
         var text =
             "<section id=\"\(anchor(group))\">\n<h2>\(Markup.escaped(SectionTitle.title(of: group)))</h2>\n<ul>\n"
-        for result in report.results where result.subject.group == group {
+        for result in report.results where result.info.group == group {
             let word = result.outcome.word
             let head =
-                "<span class=\"mark \(word)\">\(word)</span> <code>\(Markup.escaped(result.subject.id))</code> "
-                + "<span class=\"level\">\(result.subject.level.rawValue)</span> "
-                + Markup.escaped(result.subject.requirement)
+                "<span class=\"mark \(word)\">\(word)</span> <code>\(Markup.escaped(result.info.id))</code> "
+                + "<span class=\"level\">\(result.info.level.rawValue)</span> "
+                + Markup.escaped(result.info.requirement)
             let body = details(of: result)
             text += body.isEmpty ? "<li>\(head)</li>\n" : "<li><details\(opens(result) ? " open=\"\"" : "")>"
             if !body.isEmpty { text += "<summary>\(head)</summary>\n\(body)</details></li>\n" }
@@ -88,21 +89,23 @@ package struct HTMLReport {
         case .pass: break
         case .fail(let finding), .warn(let finding), .setup(let finding):
             rows = [("expected", finding.expected), ("seen", finding.seen)]
-        case .skipped(let text), .blocked(let text), .harness(let text): rows = [("why", text)]
+        case .skipped(let text), .blocked(let text), .harness(let text): rows = [("reason", text)]
         }
         for note in result.notes { rows.append(("note", note)) }
         guard !rows.isEmpty else { return "" }
-        rows.append(("stands in", result.subject.section))
-        if !result.subject.covers.isEmpty {
-            rows.append(("requirements", result.subject.covers.joined(separator: " ")))
+        rows.append(("section", result.info.section))
+        if !result.info.covers.isEmpty {
+            rows.append(("requirements", result.info.covers.joined(separator: " ")))
         }
         var text = "<dl>\n"
         for (name, value) in rows { text += "<dt>\(name)</dt><dd>\(Markup.escaped(value))</dd>\n" }
-        if let command = result.command { text += "<dt>again</dt><dd><code>\(Markup.escaped(command))</code></dd>\n" }
+        if let command = result.command {
+            text += "<dt>repeat with</dt><dd><code>\(Markup.escaped(command))</code></dd>\n"
+        }
         text += "</dl>\n"
         if !result.transcript.isEmpty {
             let lines = result.transcript.map(TranscriptText.lines).joined()
-            let more = result.omittedEvents > 0 ? "    … and \(result.omittedEvents) events more\n" : ""
+            let more = result.omittedEvents > 0 ? "    … and \(result.omittedEvents) more events\n" : ""
             text += "<pre>\(Markup.escaped(lines + more))</pre>\n"
         }
         return text

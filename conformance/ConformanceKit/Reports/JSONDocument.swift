@@ -1,10 +1,10 @@
 import FoundationEssentials
 
-/// A report for programs.
+/// A report as JSON.
 package protocol JSONDocument: Encodable {}
 
 extension JSONDocument {
-    /// The document, with sorted keys and a line end.
+    /// The JSON document, with sorted keys and a final newline.
     package func data() throws -> Data {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]

@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// A run as JSON. The schema is stable: members are added, never changed, and `version` says which it is.
+/// The JSON report of a run of the server mode. Members are only added to the schema, and `version` is its version.
 package struct JSONReport: JSONDocument {
     private let version = 1
     private let harness = "onward-conformance"
@@ -44,7 +44,7 @@ package struct JSONReport: JSONDocument {
         let outcome: String
         var expected: String?
         var seen: String?
-        /// Why it was skipped, by which case it was blocked, or what went wrong in the harness.
+        /// The reason why the case was skipped, the ID of the case that blocks it, or the internal error.
         var reason: String?
         let notes: [String]
         let milliseconds: Int64
@@ -53,11 +53,11 @@ package struct JSONReport: JSONDocument {
         let omittedEvents: Int?
 
         init(_ result: CaseResult) {
-            id = result.subject.id
-            level = result.subject.level.rawValue
-            section = result.subject.section
-            requirement = result.subject.requirement
-            covers = result.subject.covers
+            id = result.info.id
+            level = result.info.level.rawValue
+            section = result.info.section
+            requirement = result.info.requirement
+            covers = result.info.covers
             outcome = result.outcome.word
             switch result.outcome {
             case .pass: break
@@ -79,7 +79,7 @@ package struct JSONReport: JSONDocument {
         let connection: Int
         /// `sent`, `received` or `note`.
         let kind: String
-        /// Bytes outside of printable ASCII as escapes of C.
+        /// The bytes; those outside of printable ASCII are escaped as in C.
         let text: String
         let omittedBytes: Int?
 

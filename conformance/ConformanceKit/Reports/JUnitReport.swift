@@ -1,6 +1,6 @@
-/// A run in the XML that continuous integration reads: a suite for each section, a test for each case.
+/// The report of a run as JUnit XML: a suite for each section, a test for each case.
 ///
-/// A SHOULD that is not met is a failure with `strict` and a note otherwise; what could not be verified is an error.
+/// A SHOULD that is not met is a failure with `strict`, otherwise a note. A case that could not be verified is an error.
 package struct JUnitReport {
     package let text: String
 
@@ -14,7 +14,7 @@ package struct JUnitReport {
             text += "  </testsuite>\n"
         }
         for group in report.groups {
-            let results = report.results.filter { $0.subject.group == group }
+            let results = report.results.filter { $0.info.group == group }
             let kinds = results.map { Kind($0, strict: strict) }
             text += "  <testsuite name=\"\(Markup.escaped(SectionTitle.title(of: group)))\" tests=\"\(results.count)\""
             text += " failures=\"\(kinds.count { $0 == .failure })\" errors=\"\(kinds.count { $0 == .error })\""
@@ -42,11 +42,11 @@ package struct JUnitReport {
     }
 
     private static func test(_ result: CaseResult, _ kind: Kind) -> String {
-        var text = "    <testcase classname=\"\(Markup.escaped(result.subject.group))\""
-        text += " name=\"\(Markup.escaped(result.subject.id))\" time=\"\(seconds(result.milliseconds))\""
+        var text = "    <testcase classname=\"\(Markup.escaped(result.info.group))\""
+        text += " name=\"\(Markup.escaped(result.info.id))\" time=\"\(seconds(result.milliseconds))\""
         let message = Markup.escaped(result.outcome.summary ?? "")
         let proof = Markup.escaped(
-            result.subject.requirement + "\n" + result.transcript.map(TranscriptText.lines).joined())
+            result.info.requirement + "\n" + result.transcript.map(TranscriptText.lines).joined())
         switch kind {
         case .success: return text + "/>\n"
         case .note: text += "><system-out>\(message)\n\(proof)</system-out>"

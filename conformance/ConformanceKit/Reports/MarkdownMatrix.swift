@@ -1,11 +1,12 @@
-/// Subjects against sections, as Markdown: what each passes of what it was asked, and what it does not meet.
+/// A Markdown table of the numbers of passed cases, with a column for each subject and a row for each section, and a list
+/// of the requirements that each subject does not meet.
 package struct MarkdownMatrix: Sendable {
     package let text: String
 
-    /// - Throws: ``RunFailure`` where there are servers and clients.
+    /// - Throws: ``RunFailure`` if the reports are of servers and of clients.
     package init(_ subjects: [MatrixSubject]) throws {
         guard let mode = subjects.first?.mode, subjects.allSatisfy({ $0.mode == mode }) else {
-            throw RunFailure("servers and clients do not stand in one matrix")
+            throw RunFailure("a matrix needs reports of servers alone, or of clients alone")
         }
         var lines = ["| Section | " + subjects.map { Self.cell($0.name) }.joined(separator: " | ") + " |"]
         lines.append("|---|" + subjects.map { _ in "--:|" }.joined())
@@ -21,15 +22,15 @@ package struct MarkdownMatrix: Sendable {
         lines.append("| **all** | " + subjects.map { "**\(Self.count($0.cases))**" }.joined(separator: " | ") + " |")
         lines += [
             "",
-            "Passed of asked; ✗ is a MUST that is not met, ! a SHOULD, ? could not be verified. What a subject does not offer "
-                + "is not asked.",
+            "Passed of tested cases; ✗ a MUST is not met, ! a SHOULD is not met, ? not verified. Cases about features that a "
+                + "subject does not offer are not counted.",
         ]
         for subject in subjects { lines += Self.details(of: subject) }
         text = lines.joined(separator: "\n") + "\n"
     }
 
     private static func groups(of subjects: [MatrixSubject]) -> [String] {
-        // In the order of the runs; what only a later subject was asked follows its neighbor there.
+        // The order is that of the runs. A group that only a later report has follows the group that precedes it there.
         var groups: [String] = []
         for subject in subjects {
             var place = groups.startIndex
@@ -49,9 +50,9 @@ package struct MarkdownMatrix: Sendable {
 
     private static func count(_ cases: [MatrixSubject.CasePart]) -> String {
         func count(_ words: String...) -> Int { cases.count { words.contains($0.outcome) } }
-        let asked = cases.count - count("skipped")
-        if asked == 0 { return "–" }
-        var text = "\(count("pass"))/\(asked)"
+        let tested = cases.count - count("skipped")
+        if tested == 0 { return "–" }
+        var text = "\(count("pass"))/\(tested)"
         for (mark, number) in [
             ("✗", count("fail")), ("!", count("warn")), ("?", count("blocked", "setup", "harness")),
         ] where number > 0 {
@@ -64,7 +65,7 @@ package struct MarkdownMatrix: Sendable {
         let unmet = subject.cases.filter { ["fail", "warn"].contains($0.outcome) }
         if unmet.isEmpty && subject.failure == nil { return [] }
         var lines = ["", "### \(VisibleText.of(subject.name).replacing("\n", with: " "))", ""]
-        if let failure = subject.failure { lines.append("- not verified to the end: \(cell(failure))") }
+        if let failure = subject.failure { lines.append("- not all cases were run: \(cell(failure))") }
         for next in unmet {
             let mark = next.outcome == "fail" ? "✗" : "!"
             let (expected, seen) = (cell(next.expected ?? ""), cell(next.seen ?? ""))
@@ -73,7 +74,7 @@ package struct MarkdownMatrix: Sendable {
         return lines
     }
 
-    /// Text that can stand in a cell and in a line.
+    /// Returns text that is valid in a cell of a table and on a line.
     private static func cell(_ text: String) -> String {
         var result = ""
         for character in VisibleText.of(String(text.prefix(160))) {

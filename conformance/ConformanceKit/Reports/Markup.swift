@@ -1,6 +1,6 @@
 /// Text in XML and HTML.
 enum Markup {
-    /// With everything replaced that means something to a parser, and what XML 1.0 does not allow.
+    /// Escapes the characters that are markup, and replaces those that XML 1.0 does not allow.
     static func escaped(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars {

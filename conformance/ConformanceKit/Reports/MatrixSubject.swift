@@ -1,6 +1,6 @@
 import Foundation
 
-/// A run as its report in JSON reports of it (see ``JSONReport``).
+/// A report in JSON (see ``JSONReport``), as a column of a matrix.
 package struct MatrixSubject: Sendable {
     struct CasePart: Decodable {
         let id: String
@@ -28,22 +28,24 @@ package struct MatrixSubject: Sendable {
 
     let name: String
     let mode: String
-    /// The day, as in ISO 8601.
+    /// The date of the run in ISO 8601.
     let date: String
     let profiles: [String]
     let failure: String?
     let cases: [CasePart]
 
-    /// - Parameter name: the head of its column; nil for what the report calls it.
-    /// - Throws: ``RunFailure`` where it is no report of a kind that can stand in a matrix.
+    /// - Parameter name: the heading of the column; nil for the URL or command in the report.
+    /// - Throws: ``RunFailure`` if the data is not a report of the server or client mode.
     package init(_ report: Data, name: String?) throws {
         let document: Document
         do {
             document = try JSONDecoder().decode(Document.self, from: report)
         } catch {
-            throw RunFailure("\(name ?? "a file") is no report of the server or client mode in JSON: \(error)")
+            throw RunFailure("\(name ?? "a file") is not a JSON report of the server or client mode: \(error)")
         }
-        guard document.version == 1 else { throw RunFailure("version \(document.version) of reports is not known") }
+        guard document.version == 1 else {
+            throw RunFailure("reports of version \(document.version) are not supported")
+        }
         self.name = name ?? document.subject.url ?? document.subject.command ?? document.mode
         mode = document.mode
         date = String(document.startedAt.prefix(10))

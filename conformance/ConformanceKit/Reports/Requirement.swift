@@ -6,9 +6,9 @@ package struct Requirement: Sendable, Hashable {
     package let section: String
     package let text: String
 
-    /// All rows whose role is the server.
+    /// The rows whose role is the server.
     package static let server = rows(ServerRequirements.table)
-    /// All rows whose role is the client.
+    /// The rows whose role is the client.
     package static let client = rows(ClientRequirements.table)
 
     private static func rows(_ table: String) -> [Requirement] {

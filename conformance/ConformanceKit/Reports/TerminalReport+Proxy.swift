@@ -4,7 +4,7 @@ extension TerminalReport {
         "  \(symbol(of: finding.grade)) \(finding.title.padding(to: 30)) \(VisibleText.of(finding.answer))\n"
     }
 
-    /// What was seen where something is not as it should be, and the settings that fit.
+    /// The transcripts of the findings that are poor or bad, and the recommended settings.
     package func closing(_ report: ProxyReport, showsTranscripts: Bool) -> String {
         var text = ""
         if showsTranscripts {
@@ -12,11 +12,11 @@ extension TerminalReport {
                 text += "\n\(symbol(of: finding.grade)) " + paint(finding.title, .bold)
                 text += "  \(VisibleText.of(finding.answer))\n"
                 for entry in finding.transcript { text += paint(TranscriptText.lines(of: entry), .faint) }
-                if finding.omittedEvents > 0 { text += "    … and \(finding.omittedEvents) events more\n" }
+                if finding.omittedEvents > 0 { text += "    … and \(finding.omittedEvents) more events\n" }
             }
         }
         text += "\n" + paint(VisibleText.of(report.url), .bold)
-        text += "  \(report.findings.count) answers in \(report.milliseconds / 1000)."
+        text += "  \(report.findings.count) checks in \(report.milliseconds / 1000)."
         text += "\(report.milliseconds % 1000 / 100) s\n"
         if let failure = report.failure {
             text += paint("Could not verify: \(VisibleText.of(failure))", .red) + "\n"
@@ -25,7 +25,7 @@ extension TerminalReport {
         switch verdict.usability {
         case .usable: text += paint("Uploads work.", .green) + "\n"
         case .limited: text += paint("Uploads work, with these settings and limits:", .yellow) + "\n"
-        case .unusable: text += paint("Resumable uploads do not work through it.", .red) + "\n"
+        case .unusable: text += paint("Resumable uploads do not work through this proxy.", .red) + "\n"
         }
         for setting in verdict.settings { text += "  · \(VisibleText.of(setting))\n" }
         return text

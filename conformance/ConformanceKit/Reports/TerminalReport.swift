@@ -1,4 +1,4 @@
-/// What a person reads on a terminal: a line for each case, then the failures with their proof, then the sum.
+/// The report for a terminal: a line for each case, then the failures with their transcripts, then the totals.
 package struct TerminalReport {
     private let colors: Bool
     private let width: Int
@@ -9,19 +9,19 @@ package struct TerminalReport {
         self.width = max(60, width)
     }
 
-    /// The line of one case, under the heading of its section where it is the first.
+    /// Returns the line of a case, after the heading of its section if it is the first case in it.
     package mutating func line(of result: CaseResult) -> String {
-        let group = result.subject.group
+        let group = result.info.group
         var text = ""
         if group != heading {
             heading = group
             text = "\n" + paint(SectionTitle.title(of: group), .bold) + "\n"
         }
         let left =
-            "  \(symbol(of: result.outcome)) \(result.subject.level.rawValue.padding(to: 6)) "
-            + result.subject.id.dropFirst(group.count + 1).description.padding(to: 28) + " "
+            "  \(symbol(of: result.outcome)) \(result.info.level.rawValue.padding(to: 6)) "
+            + result.info.id.dropFirst(group.count + 1).description.padding(to: 28) + " "
         let room = max(20, width - 41)
-        let shown = result.outcome.summary ?? result.subject.requirement
+        let shown = result.outcome.summary ?? result.info.requirement
         text += left + Self.cut(shown, to: room) + "\n"
         for note in result.notes {
             text += String(repeating: " ", count: 11) + paint(VisibleText.of(note), .faint) + "\n"
@@ -29,7 +29,7 @@ package struct TerminalReport {
         return text
     }
 
-    /// Everything that was not met, with what went over the wire, and the sum.
+    /// Returns the failures with their transcripts, and the totals.
     package func closing(_ report: some CaseReport, strict: Bool) -> String {
         var text = ""
         for result in report.results { text += details(of: result) }
@@ -49,17 +49,18 @@ package struct TerminalReport {
         let finding: Finding
         switch result.outcome {
         case .fail(let found), .warn(let found), .setup(let found): finding = found
-        case .harness(let text): finding = Finding(expected: "a verdict", seen: "a fault of this harness: \(text)")
+        case .harness(let text):
+            finding = Finding(expected: "a verdict", seen: "internal error of the harness: \(text)")
         case .pass, .skipped, .blocked: return ""
         }
-        var text = "\n\(symbol(of: result.outcome)) " + paint(result.subject.id, .bold)
-        text += "  (\(result.subject.level.rawValue), \(result.subject.section))\n"
-        text += "  requirement  \(VisibleText.of(result.subject.requirement))\n"
-        if case .setup = result.outcome { text += "  while preparing the case\n" }
+        var text = "\n\(symbol(of: result.outcome)) " + paint(result.info.id, .bold)
+        text += "  (\(result.info.level.rawValue), \(result.info.section))\n"
+        text += "  requirement  \(VisibleText.of(result.info.requirement))\n"
+        if case .setup = result.outcome { text += "  during the preparation of the case\n" }
         text += "  expected     \(VisibleText.of(finding.expected))\n  seen         \(VisibleText.of(finding.seen))\n"
-        if let command = result.command { text += "  again        \(VisibleText.of(command))\n" }
+        if let command = result.command { text += "  repeat with  \(VisibleText.of(command))\n" }
         for entry in result.transcript { text += paint(TranscriptText.lines(of: entry), .faint) }
-        if result.omittedEvents > 0 { text += "    … and \(result.omittedEvents) events more\n" }
+        if result.omittedEvents > 0 { text += "    … and \(result.omittedEvents) more events\n" }
         return text
     }
 

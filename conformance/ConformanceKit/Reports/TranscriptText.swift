@@ -1,4 +1,4 @@
-/// Bytes and events of a transcript as a person reads them.
+/// The text of the entries of a transcript.
 enum TranscriptText {
     static func lines(of entry: Transcript.Entry) -> String {
         let time = "\(entry.time / 1000).\(String(entry.time % 1000 + 1000).dropFirst())"
@@ -17,11 +17,11 @@ enum TranscriptText {
             text += lead + mark + " " + line + "\n"
             lead = String(repeating: " ", count: start.count)
         }
-        if omitted > 0 { text += lead + mark + " … \(omitted) bytes more\n" }
+        if omitted > 0 { text += lead + mark + " … \(omitted) more bytes\n" }
         return text
     }
 
-    /// One text a line; long runs of content are cut.
+    /// Returns a text for each line of the bytes; content is cut off.
     private static func pieces(_ bytes: [UInt8]) -> [String] {
         var pieces: [String] = []
         var remaining = bytes[...]
@@ -29,7 +29,7 @@ enum TranscriptText {
             let end = remaining.firstIndex(of: 0x0A).map { $0 + 1 } ?? remaining.endIndex
             let line = remaining[..<end]
             if line.contains(where: { !($0 == 0x0D || $0 == 0x0A || $0 == 0x09 || (0x20...0x7E).contains($0)) }) {
-                // Content, which is not shown from here on.
+                // The rest of the bytes is content, of which only the beginning is shown.
                 pieces.append(
                     "\(escaped(remaining.prefix(24)))\(remaining.count > 24 ? "… (\(remaining.count) bytes)" : "")")
                 return pieces
@@ -38,11 +38,11 @@ enum TranscriptText {
             pieces.append(line.count > 160 ? "\(shown)… (\(line.count) bytes)" : shown)
             remaining = remaining[end...]
         }
-        if !remaining.isEmpty { pieces.append("… \(remaining.count) bytes more") }
+        if !remaining.isEmpty { pieces.append("… \(remaining.count) more bytes") }
         return pieces
     }
 
-    /// ASCII as it is, everything else as escapes of C.
+    /// Returns ASCII characters unchanged, and all other bytes escaped as in C.
     static func escaped(_ bytes: some Sequence<UInt8>) -> String {
         var text = ""
         for byte in bytes {

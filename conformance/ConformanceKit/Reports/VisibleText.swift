@@ -1,7 +1,6 @@
-/// What a peer said, fit for a terminal and for a text file.
+/// Text from a peer that is safe to print on a terminal and to write to a file.
 enum VisibleText {
-    /// With escapes of C and Swift in place of what a terminal would obey, and of marks that change the direction of
-    /// what follows. Line ends stay.
+    /// Escapes control characters, and characters that change the direction of text, as in C and Swift. Newlines stay.
     static func of(_ text: String) -> String {
         var result = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {

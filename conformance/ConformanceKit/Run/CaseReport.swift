@@ -1,30 +1,30 @@
-/// What a run found out, for a report.
+/// The results of a run, for a report.
 package protocol CaseReport: Sendable {
-    /// What was verified, for a heading: a server, or commands.
+    /// The tested server or client commands, for a heading.
     var subjects: [String] { get }
     /// `server` or `client`.
     var role: String { get }
-    /// What a reader has to know about the run.
+    /// The properties of the run that help to read the results.
     var remark: String { get }
     /// Seconds since 1970.
     var beganAt: Int64 { get }
     var milliseconds: Int64 { get }
     var results: [CaseResult] { get }
-    /// Why the run could not verify, or not to its end.
+    /// The reason why the run verified nothing, or not everything; nil if it ran all cases.
     var failure: String? { get }
 }
 
 extension CaseReport {
-    /// How many cases ended with the outcome of this word.
+    /// Returns the number of cases with the outcome of this name.
     package func count(_ word: String) -> Int { results.count { $0.outcome.word == word } }
 
-    /// 0 where no MUST failed (with `strict` no SHOULD either), 1 where one did, 2 where something could not be verified.
+    /// Returns 0 if no MUST failed (with `strict`: and no SHOULD), 1 if one failed, 2 if cases could not be verified.
     package func exitStatus(strict: Bool) -> Int32 {
         if count("fail") > 0 || (strict && count("warn") > 0) { return 1 }
         return failure != nil || count("setup") + count("harness") > 0 ? 2 : 0
     }
 
-    /// `1 fail, 2 warn`, without what there is none of.
+    /// The numbers of outcomes, such as `1 fail, 2 warn`; an outcome that does not occur is omitted.
     var counts: String {
         Outcome.words.compactMap { word in
             let count = count(word)
@@ -34,10 +34,10 @@ extension CaseReport {
 
     var seconds: String { "\(milliseconds / 1000).\(milliseconds % 1000 / 100) s" }
 
-    /// Sections in the order of the run.
+    /// The groups of the cases, in the order of the run.
     var groups: [String] {
         var groups: [String] = []
-        for result in results where !groups.contains(result.subject.group) { groups.append(result.subject.group) }
+        for result in results where !groups.contains(result.info.group) { groups.append(result.info.group) }
         return groups
     }
 }

@@ -1,4 +1,4 @@
-/// A pattern as a shell has it: `*` stands for any text, `?` for any one character.
+/// A shell pattern: `*` matches any text, `?` matches any single character.
 struct Glob: Sendable {
     private let pattern: [Character]
 

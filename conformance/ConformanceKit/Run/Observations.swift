@@ -1,9 +1,10 @@
 import HTTPSemantics
 import StructuredFields
 
-/// What is noticed in every exchange of a run, whatever its case is about; verified by cases at the end of the run.
+/// Checks every exchange of a run against rules that do not depend on the case. Cases at the end of the run report the
+/// violations.
 final class Observations: WireObserver {
-    /// What is looked for, by the ID of the case that verifies it.
+    /// A rule for every exchange; the raw value is the ID of the case that reports its violations.
     enum Rule: String, CaseIterable {
         case wellFormed = "9112/well-formed"
         case canonicalFields = "4.1/canonical-fields"
@@ -19,9 +20,9 @@ final class Observations: WireObserver {
     }
 
     private var violations: [Rule: [String]] = [:]
-    /// The offsets reported of an upload, by its place: each higher than those before it, with its time of arrival.
+    /// The reported offsets of each upload with their times of arrival. Each offset is higher than the one before it.
     private var offsets: [Endpoint: [(value: Int64, arrivedAt: Int64)]] = [:]
-    /// Whether there was anything to look at.
+    /// The number of final responses that were checked.
     private(set) var responses = 0
 
     func violations(of rule: Rule) -> [String] { violations[rule] ?? [] }
@@ -102,7 +103,7 @@ final class Observations: WireObserver {
             else { return }
             upload = found
         }
-        // Of concurrent requests it is unknown which was answered first.
+        // The order in which a server answers concurrent requests is unknown.
         var reported = offsets[upload] ?? []
         var floor = reported.last { $0.arrivedAt < response.requestedAt }?.value ?? 0
         func look(at offset: Int64, in carrier: String, arrivedAt: Int64) {
@@ -141,7 +142,7 @@ final class Observations: WireObserver {
         }
     }
 
-    /// What in a text looks like the inside of a server.
+    /// Returns a description of a path or a stack trace in a text; nil if there is none.
     private static func internals(in text: String) -> String? {
         let signs = [
             "Traceback (most recent", "stack trace", "goroutine ", "Fatal error", "Exception in thread", "    at ",

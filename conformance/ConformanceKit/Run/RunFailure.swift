@@ -1,4 +1,4 @@
-/// Why nothing could be verified at all.
+/// The reason why a run could not start.
 package struct RunFailure: Error, CustomStringConvertible {
     package let description: String
 

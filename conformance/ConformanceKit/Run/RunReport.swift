@@ -1,4 +1,4 @@
-/// What a run found out.
+/// The results of a run of the server mode.
 package struct RunReport: CaseReport {
     package let url: String
     package let method: String
@@ -11,7 +11,7 @@ package struct RunReport: CaseReport {
     package let beganAt: Int64
     package let milliseconds: Int64
     package let results: [CaseResult]
-    /// Why the run could not verify, or not to its end.
+    /// The reason why the run verified nothing, or not everything; nil if it ran all cases.
     package let failure: String?
 
     package var subjects: [String] { ["\(method) \(url)"] }

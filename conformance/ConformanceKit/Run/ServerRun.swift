@@ -1,13 +1,13 @@
 import SystemCalls
 
-/// One run of the server mode: finds out about the subject, runs the cases in order, and gathers the results.
+/// One run of the server mode: probes the subject, runs the cases in order, and collects the results.
 package final class ServerRun {
     private let subject: Subject
     private let observations = Observations()
     private var results: [CaseResult] = []
     private var outcomes: [String: Outcome] = [:]
 
-    /// - Throws: ``RunFailure`` where the settings make no sense.
+    /// - Throws: ``RunFailure`` if the settings are invalid.
     package convenience init(_ settings: ServerSettings) throws {
         var settings = settings
         var control: SubjectProcess?
@@ -22,12 +22,12 @@ package final class ServerRun {
 
     init(_ settings: ServerSettings, control: (any SubjectControl)?) throws {
         guard let endpoint = Endpoint(settings.url, trusting: settings.trust) else {
-            throw RunFailure("“\(settings.url)” is no URL of the form http://host[:port]/path or https://…")
+            throw RunFailure("“\(settings.url)” is not a URL of the form http://host[:port]/path or https://…")
         }
         subject = Subject(settings: settings, endpoint: endpoint, control: control)
     }
 
-    /// Runs everything; `progress` receives each result as it comes, and returns whether to continue.
+    /// Runs all cases. `progress` receives each result as soon as its case has ended, and returns whether to continue.
     package func run(_ progress: (CaseResult) -> Bool = { _ in true }) -> RunReport {
         let began = SystemClock.realtimeSeconds()
         let start = SystemClock.monotonicNanoseconds()
@@ -36,9 +36,9 @@ package final class ServerRun {
             try subject.control?.start()
             try SubjectProbe(subject: subject, observations: observations).run()
             runCases(progress)
-            if let gone { failure = "the subject stopped answering in \(gone)" }
+            if let lastAnswered { failure = "the server stopped answering during the case \(lastAnswered)" }
             if results.isEmpty {
-                failure = "no case has an ID like “\(subject.settings.only.joined(separator: "”, “"))”"
+                failure = "no case has an ID that matches “\(subject.settings.only.joined(separator: "”, “"))”"
             }
         } catch let setup as SetupFailure {
             failure = "expected \(setup.finding.expected), seen: \(setup.finding.seen)"
@@ -53,28 +53,28 @@ package final class ServerRun {
             failure: failure)
     }
 
-    /// The case after which the subject answered nothing any more.
-    private var gone: String?
+    /// The ID of the case after which the subject stopped answering; nil while it answers.
+    private var lastAnswered: String?
 
     private func runCases(_ progress: (CaseResult) -> Bool) {
         let patterns = subject.settings.only.map(Glob.init)
         for next in ServerSuite.cases(for: subject.spoken.isEmpty ? [subject.base] : subject.spoken) {
             if !patterns.isEmpty, !patterns.contains(where: { $0.matches(next.id) }) { continue }
-            let result = gone.map { unrun(next, .blocked(by: $0)) } ?? run(next)
+            let result = lastAnswered.map { resultWithoutRun(next, .blocked(by: $0)) } ?? run(next)
             results.append(result)
             outcomes[next.id] = result.outcome
             guard progress(result) else { return }
-            if gone == nil, result.outcome.isWorthLooking, !isAnswering() { gone = next.id }
+            if lastAnswered == nil, result.outcome.needsTranscript, !isAnswering() { lastAnswered = next.id }
         }
     }
 
     private func run(_ next: Case) -> CaseResult {
         let profile = next.profile ?? subject.base
-        if !next.ranks.contains(profile.rank) { return unrun(next, .skipped("not demanded by \(profile)")) }
+        if !next.ranks.contains(profile.rank) { return resultWithoutRun(next, .skipped("not required by \(profile)")) }
         for need in next.needs {
             switch outcomes[need] {
-            case .skipped(let reason)?: return unrun(next, .skipped("\(need) was skipped: \(reason)"))
-            case let outcome? where outcome.blocks: return unrun(next, .blocked(by: need))
+            case .skipped(let reason)?: return resultWithoutRun(next, .skipped("\(need) was skipped: \(reason)"))
+            case let outcome? where outcome.blocks: return resultWithoutRun(next, .blocked(by: need))
             default: break
             }
         }
@@ -83,9 +83,9 @@ package final class ServerRun {
         let outcome = verify(next, context)
         let time = SystemClock.monotonicNanoseconds() - start
         context.cancelUploads()
-        let proves = outcome.isWorthLooking
+        let proves = outcome.needsTranscript
         return CaseResult(
-            subject: next.question, outcome: outcome, notes: context.notes,
+            info: next.info, outcome: outcome, notes: context.notes,
             transcript: proves ? context.transcript.entries : [],
             omittedEvents: proves ? context.transcript.omittedEvents : 0,
             command: proves ? context.lastRequest.flatMap { CurlCommand($0.request, $0.endpoint)?.text } : nil,
@@ -110,13 +110,13 @@ package final class ServerRun {
         }
     }
 
-    private func unrun(_ next: Case, _ outcome: Outcome) -> CaseResult {
+    private func resultWithoutRun(_ next: Case, _ outcome: Outcome) -> CaseResult {
         CaseResult(
-            subject: next.question, outcome: outcome, notes: [], transcript: [], omittedEvents: 0, command: nil,
+            info: next.info, outcome: outcome, notes: [], transcript: [], omittedEvents: 0, command: nil,
             milliseconds: 0)
     }
 
-    /// Whether the subject still answers; one that we started is started again where it does not.
+    /// Returns whether the subject still answers. A subject that the harness started is restarted if it does not.
     private func isAnswering() -> Bool {
         if answersOptions() { return true }
         guard let control = subject.control else { return answersOptions() }
@@ -136,8 +136,8 @@ package final class ServerRun {
 }
 
 extension Outcome {
-    /// Whether a person wants to see what went over the wire.
-    var isWorthLooking: Bool {
+    /// Whether reports show the transcript of a case with this outcome.
+    var needsTranscript: Bool {
         switch self {
         case .fail, .warn, .setup, .harness: true
         case .pass, .skipped, .blocked: false

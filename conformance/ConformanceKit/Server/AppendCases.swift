@@ -1,9 +1,9 @@
 /// Section 4.4: appending to an upload.
 enum AppendCases {
-    /// What most other cases need.
+    /// The cases on which most others depend.
     static let basic: [Case] = [
         Case(
-            "4.4/append", .must, "4.4.2", "An append at the offset adds its content.", covers: "APP-01",
+            "4.4/append", .must, "4.4.2", "An append at the offset of the upload adds its content.", covers: "APP-01",
             needs: ["4.2/create-part"]
         ) { t in
             let upload = try t.newUpload(t.part)
@@ -14,7 +14,8 @@ enum AppendCases {
         },
         Case(
             "4.4/states-incomplete", .must, "4.4.2",
-            "The response to an append that does not complete the upload says so.", covers: "APP-02 VER-20",
+            "The response to an append that does not complete the upload has Upload-Complete: ?0.",
+            covers: "APP-02 VER-20",
             needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in
             let response = try t.appending(t.newUpload(), at: 0, complete: false, .bytes(t.bytes(t.part)))
@@ -22,7 +23,7 @@ enum AppendCases {
             try t.expect(t.profile.isComplete(response) == false, "Upload-Complete: ?0", response.summary)
         },
         Case(
-            "4.4/chunked", .must, "9", "A chunked append adds what its chunks hold.", covers: "APP-01 STF-09",
+            "4.4/chunked", .must, "9", "A chunked append adds the content of its chunks.", covers: "APP-01 STF-09",
             needs: ["4.4/append"]
         ) { t in
             let upload = try t.newUpload()
@@ -32,7 +33,7 @@ enum AppendCases {
             try t.expectState(of: upload, offset: Int64(t.part * 2))
         },
         Case(
-            "4.4/finish", .must, "4.4.2", "An append that completes the upload is answered by the target.",
+            "4.4/finish", .must, "4.4.2", "The target answers an append that completes the upload.",
             covers: "APP-03 CRE-19 CMP-02", needs: ["4.4/append"]
         ) { t in
             let (upload, request) = try t.newUploadWithRequest(t.part)
@@ -46,7 +47,8 @@ enum AppendCases {
 
     static let all: [Case] = [
         Case(
-            "4.4/states-complete", .must, "4.4.2", "The response to an append that completes the upload says so.",
+            "4.4/states-complete", .must, "4.4.2",
+            "The response to an append that completes the upload has Upload-Complete: ?1.",
             covers: "APP-03 VER-20", needs: ["4.4/finish"], ranks: Profile.explicitRanks
         ) { t in
             let response = try t.appending(t.newUpload(), at: 0, complete: true, .bytes(t.bytes(t.part)))
@@ -54,7 +56,7 @@ enum AppendCases {
         },
         Case(
             "4.4/same-response", .should, "4.4.2",
-            "A finished upload is answered as one request with everything would have been.", covers: "APP-04",
+            "The response to the last append equals the response to an upload in one request.", covers: "APP-04",
             needs: ["4.4/finish"]
         ) { t in
             let once = try t.setup { try t.exchange(t.creation(complete: true, .bytes(t.bytes(t.part)))) }
@@ -78,7 +80,7 @@ enum AppendCases {
             }
         },
         Case(
-            "4.4/empty", .must, "4.4.1", "An append without content that completes nothing changes nothing.",
+            "4.4/empty", .must, "4.4.1", "An append without content that does not complete the upload changes nothing.",
             covers: "APP-10", needs: ["4.4/append"]
         ) { t in
             if t.subject.limits["min-append-size", default: 0] > 0 { throw t.skip("there is a min-append-size") }
@@ -88,7 +90,7 @@ enum AppendCases {
             try t.expectState(of: upload, offset: Int64(t.part))
         },
         Case(
-            "4.4/many-parts", .must, "4.4.2", "An upload in many parts is one representation.",
+            "4.4/many-parts", .must, "4.4.2", "An upload in many parts results in one representation.",
             covers: "CRE-19 APP-08", needs: ["4.4/finish"]
         ) { t in
             let (upload, request) = try t.newUploadWithRequest(t.part)
@@ -102,15 +104,15 @@ enum AppendCases {
             }
         },
         Case(
-            "4.4/offset-mismatch", .must, "4.4.2", "An append at another offset is answered by 409.",
+            "4.4/offset-mismatch", .must, "4.4.2", "An append at a wrong offset gets 409.",
             covers: "APP-05", needs: ["4.2/create-part"]
         ) { t in
             for response in try t.mismatches() {
-                try t.expect(response, isOneOf: [409], "to an append at another offset")
+                try t.expect(response, isOneOf: [409], "to an append at a wrong offset")
             }
         },
         Case(
-            "4.4/mismatch-offset", .must, "4.4.2", "That 409 reports the offset of the upload.",
+            "4.4/mismatch-offset", .must, "4.4.2", "A 409 to a wrong offset reports the offset of the upload.",
             covers: "APP-06 VER-10 VER-21", needs: ["4.4/offset-mismatch"]
         ) { t in
             for response in try t.mismatches() {
@@ -119,7 +121,7 @@ enum AppendCases {
             }
         },
         Case(
-            "4.4/mismatch-incomplete", .must, "4.4.2", "That 409 says that the upload is not complete.",
+            "4.4/mismatch-incomplete", .must, "4.4.2", "A 409 to a wrong offset has Upload-Complete: ?0.",
             covers: "APP-07 VER-21", needs: ["4.4/offset-mismatch"], ranks: Profile.explicitRanks
         ) { t in
             for response in try t.mismatches() {
@@ -128,7 +130,7 @@ enum AppendCases {
         },
         Case(
             "4.4/mismatch-changes-nothing", .must, "4.4.2",
-            "A refused append changes nothing: the upload can be continued.",
+            "An append at a wrong offset changes nothing: the upload can be continued.",
             covers: "APP-08", needs: ["4.4/offset-mismatch", "4.4/finish"]
         ) { t in
             let (upload, request) = try t.newUploadWithRequest(t.part)
@@ -141,7 +143,8 @@ enum AppendCases {
             try t.expectFile(of: response, to: request, t.bytes(t.part * 2))
         },
         Case(
-            "4.4/interrupted-not-complete", .must, "4.4.2", "A completing append that is cut off completes nothing.",
+            "4.4/interrupted-not-complete", .must, "4.4.2",
+            "An interrupted append with ?1 does not complete the upload.",
             covers: "APP-14 H11-13", needs: ["4.4/append"]
         ) { t in
             let (connection, upload) = try t.interruptedAppend(sending: t.part * 2, of: t.part * 3)
@@ -151,7 +154,8 @@ enum AppendCases {
             try t.expect(state.offset <= t.part * 3, "an offset of \(t.part * 3) at most", "\(state.offset)")
         },
         Case(
-            "4.4/interrupted-keeps-prefix", .should, "4.4.2", "What arrived of a cut off append is kept.",
+            "4.4/interrupted-keeps-prefix", .should, "4.4.2",
+            "The bytes of an interrupted append that arrived are kept.",
             covers: "APP-13", needs: ["4.4/interrupted-not-complete"]
         ) { t in
             let (connection, upload) = try t.interruptedAppend(sending: t.part * 2, of: t.part * 3)
@@ -163,7 +167,7 @@ enum AppendCases {
         },
         Case(
             "4.4/interrupted-chunked", .must, "RFC 9112 8",
-            "A chunked append without its last chunk completes nothing.",
+            "A chunked append without its last chunk does not complete the upload.",
             covers: "H11-12", needs: ["4.4/chunked"]
         ) { t in
             let upload = try t.newUpload()
@@ -177,7 +181,7 @@ enum AppendCases {
             try t.expect(state.offset <= t.part, "an offset of \(t.part) at most", "\(state.offset)")
         },
         Case(
-            "4.4/media-type", .should, "4.4.1", "An append of another media type is answered by 415 and Accept-Patch.",
+            "4.4/media-type", .should, "4.4.1", "An append with a wrong media type gets 415 with Accept-Patch.",
             covers: "APP-17 VER-09", needs: ["4.4/append"], ranks: 6...9
         ) { t in
             for (type, response) in try t.appendsOfOtherMediaTypes().responses {
@@ -188,7 +192,8 @@ enum AppendCases {
             }
         },
         Case(
-            "4.4/media-type-refused", .must, "4.4.1", "An append of another media type appends nothing.",
+            "4.4/media-type-refused", .must, "4.4.1",
+            "An append with a wrong media type is refused and changes nothing.",
             covers: "VER-09", needs: ["4.4/append"], ranks: 6...9
         ) { t in
             let (upload, responses) = try t.appendsOfOtherMediaTypes()
@@ -197,7 +202,8 @@ enum AppendCases {
         },
         Case(
             "4.4/media-type-spelling", .must, "RFC 9110 8.3.1",
-            "The case of a media type and its parameters do not matter.", covers: "APP-18", needs: ["4.4/append"],
+            "The media type is compared without regard to case and parameters.", covers: "APP-18",
+            needs: ["4.4/append"],
             ranks: 6...9
         ) { t in
             for type in [
@@ -211,7 +217,7 @@ enum AppendCases {
             }
         },
         Case(
-            "4.4/no-media-type", .must, "-01 to -03", "Up to version 5 an append needs no media type.",
+            "4.4/no-media-type", .must, "-01 to -03", "Up to version 5 an append may have any media type, or none.",
             covers: "VER-08", needs: ["4.4/append"], ranks: 3...5
         ) { t in
             for type in [nil, "application/offset+octet-stream", "text/plain"] {
@@ -222,7 +228,7 @@ enum AppendCases {
             }
         },
         Case(
-            "4.4/content-encoding", .should, "8", "An append has no content coding of its own.", covers: "APP-22",
+            "4.4/content-encoding", .should, "8", "An append with Content-Encoding is refused.", covers: "APP-22",
             needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in
             let upload = try t.newUpload()
@@ -241,7 +247,7 @@ enum AppendCases {
         },
         Case(
             "4.4/other-methods", .should, "RFC 9110 15.5.6",
-            "A method that no upload resource has is answered by 405 and Allow.", covers: "APP-27",
+            "An unsupported method on an upload resource gets 405 with Allow.", covers: "APP-27",
             needs: ["4.2/create-empty"]
         ) { t in
             let upload = try t.newUpload()
@@ -267,7 +273,7 @@ extension CaseContext {
         }
     }
 
-    /// The responses to appends to an empty upload whose media type is not that of appends.
+    /// Sends appends with wrong media types to an empty upload.
     func appendsOfOtherMediaTypes() throws -> (upload: Upload, responses: [(type: String, response: Response)]) {
         let upload = try newUpload()
         let append = append(upload, at: 0, complete: false, .bytes(bytes(part))).without("Content-Type")
@@ -279,7 +285,7 @@ extension CaseContext {
         return (upload, responses)
     }
 
-    /// The responses to appends below and above the offset of an upload, which is ``part``.
+    /// Sends appends below and above the offset of an upload, which is ``part``.
     func mismatches() throws -> [Response] {
         let upload = try newUpload(part)
         let offsets = [(Int64(part) - 1, false), (Int64(part) + 1, true), (0, false), (999_999_999_999_999, true)]
@@ -288,7 +294,7 @@ extension CaseContext {
         }
     }
 
-    /// An upload at offset ``part`` whose completing append was cut off by the client.
+    /// Creates an upload at offset ``part``, and interrupts an append to it that would complete it.
     func interruptedAppend(
         sending count: Int, of total: Int
     ) throws -> (connection: RawConnection, upload: Upload) {

@@ -1,6 +1,6 @@
 /// The parts of a multipart/byteranges body.
 struct BodyParts {
-    /// Content-Range of each.
+    /// The values of Content-Range.
     private(set) var ranges: [String] = []
     private(set) var contents: [[UInt8]] = []
 

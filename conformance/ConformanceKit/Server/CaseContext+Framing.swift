@@ -1,20 +1,21 @@
 extension CaseContext {
-    /// Sends a creation with these lines and content as they are; nil where the connection ends without a response.
+    /// Sends a creation with these lines and content, without changes.
+    /// - Returns: nil if the connection ends without a response.
     func answer(_ lines: [String], _ content: [UInt8]) throws -> Response? {
         let (connection, request) = try send(lines, content, version: "HTTP/1.1", hasHost: true)
         let response = try connection.readResponseUnlessEnded()
-        keep(response, to: request)
+        recordUpload(of: response, to: request)
         return response
     }
 
-    /// The same with a request behind it.
+    /// Sends a creation with these lines and content, and another request after it.
     func answers(
         to lines: [String], _ content: [UInt8], version: String, hasHost: Bool, allowing leniency: Leniency
     ) throws -> RawAnswers {
-        let behind = Request("OPTIONS", subject.newTarget(), subject.extraFields)
-        let head = behind.head(authority: subject.endpoint.authority)
+        let next = Request("OPTIONS", subject.newTarget(), subject.extraFields)
+        let head = next.head(authority: subject.endpoint.authority)
         let (connection, request) = try send(lines, content + head, version: version, hasHost: hasHost)
-        if leniency.contains(.goingOn) { connection.expectResponses(to: request, behind, behind) }
+        if leniency.contains(.openConnection) { connection.expectResponses(to: request, next, next) }
         var answers = RawAnswers()
         do throws(WireFailure) {
             let usesFullTimeout = !leniency.contains(.waiting)
@@ -24,14 +25,14 @@ extension CaseContext {
             guard case .timedOut = error, leniency.contains(.waiting) else { throw error }
         }
         guard let first = answers.first else { return answers }
-        keep(first, to: request)
+        recordUpload(of: first, to: request)
         answers.count = 1
         while answers.count < 3, (try? connection.awaitHead(within: .milliseconds(300))) == true {
             answers.count += 1
-            guard let next = try? connection.readResponse() else { break }
-            if answers.second == nil { answers.second = next }
+            guard let response = try? connection.readResponse() else { break }
+            if answers.second == nil { answers.second = response }
         }
-        if answers.count == 1, !leniency.contains(.goingOn) {
+        if answers.count == 1, !leniency.contains(.openConnection) {
             answers.isEnded = (try? connection.awaitEnding(within: min(.seconds(5), subject.timeout))) ?? nil != nil
         }
         return answers
@@ -51,18 +52,18 @@ extension CaseContext {
         return (connection, request)
     }
 
-    /// What was announced is canceled in the end.
-    private func keep(_ response: Response?, to request: Request) {
+    /// Records an announced upload, so that it is canceled at the end of the case.
+    private func recordUpload(of response: Response?, to request: Request) {
         guard let location = response?.announcements.first?.location else { return }
         _ = try? upload(at: location, of: request, location)
     }
 
-    /// A head that is far too long is answered by one of these, or by the end of the connection.
+    /// Expects that a head that is too long gets one of these statuses, or that the connection is closed.
     func expectLimited(_ bytes: [UInt8], _ statuses: [Int]) throws {
         let connection = try connect()
         connection.expectResponses(to: Request("OPTIONS", "*"))
         try connection.send(bytes, stoppingAtResponse: true)
         guard let response = try connection.readResponseUnlessEnded() else { return }
-        try expect(response, isOneOf: statuses, "to a megabyte")
+        try expect(response, isOneOf: statuses, "to a head of a megabyte")
     }
 }

@@ -1,9 +1,9 @@
-/// Sections 4.1.2 and 4.1.3: what makes an upload complete, and what holds from then on.
+/// Sections 4.1.2 and 4.1.3: completion of uploads, and requests for complete uploads.
 enum CompletionCases {
     static let all: [Case] = [
         Case(
             "4.1.3/length-is-not-completion", .must, "4.1.3",
-            "An upload whose last byte has come is not complete before a request completes it.",
+            "An append with ?0 does not complete the upload, even if it reaches the length.",
             covers: "CMP-01 CMP-02",
             needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in
@@ -16,7 +16,7 @@ enum CompletionCases {
         },
         Case(
             "4.1.3/creation-length-is-not-completion", .must, "4.1.3",
-            "A creation with all bytes that says it is not complete is not.", covers: "CMP-01",
+            "A creation with ?0 does not complete the upload, even if it reaches the length.", covers: "CMP-01",
             needs: ["4.2/create-part"], ranks: Profile.explicitRanks
         ) { t in
             let upload = try t.newUpload(t.part, length: t.part)
@@ -26,7 +26,7 @@ enum CompletionCases {
         },
         Case(
             "4.1.3/length-reached", .must, "compat",
-            "In versions 5 and 6 content that reaches the declared length completes the upload, or leaves it open until ?1.",
+            "In versions 5 and 6 content that reaches the declared length either completes the upload or leaves it incomplete until ?1.",
             covers: "VER-24", needs: ["4.2/create-part", "4.4/append"], ranks: 5...6
         ) { t in
             for (first, second) in [(0, 0), (t.part, 0), (t.part, t.part)] {
@@ -43,7 +43,8 @@ enum CompletionCases {
             }
         },
         Case(
-            "4.1.2/completed-refuses-content", .must, "4.1.2", "A completed upload takes no more bytes.",
+            "4.1.2/completed-refuses-content", .must, "4.1.2",
+            "An append with content to a complete upload is refused.",
             covers: "APP-19 VER-17", needs: ["4.4/finish"]
         ) { t in
             let (upload, request) = try t.newUploadWithRequest(t.part)
@@ -52,13 +53,14 @@ enum CompletionCases {
                 let more = Request.Content.bytes(t.bytes(t.part, from: t.part))
                 try t.expectRefusal(
                     t.appending(upload, at: Int64(t.part), complete: isComplete, more),
-                    "to an append to a completed upload")
+                    "to an append to a complete upload")
             }
             try t.expectFile(of: finished, to: request, t.bytes(t.part))
         },
         Case(
             "4.1.2/refusal-is-not-completion", .must, "4.1.2",
-            "A refusal by a completed upload is not marked as the target's answer.", covers: "APP-21 APP-07",
+            "A refused append to a complete upload does not get ?1, which would mark the target's response.",
+            covers: "APP-21 APP-07",
             needs: ["4.1.2/completed-refuses-content"], ranks: Profile.explicitRanks
         ) { t in
             let upload = try t.completedUpload(t.part)
@@ -75,13 +77,13 @@ enum CompletionCases {
             }
         },
         Case(
-            "4.4/replay", .may, "4.4.2", "The repetition of a finishing append gets the same final response again.",
+            "4.4/replay", .may, "4.4.2", "A repeated completing append gets the same final response again.",
             covers: "APP-20 APP-28", needs: ["4.4/finish-empty"], ranks: Profile.explicitRanks
         ) { t in
             let upload = try t.newUpload(t.part)
             let first = try t.setup { try t.appending(upload, at: Int64(t.part), complete: true, .bytes([])) }
             let again = try t.appending(upload, at: Int64(t.part), complete: true, .bytes([]))
-            guard again.isSuccessful else { throw t.skip("it is refused (\(again.status))") }
+            guard again.isSuccessful else { throw t.skip("the repeated append is refused (\(again.status))") }
             try t.expect(again.status == first.status, "\(first.status) again", again.summary)
             try t.expect(t.profile.isComplete(again) == true, "Upload-Complete: ?1", again.summary)
             try t.expect(again.content == first.content, "the same content", again.text)
@@ -90,7 +92,7 @@ enum CompletionCases {
 }
 
 extension CaseContext {
-    /// After `response` all content is there: the upload is complete, or the empty append with `?1` completes it.
+    /// Expects that the upload, which has all content after `response`, is complete or is completed by an empty append.
     fileprivate func expectEitherEnd(
         of upload: Upload, _ response: Response, to request: Request, length: Int
     ) throws {
@@ -104,7 +106,7 @@ extension CaseContext {
         }
         let finish = try appending(upload, at: Int64(length), complete: true, .bytes([]))
         if isComplete {
-            // It repeats an append that was complete without it.
+            // The upload was complete before this append.
             try expect(finish.isSuccessful || finish.isRefusal, "the final response or a refusal", finish.summary)
             try expectFile(of: response, to: request, bytes(length))
         } else {

@@ -3,7 +3,7 @@ enum ConcurrencyCases {
     static let all: [Case] = [
         Case(
             "4.6/not-stuck", .must, "4.6",
-            "An append whose client says nothing more does not keep others from the offset.",
+            "An append whose client stopped sending does not delay a retrieval of the offset.",
             covers: "CON-07", needs: ["4.4/append"]
         ) { t in
             let (connection, upload) = try t.stalledAppend()
@@ -12,16 +12,17 @@ enum ConcurrencyCases {
             connection.close()
         },
         Case(
-            "4.6/retrieval-ends-append", .should, "4.6", "An offset retrieval ends an append that is under way.",
+            "4.6/retrieval-ends-append", .should, "4.6", "An offset retrieval ends a running append.",
             covers: "CON-01", needs: ["4.6/not-stuck"], ranks: 8...9
         ) { t in
             let (connection, upload) = try t.stalledAppend()
             _ = try t.state(of: upload)
             let ended = try connection.awaitEnding() != nil
-            try t.expect(ended, "the end of the append's connection", "silence until the deadline")
+            try t.expect(ended, "the end of the append's connection", "timeout")
         },
         Case(
-            "4.6/offset-usable", .must, "4.6", "The offset that is reported while an append is stuck can be used.",
+            "4.6/offset-usable", .must, "4.6",
+            "An append can use the offset that was reported while another append was stuck.",
             covers: "OFF-11 CON-08", needs: ["4.6/not-stuck"]
         ) { t in
             for _ in 0..<5 {
@@ -35,7 +36,7 @@ enum ConcurrencyCases {
             }
         },
         Case(
-            "4.6/late-bytes", .must, "4.6", "What a superseded append still sends is not appended.",
+            "4.6/late-bytes", .must, "4.6", "Bytes that a superseded append sends are not appended.",
             covers: "CON-04 CON-02", needs: ["4.6/offset-usable"]
         ) { t in
             let (upload, request) = try t.newUploadWithRequest(0)
@@ -47,7 +48,7 @@ enum ConcurrencyCases {
             let append = t.append(upload, at: Int64(offset), complete: false, .declared(Int64(t.part * 2)))
             try t.begin(append, on: second)
             try second.send(t.bytes(t.part, from: offset))
-            // The first one's remainder would be other bytes at this place.
+            // The first append sends different bytes for the same offsets.
             _ = try? connection.send([UInt8](repeating: 0x21, count: t.part * 3))
             try second.send(t.bytes(t.part, from: offset + t.part))
             try t.expectSuccess(second.readResponse(), "to the append at the offset reported")
@@ -57,7 +58,7 @@ enum ConcurrencyCases {
             try t.expectFile(of: finished, to: request, t.bytes(offset + t.part * 2))
         },
         Case(
-            "4.6/append-supersedes", .should, "4.6", "A new append does not wait for one that is stuck.",
+            "4.6/append-supersedes", .should, "4.6", "A new append is not delayed by an append that is stuck.",
             covers: "CON-02", needs: ["4.6/not-stuck"], ranks: 8...9
         ) { t in
             let (connection, upload) = try t.stalledAppend()
@@ -68,7 +69,7 @@ enum ConcurrencyCases {
             connection.close()
         },
         Case(
-            "4.6/race", .must, "4.6", "Appends at the same offset at the same time do not mix their bytes.",
+            "4.6/race", .must, "4.6", "The bytes of concurrent appends at the same offset are not mixed.",
             covers: "CON-03", needs: ["4.4/finish"]
         ) { t in
             let (upload, request) = try t.newUploadWithRequest(0)
@@ -78,7 +79,7 @@ enum ConcurrencyCases {
             }
             for (index, racer) in racers.enumerated() {
                 let append = t.append(upload, at: 0, complete: false, .declared(Int64(count)))
-                // Some are sure to run already, others come at the same moment.
+                // Three appends are running for certain, the others begin at the same time.
                 if index < 3 { try t.begin(append, on: racer.0) } else { try racer.0.send(append) }
             }
             for start in stride(from: 0, to: count, by: t.part) {
@@ -87,7 +88,7 @@ enum ConcurrencyCases {
                 }
             }
             let winners = racers.enumerated().filter { (try? $0.element.0.readResponse().isSuccessful) == true }
-            try t.expect(winners.count <= 1, "one success at most", "\(winners.count) of them")
+            try t.expect(winners.count <= 1, "at most one success", "\(winners.count) successes")
             let offset = try t.state(of: upload).offset
             try t.expect(offset <= count, "an offset of \(count) at most", "\(offset)")
             let finished = try t.appending(upload, at: offset, complete: true, .bytes([]))
@@ -102,7 +103,8 @@ enum ConcurrencyCases {
             }
         },
         Case(
-            "4.6/other-upload", .must, "4.6", "A request for one upload does not touch another.", covers: "CON-10",
+            "4.6/other-upload", .must, "4.6", "A request for one upload does not affect an append to another.",
+            covers: "CON-10",
             needs: ["4.4/append"]
         ) { t in
             let (connection, _) = try t.stalledAppend()
@@ -112,7 +114,7 @@ enum ConcurrencyCases {
             try t.expectSuccess(connection.readResponse(), "to the append that was under way")
         },
         Case(
-            "4.6/finish-race", .must, "4.4.2", "Two finishing appends at the same time finish the upload once.",
+            "4.6/finish-race", .must, "4.4.2", "Two concurrent completing appends complete the upload once.",
             covers: "APP-28", needs: ["4.4/finish-empty"]
         ) { t in
             let (upload, request) = try t.newUploadWithRequest(t.part)
@@ -129,7 +131,7 @@ enum ConcurrencyCases {
             try t.expectFile(of: first, to: request, t.bytes(t.part))
         },
         Case(
-            "4.6/cancel-race", .must, "4.6", "An upload that was canceled while an append was sent stays gone.",
+            "4.6/cancel-race", .must, "4.6", "An upload that was canceled during an append does not exist afterwards.",
             covers: "CAN-06", needs: ["4.5/cancel"]
         ) { t in
             for _ in 0..<10 {
@@ -139,8 +141,8 @@ enum ConcurrencyCases {
                 try first.send(t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part))))
                 try second.send(t.cancellation(upload))
                 _ = try? first.readResponse()
-                let cancelled = try second.readResponse()
-                guard cancelled.isSuccessful else { continue }
+                let canceled = try second.readResponse()
+                guard canceled.isSuccessful else { continue }
                 try t.expectGone(upload, "the upload was canceled")
             }
         },

@@ -1,4 +1,4 @@
-/// RFC 9112: what becomes of a connection, and of what was sent on it.
+/// RFC 9112: connections, pipelining and unread content.
 enum ConnectionCases {
     static let all: [Case] = [
         Case(
@@ -15,14 +15,15 @@ enum ConnectionCases {
                 append.head(authority: authority) + append.encodedContent + retrieval.head(authority: authority))
             try t.expectSuccess(connection.readResponse(), "to the append")
             guard let second = try connection.readResponseUnlessEnded() else {
-                throw t.skip("the server ends the connection behind an answer")
+                throw t.skip("the server closes the connection after each response")
             }
-            try t.expectSuccess(second, "to the HEAD behind it")
+            try t.expectSuccess(second, "to the pipelined HEAD")
             try t.expect(
                 second.integer("Upload-Offset") == Int64(t.part), "Upload-Offset: \(t.part)", second.summary)
         },
         Case(
-            "9112/unread-content", .must, "RFC 9112 9.3", "What is left of a refused content is no request.",
+            "9112/unread-content", .must, "RFC 9112 9.3",
+            "The unread content of a refused request is not parsed as a request.",
             covers: "H11-14", needs: ["4.4/offset-mismatch"]
         ) { t in
             let upload = try t.newUpload()
@@ -33,36 +34,37 @@ enum ConnectionCases {
             let request = t.append(upload, at: 7, complete: false, .bytes(content))
             t.remember(request, upload.endpoint)
             try connection.send(request)
-            // How early an answer may be lost with the connection is another question.
+            // The connection may end before the response arrives: 9112/early-refusal tests that.
             if let answer = try connection.readResponseUnlessEnded() {
-                try t.expect(!answer.isSuccessful, "409 to an append at another offset", answer.summary)
+                try t.expect(!answer.isSuccessful, "409 to an append at a wrong offset", answer.summary)
                 _ = connection.hasInput(within: .milliseconds(200))
             }
             try t.expectState(of: victim, offset: 0)
         },
         Case(
-            "9112/early-refusal", .should, "RFC 9112 9.6", "A refusal can be read by a client that is still sending.",
+            "9112/early-refusal", .should, "RFC 9112 9.6", "A client that is still sending can read a refusal.",
             covers: "H11-15", needs: ["4.4/offset-mismatch"]
         ) { t in
             let size = 8 << 20
-            guard t.subject.allows(size) else { throw t.skip("the limits are too low for it") }
+            guard t.subject.allows(size) else { throw t.skip("the limits of the server are too low for this case") }
             let upload = try t.newUpload()
             let connection = try t.connect(to: upload.endpoint)
             let request = t.append(upload, at: 7, complete: false, .declared(Int64(size)))
             t.remember(request, upload.endpoint)
             try connection.send(request)
-            // A client that does not look for responses while it sends.
+            // This client reads no response while it sends.
             try connection.send(t.bytes(size))
-            try t.expect(connection.readResponse(), isOneOf: [409], "to an append at another offset")
+            try t.expect(connection.readResponse(), isOneOf: [409], "to an append at a wrong offset")
         },
         Case(
-            "9112/single-bytes", .must, "RFC 9112 2.2", "How a request is cut into segments does not matter.",
+            "9112/single-bytes", .must, "RFC 9112 2.2",
+            "A request that arrives byte by byte is processed like any other.",
             covers: "APP-01", needs: ["4.4/append"]
         ) { t in
             let upload = try t.newUpload()
             let connection = try t.connect(to: upload.endpoint)
             let request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(10)))
-            if t.part > 10 { throw t.skip("the limits are too high for it") }
+            if t.part > 10 { throw t.skip("the minimum sizes of the server are too high for this case") }
             t.remember(request, upload.endpoint)
             connection.expectResponses(to: request)
             try connection.sendByBytes(

@@ -1,10 +1,10 @@
-/// Section 4.2: how an upload begins.
+/// Section 4.2: creation of uploads.
 enum CreationCases {
-    /// What most other cases need.
+    /// The cases on which most others depend.
     static let basic: [Case] = [
         Case(
             "4.2/create-empty", .must, "4.2.2",
-            "A creation without content that is not complete makes an upload resource at offset 0.",
+            "A creation with ?0 and without content creates an upload resource at offset 0.",
             covers: "CRE-04 CRE-14 OFF-01 OFF-02 LIM-08"
         ) { t in
             let request = t.creation(complete: false, .bytes([]))
@@ -15,21 +15,22 @@ enum CreationCases {
         },
         Case(
             "4.2/create-part", .must, "4.2.2",
-            "The content of a creation that is not complete is the upload's beginning.", covers: "CRE-04 OFF-01",
+            "The content of a creation with ?0 is the beginning of the upload.", covers: "CRE-04 OFF-01",
             needs: ["4.2/create-empty"]
         ) { t in
             let upload = try t.newUpload(t.part)
             try t.expectState(of: upload, offset: Int64(t.part))
         },
         Case(
-            "4.2/created", .should, "4.2.2", "A creation that is not complete is answered by 201.",
+            "4.2/created", .should, "4.2.2", "A creation with ?0 gets 201.",
             covers: "CRE-06", needs: ["4.2/create-empty"]
         ) { t in
             try t.expect(t.exchange(t.creation(complete: false, .bytes([]))), isOneOf: [201], "to a creation with ?0")
         },
         Case(
             "4.2/part-states-incomplete", .should, "4.2.2",
-            "The response to a creation that is not complete says so.", covers: "CRE-07", needs: ["4.2/create-empty"]
+            "The response to a creation that does not complete the upload states that it is incomplete.",
+            covers: "CRE-07", needs: ["4.2/create-empty"]
         ) { t in
             let response = try t.exchange(t.creation(complete: false, .bytes(t.bytes(t.part))))
             try t.expect(
@@ -37,7 +38,7 @@ enum CreationCases {
         },
         Case(
             "4.2/part-limits", .must, "4.2.2",
-            "Where there are limits the response to a creation that is not complete reports them.", covers: "CRE-05",
+            "If there are limits, the response to a creation with ?0 has Upload-Limit.", covers: "CRE-05",
             needs: ["4.2/create-empty"], ranks: 8...9
         ) { t in
             try t.requireLimits()
@@ -45,7 +46,7 @@ enum CreationCases {
             _ = try t.require(response.limits, "Upload-Limit", response.summary)
         },
         Case(
-            "4.2/whole", .must, "4.2.2", "A creation with the whole representation is an upload in one request.",
+            "4.2/complete", .must, "4.2.2", "A creation with ?1 and the complete representation stores the file.",
             covers: "CRE-19"
         ) { t in
             let content = t.bytes(t.part)
@@ -58,16 +59,17 @@ enum CreationCases {
 
     static let all: [Case] = [
         Case(
-            "4.2/whole-states-complete", .should, "4.2.2",
-            "The response of the target to a whole representation is marked as complete.", covers: "CRE-07 CRE-12",
-            needs: ["4.2/whole"], ranks: Profile.explicitRanks
+            "4.2/states-complete", .should, "4.2.2",
+            "The response to a creation with the complete representation has Upload-Complete: ?1.",
+            covers: "CRE-07 CRE-12",
+            needs: ["4.2/complete"], ranks: Profile.explicitRanks
         ) { t in
             let response = try t.exchange(t.creation(complete: true, .bytes(t.bytes(t.part))))
             try t.expect(t.profile.isComplete(response) == true, "Upload-Complete: ?1", response.summary)
         },
         Case(
-            "4.2/empty-whole", .must, "4.2.1", "A representation without bytes is created and complete at once.",
-            covers: "CRE-13", needs: ["4.2/whole"]
+            "4.2/empty-complete", .must, "4.2.1", "A creation with ?1 and without content stores an empty file.",
+            covers: "CRE-13", needs: ["4.2/complete"]
         ) { t in
             let request = t.creation(complete: true, .bytes([]))
             let response = try t.exchange(request)
@@ -76,8 +78,8 @@ enum CreationCases {
             try t.expectFile(of: response, to: request, [])
         },
         Case(
-            "4.2/chunked-whole", .must, "9", "A chunked creation is complete with its last chunk.",
-            covers: "CRE-29", needs: ["4.2/whole"]
+            "4.2/chunked-complete", .must, "9", "A chunked creation with ?1 is complete at its last chunk.",
+            covers: "CRE-29", needs: ["4.2/complete"]
         ) { t in
             let content = t.bytes(t.part * 3)
             let chunks = [Array(content[..<1]), Array(content[1..<t.part]), Array(content[t.part...])]
@@ -88,7 +90,7 @@ enum CreationCases {
             try t.expectFile(of: response, to: request, content)
         },
         Case(
-            "4.2/chunked-part", .must, "9", "A chunked creation that is not complete keeps all of its content.",
+            "4.2/chunked-part", .must, "9", "A chunked creation with ?0 stores all of its content.",
             covers: "OFF-04 CRE-04", needs: ["4.2/create-part"]
         ) { t in
             let content = t.bytes(t.part * 2)
@@ -98,8 +100,8 @@ enum CreationCases {
             try t.expectState(of: t.upload(from: response, to: request), offset: Int64(t.part * 2))
         },
         Case(
-            "4.2/plain", .must, "4.2", "A request that does not state completeness is a plain one: no 104.",
-            covers: "CRE-09 CRE-20", needs: ["4.2/whole"]
+            "4.2/plain", .must, "4.2", "A request without Upload-Complete is a plain request: it gets no 104.",
+            covers: "CRE-09 CRE-20", needs: ["4.2/complete"]
         ) { t in
             let content = t.bytes(t.part)
             let request = t.creation(complete: nil, .bytes(content))
@@ -110,7 +112,7 @@ enum CreationCases {
             if response.isSuccessful { try t.expectFile(of: response, to: request, content) }
         },
         Case(
-            "4.2/distinct", .must, "4", "Two creations make two uploads that know nothing of each other.",
+            "4.2/distinct", .must, "4", "Two creations create two independent uploads.",
             covers: "CRE-24 CON-10", needs: ["4.2/create-part"]
         ) { t in
             let first = try t.newUpload(t.part)
@@ -121,7 +123,7 @@ enum CreationCases {
         },
         Case(
             "4.2/interrupted-not-complete", .must, "4.2.2",
-            "A creation whose content ends too early never becomes complete, and its offset reports no byte too many.",
+            "An interrupted creation does not complete the upload, and the offset does not exceed the bytes sent.",
             covers: "CRE-16 H11-13", needs: ["4.2/announcement"]
         ) { t in
             let (connection, upload, _) = try t.announcedUpload(sending: t.part, of: t.part * 3)
@@ -133,7 +135,7 @@ enum CreationCases {
         },
         Case(
             "4.2/interrupted-keeps-prefix", .should, "4.2.2",
-            "What arrived of a creation before the client ended its side is kept.", covers: "CRE-15",
+            "The bytes of an interrupted creation that arrived are kept.", covers: "CRE-15",
             needs: ["4.2/interrupted-not-complete"]
         ) { t in
             let (connection, upload, _) = try t.announcedUpload(sending: t.part * 2, of: t.part * 3)
@@ -144,7 +146,8 @@ enum CreationCases {
             try t.expect(offset > 0 && offset <= t.part * 2, "an offset in 1…\(t.part * 2)", "\(offset)")
         },
         Case(
-            "4.2/reset-not-complete", .must, "4.2.2", "A creation whose connection is reset never becomes complete.",
+            "4.2/reset-not-complete", .must, "4.2.2",
+            "A creation whose connection is reset does not complete the upload.",
             covers: "CRE-16", needs: ["4.2/announcement"]
         ) { t in
             let (connection, upload, _) = try t.announcedUpload(sending: t.part, of: t.part * 3)
@@ -154,7 +157,8 @@ enum CreationCases {
             try t.expect(state.offset <= t.part, "Upload-Offset: \(t.part) at most", "\(state.offset)")
         },
         Case(
-            "4.2/interrupted-continues", .must, "4.2.2", "An interrupted creation can be finished by an append.",
+            "4.2/interrupted-continues", .must, "4.2.2",
+            "An append can complete the upload of an interrupted creation.",
             covers: "CRE-23 APP-08", needs: ["4.2/interrupted-not-complete", "4.4/append"]
         ) { t in
             let total = t.part * 3
@@ -167,7 +171,7 @@ enum CreationCases {
             try t.expectFile(of: response, to: request, t.bytes(total))
         },
         Case(
-            "4.2/length-recorded", .must, "4.2.2", "The length that a creation states is remembered.",
+            "4.2/length-recorded", .must, "4.2.2", "An offset retrieval reports the length that the creation stated.",
             covers: "CRE-17 OFF-03 VER-26", needs: ["4.2/create-part"], ranks: 6...9
         ) { t in
             let upload = try t.newUpload(t.part, length: t.part * 4)
@@ -178,7 +182,7 @@ enum CreationCases {
         },
         Case(
             "4.2/length-derived", .must, "4.2.2",
-            "The Content-Length of a whole representation is its length, also when its content was cut off.",
+            "The Content-Length of a creation with ?1 is the length of the upload, even if the creation is interrupted.",
             covers: "CRE-18 OFF-03", needs: ["4.2/interrupted-not-complete"], ranks: Profile.explicitRanks
         ) { t in
             let (connection, upload, _) = try t.announcedUpload(sending: t.part, of: t.part * 3)
@@ -189,7 +193,7 @@ enum CreationCases {
                 response.summary)
         },
         Case(
-            "4.2/offset-ignored", .should, "4.2.1", "Upload-Offset means nothing in a creation.", covers: "CRE-28",
+            "4.2/offset-ignored", .should, "4.2.1", "Upload-Offset in a creation is ignored.", covers: "CRE-28",
             needs: ["4.2/create-part"], ranks: Profile.explicitRanks
         ) { t in
             let request = t.creation(complete: false, .bytes(t.bytes(t.part))).with("Upload-Offset", "7")
@@ -199,18 +203,18 @@ enum CreationCases {
         },
         Case(
             "4.2/location-resolves", .should, "RFC 9110 10.2.2",
-            "Location is a URI reference that leads to the upload resource from the request's URL.",
+            "Location is a URI reference that, resolved against the request's URL, gives the upload resource.",
             covers: "CRE-27", needs: ["4.2/create-empty"]
         ) { t in
             let upload = try t.newUpload()
             try t.expect(
                 upload.location.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }, "a URI reference", upload.location)
             try t.expect(
-                upload.endpoint.address == t.subject.endpoint.address, "a Location at the same place",
+                upload.endpoint.address == t.subject.endpoint.address, "a Location on the same server",
                 upload.location)
         },
         Case(
-            "4.2/other-method", .info, "4.2.1", "Creations by another method than the one asked for.",
+            "4.2/other-method", .info, "4.2.1", "The responses to creations with other methods.",
             covers: "CRE-08", needs: ["4.2/create-empty"]
         ) { t in
             for method in ["POST", "PUT", "PATCH"] where method != t.subject.method {
@@ -225,12 +229,12 @@ enum CreationCases {
 }
 
 extension CaseContext {
-    /// Where the subject has no limit, there is none to report.
+    /// Skips the case if the subject has no limits.
     func requireLimits() throws {
         if subject.limits.allSatisfy({ $0.key == "min-size" && $0.value == 0 }) { throw skip("there are no limits") }
     }
 
-    /// The finished file has this content, where it can be read at all.
+    /// Expects that the finished file has this content, if it can be read.
     func expectFile(of response: Response, to request: Request, _ content: [UInt8]) throws {
         guard subject.allows(content.count), let place = subject.place(of: response, to: request, in: profile)
         else { return }
@@ -239,7 +243,7 @@ extension CaseContext {
         try expect(
             file.contentSize == content.count && file.content[...] == content.prefix(RawConnection.Bounds.keptContent),
             "a file of the \(content.count) bytes sent",
-            "\(file.contentSize) bytes, the first other one at \(file.firstDifference(from: content))")
+            "\(file.contentSize) bytes, which differ first at offset \(file.firstDifference(from: content))")
     }
 }
 

@@ -1,10 +1,11 @@
 import HTTPSemantics
 
-/// RFC 9110 section 14: ranges of the finished file.
+/// RFC 9110 section 14: ranges of a finished file.
 enum DownloadCases {
     static let ranges: [Case] = [
         Case(
-            "14/whole", .must, "RFC 9110 9.3.1", "A finished file comes back as it was sent.", covers: "RNG-18"
+            "14/complete", .must, "RFC 9110 9.3.1", "A GET of a finished file returns the bytes that were sent.",
+            covers: "RNG-18"
         ) { t in
             let file = try t.finishedFile()
             let response = try t.download(file)
@@ -13,8 +14,8 @@ enum DownloadCases {
                 response.content == t.bytes(CaseContext.fileSize), "the bytes sent", "\(response.contentSize) bytes")
         },
         Case(
-            "14/accept-ranges", .should, "RFC 9110 14.3", "Accept-Ranges: bytes reports that ranges can be asked for.",
-            covers: "RNG-18", needs: ["14/whole"]
+            "14/accept-ranges", .should, "RFC 9110 14.3", "A response to GET has Accept-Ranges: bytes.",
+            covers: "RNG-18", needs: ["14/complete"]
         ) { t in
             let response = try t.download(t.finishedFile())
             try t.expect(
@@ -22,21 +23,25 @@ enum DownloadCases {
                 response.fields["Accept-Ranges"] ?? "none")
         },
         Case(
-            "14/single", .should, "RFC 9110 15.3.7", "One range is answered by 206 and exactly its bytes.",
-            covers: "RNG-03", needs: ["14/whole"]
+            "14/single", .should, "RFC 9110 15.3.7", "A single range gets 206 with exactly its bytes.",
+            covers: "RNG-03", needs: ["14/complete"]
         ) { t in try t.expectRange("bytes=2-4", 2..<5) },
-        range("open-end", "A range without an end goes to the end.", "RNG-04", "bytes=990-", 990..<1000),
-        range("beyond-end", "A range that ends behind the file is cut.", "RNG-04", "bytes=990-5000", 990..<1000),
-        range("suffix", "A suffix is the end of the file.", "RNG-05", "bytes=-3", 997..<1000),
-        range("long-suffix", "A suffix longer than the file is the whole.", "RNG-05", "bytes=-5000", 0..<1000),
+        range("open-end", "A range without an end extends to the end of the file.", "RNG-04", "bytes=990-", 990..<1000),
         range(
-            "huge-end", "A position that no number holds is behind the end.", "RNG-21",
+            "beyond-end", "A range that extends beyond the end of the file is cut off there.", "RNG-04",
+            "bytes=990-5000", 990..<1000),
+        range("suffix", "A suffix range is the last bytes of the file.", "RNG-05", "bytes=-3", 997..<1000),
+        range(
+            "long-suffix", "A suffix range that is longer than the file is the complete file.", "RNG-05", "bytes=-5000",
+            0..<1000),
+        range(
+            "huge-end", "A last position beyond 64 bits is handled as beyond the end.", "RNG-21",
             "bytes=990-99999999999999999999", 990..<1000),
-        range("one-byte", "A range may be one byte.", "RNG-09", "bytes=0-0", 0..<1),
-        range("unit-case", "The case of the unit does not matter.", "RNG-02", "BYTES=2-4", 2..<5),
+        range("one-byte", "A range of one byte gets 206 with this byte.", "RNG-09", "bytes=0-0", 0..<1),
+        range("unit-case", "The range unit is compared without regard to case.", "RNG-02", "BYTES=2-4", 2..<5),
         Case(
             "14/unsatisfiable", .should, "RFC 9110 15.5.17",
-            "A range behind the end is answered by 416 and the size.", covers: "RNG-06 RNG-21 RNG-24",
+            "A range beyond the end gets 416 with the size of the file.", covers: "RNG-06 RNG-21 RNG-24",
             needs: ["14/single"]
         ) { t in
             let file = try t.finishedFile()
@@ -49,12 +54,14 @@ enum DownloadCases {
                     response.content.firstRange(of: t.bytes(20)) == nil, "none of the file's bytes", response.summary)
             }
         },
-        ignoring("unknown-unit", .must, "RFC 9110 14.2", "An unknown unit is ignored.", "RNG-02", ["items=0-1"]),
         ignoring(
-            "invalid", .may, "RFC 9110 14.2", "A set of ranges that is none is ignored or refused.", "RNG-07",
+            "unknown-unit", .must, "RFC 9110 14.2", "A Range with an unknown unit is ignored.", "RNG-02", ["items=0-1"]),
+        ignoring(
+            "invalid", .may, "RFC 9110 14.2", "An invalid Range is ignored or refused.", "RNG-07",
             ["bytes=5-2", "bytes=a-b", "bytes=", "bytes=--3"]),
         Case(
-            "14/repeated-field", .may, "RFC 9110 5.3", "Two lines of Range are no range.", covers: "RNG-23",
+            "14/repeated-field", .may, "RFC 9110 5.3",
+            "Two Range field lines are ignored, refused, or combined into one list.", covers: "RNG-23",
             needs: ["14/single"]
         ) { t in
             let response = try t.download(t.finishedFile(), [("Range", "bytes=0-1"), ("Range", "bytes=4-5")])
@@ -66,7 +73,7 @@ enum DownloadCases {
             }
         },
         Case(
-            "14/head", .must, "RFC 9110 14.2", "Range means nothing to HEAD.", covers: "RNG-01",
+            "14/head", .must, "RFC 9110 14.2", "Range in a HEAD request is ignored.", covers: "RNG-01",
             needs: ["14/single"]
         ) { t in
             let file = try t.finishedFile()
@@ -79,13 +86,14 @@ enum DownloadCases {
         },
         Case(
             "14/several", .must, "RFC 9110 15.3.7.2",
-            "Several ranges come as parts of multipart/byteranges, each with its Content-Range.",
+            "Several ranges get multipart/byteranges, in which each part has Content-Range.",
             covers: "RNG-08 RNG-10 RNG-25 RNG-26", needs: ["14/single"]
         ) { t in
             let response = try t.download(t.finishedFile(), [("Range", "bytes=500-509,0-9,5000-")])
-            if response.status == 200 { throw t.skip("several ranges are served whole") }
+            if response.status == 200 { throw t.skip("the server answers several ranges with the complete file") }
             try t.expect(response, isOneOf: [206], "to several ranges")
-            try t.expect(!response.fields.contains("Content-Range"), "no Content-Range at the top", response.summary)
+            try t.expect(
+                !response.fields.contains("Content-Range"), "no Content-Range in the header section", response.summary)
             let type = response.single("Content-Type").flatMap { MediaType(parsing: $0) }
             let boundary = try t.require(
                 type?.matches("multipart/byteranges") == true ? type?.parameter("boundary") : nil,
@@ -98,7 +106,8 @@ enum DownloadCases {
                 parts.contents == [t.bytes(10, from: 500), t.bytes(10)], "their bytes", response.summary)
         },
         Case(
-            "14/many", .may, "RFC 9110 14.2", "Many overlapping ranges do not multiply the file.", covers: "RNG-11",
+            "14/many", .may, "RFC 9110 14.2", "Many overlapping ranges do not get a multiple of the file.",
+            covers: "RNG-11",
             needs: ["14/single"]
         ) { t in
             let set = "bytes=" + Array(repeating: "0-", count: 200).joined(separator: ",")
@@ -106,8 +115,9 @@ enum DownloadCases {
             try t.expect(response.contentSize <= 4 * 1000, "4 kB at most", "\(response.contentSize) bytes")
         },
         Case(
-            "14/empty-file", .may, "RFC 9110 14.2", "A range of an empty file has no bytes.", covers: "RNG-22",
-            needs: ["14/single", "4.2/empty-whole"]
+            "14/empty-file", .may, "RFC 9110 14.2", "A range of an empty file gets 416, or 200 without content.",
+            covers: "RNG-22",
+            needs: ["14/single", "4.2/empty-complete"]
         ) { t in
             let file = try t.finishedFile(0)
             for range in ["bytes=0-", "bytes=-5"] {
@@ -136,7 +146,7 @@ enum DownloadCases {
             try t.expect(t.download(file, [("If-Range", tag)]), isOneOf: [200], "to If-Range without Range")
         },
         Case(
-            "14/if-range-date", .must, "RFC 9110 13.1.5", "A date in If-Range matches only the exact one.",
+            "14/if-range-date", .must, "RFC 9110 13.1.5", "A date in If-Range matches only if it equals Last-Modified.",
             covers: "RNG-13", needs: ["14/single"]
         ) { t in
             let file = try t.finishedFile()
@@ -145,7 +155,7 @@ enum DownloadCases {
             try t.expect(response, isOneOf: [200], "to a later date")
         },
         Case(
-            "14/preconditions", .must, "RFC 9110 13.2.2", "Preconditions come before ranges.",
+            "14/preconditions", .must, "RFC 9110 13.2.2", "Preconditions are evaluated before Range.",
             covers: "RNG-15 RNG-16 RNG-24", needs: ["14/single"]
         ) { t in
             let file = try t.finishedFile()
@@ -160,20 +170,22 @@ enum DownloadCases {
             }
         },
         Case(
-            "14/same-fields", .must, "RFC 9110 15.3.7", "206 has the fields that describe the file as 200 has them.",
+            "14/same-fields", .must, "RFC 9110 15.3.7",
+            "The fields that describe the file are the same in 206 and in 200.",
             covers: "RNG-17", needs: ["14/single"]
         ) { t in
             let file = try t.finishedFile()
-            let whole = try t.download(file)
+            let complete = try t.download(file)
             let part = try t.download(file, [("Range", "bytes=2-4")])
             for name in ["ETag", "Cache-Control", "Expires", "Content-Location", "Vary"] {
                 try t.expect(
-                    part.fields[name] == whole.fields[name], "\(name): \(whole.fields[name] ?? "absent")",
+                    part.fields[name] == complete.fields[name], "\(name): \(complete.fields[name] ?? "absent")",
                     part.fields[name] ?? "absent")
             }
         },
         Case(
-            "14/distinct-tags", .must, "RFC 9110 8.8.3", "Files with other bytes have other strong entity tags.",
+            "14/distinct-tags", .must, "RFC 9110 8.8.3",
+            "Files with different bytes have different strong entity tags.",
             covers: "RNG-19", needs: ["14/single"]
         ) { t in
             let first = try t.strongTag(of: t.finishedFile(1000))
@@ -181,11 +193,12 @@ enum DownloadCases {
             try t.expect(first != second, "two entity tags", first)
         },
         Case(
-            "14/replaced", .must, "RFC 9110 8.8", "A download does not mix a file with the one that replaces it.",
-            covers: "RNG-20", needs: ["14/whole"]
+            "14/replaced", .must, "RFC 9110 8.8",
+            "A download does not mix the bytes of a file with those of its replacement.",
+            covers: "RNG-20", needs: ["14/complete"]
         ) { t in
             guard t.subject.method == "PUT", t.subject.allows(8 << 20) else {
-                throw t.skip("files are replaced by PUT alone")
+                throw t.skip("replacing a file needs PUT, and limits of 8 MiB or more")
             }
             let first = t.creation(complete: true, .bytes([UInt8](repeating: 0x61, count: 8 << 20)))
             var second = t.creation(complete: true, .bytes([UInt8](repeating: 0x62, count: 8 << 20)))
@@ -195,7 +208,7 @@ enum DownloadCases {
             let connection = try t.connect(to: place)
             let request = Request("GET", place.target, t.subject.extraFields)
             try connection.send(request)
-            // More than the sockets hold is still to be sent.
+            // The file is larger than the socket buffers, so the server is still sending it.
             _ = try connection.awaitHead(within: t.subject.timeout)
             try t.setup { try t.expectSuccess(t.exchange(second), "of the target") }
             // An aborted download is not mixed either.
@@ -205,8 +218,8 @@ enum DownloadCases {
             try t.expect(Set(again.content) == [0x62], "the new file afterwards", "other bytes")
         },
         Case(
-            "14/served-as-data", .should, "13", "A file is served so that no browser guesses its type.",
-            covers: "SEC-13", needs: ["14/whole"]
+            "14/served-as-data", .should, "13", "A finished file is served with X-Content-Type-Options: nosniff.",
+            covers: "SEC-13", needs: ["14/complete"]
         ) { t in
             let response = try t.download(t.finishedFile())
             try t.expect(
@@ -239,10 +252,10 @@ enum DownloadCases {
 extension CaseContext {
     static let fileSize = 1000
 
-    /// Where a finished file of the test content can be read.
+    /// Uploads a file with the test content and returns its URL.
     func finishedFile(_ size: Int = fileSize) throws -> Endpoint {
         guard subject.download != nil else { throw skip("finished files cannot be read at a URL of the target") }
-        guard subject.allows(size) else { throw skip("the limits are too low for it") }
+        guard subject.allows(size) else { throw skip("the limits of the server are too low for this case") }
         return try setup {
             let request = creation(complete: true, .bytes(bytes(size)))
             let response = try exchange(request)
@@ -254,7 +267,7 @@ extension CaseContext {
     func strongTag(of file: Endpoint) throws -> String {
         let response = try setup { try download(file) }
         guard let tag = response.single("ETag"), !tag.hasPrefix("W/") else {
-            throw skip("there is no strong entity tag")
+            throw skip("the server sends no strong entity tag")
         }
         return tag
     }

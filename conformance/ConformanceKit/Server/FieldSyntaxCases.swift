@@ -1,8 +1,8 @@
-/// RFC 9651 in the draft's fields: near misses count as if the field were absent.
+/// RFC 9651: a field of the draft with an invalid value counts as absent.
 enum FieldSyntaxCases {
     static let all: [Case] = [
         Case(
-            "9651/offset-forms", .must, "RFC 9651 4.2", "Leading zeros and parameters do not change an offset.",
+            "9651/offset-forms", .must, "RFC 9651 4.2", "Leading zeros and parameters of Upload-Offset are ignored.",
             covers: "STF-01", needs: ["4.4/append"]
         ) { t in
             let padded = String(repeating: "0", count: 15 - "\(t.part)".count) + "\(t.part)"
@@ -20,11 +20,13 @@ enum FieldSyntaxCases {
             }
         },
         Case(
-            "9651/offset-plus", .must, "RFC 9651 4.2.4", "An offset with a plus sign is none.", covers: "STF-02",
+            "9651/offset-plus", .must, "RFC 9651 4.2.4", "An Upload-Offset with a plus sign counts as absent.",
+            covers: "STF-02",
             needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in try t.expectNothingAppended(saying: ["+\(t.part)"]) },
         Case(
-            "9651/offset-types", .must, "4.1.1", "An offset of another type is none.", covers: "STF-03 APP-15",
+            "9651/offset-types", .must, "4.1.1", "An Upload-Offset of a type other than Integer counts as absent.",
+            covers: "STF-03 APP-15",
             needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in
             let n = t.part
@@ -34,18 +36,20 @@ enum FieldSyntaxCases {
                 ])
         },
         Case(
-            "9651/offset-broken", .must, "RFC 9651 4.2", "An offset that cannot be parsed to its end is none.",
+            "9651/offset-broken", .must, "RFC 9651 4.2",
+            "An Upload-Offset that cannot be parsed to its end counts as absent.",
             covers: "STF-03 APP-15", needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in
             let n = t.part
             try t.expectNothingAppended(saying: ["\(n) \(n)", "\(n);", "\(n);A=1", "", "\(n) ;", "\(n),"])
         },
         Case(
-            "9651/offset-negative", .must, "4.1.1", "A negative offset is none.", covers: "STF-04",
+            "9651/offset-negative", .must, "4.1.1", "A negative Upload-Offset counts as absent.", covers: "STF-04",
             needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in try t.expectNothingAppended(saying: ["-\(t.part)", "-1"]) },
         Case(
-            "9651/offset-digits", .must, "RFC 9651 3.3.1", "An offset of 16 digits is none, one of 15 is wrong.",
+            "9651/offset-digits", .must, "RFC 9651 3.3.1",
+            "An Upload-Offset of 16 digits counts as absent, one of 15 digits gets 409.",
             covers: "STF-05 APP-25", needs: ["4.4/offset-mismatch"], ranks: Profile.explicitRanks
         ) { t in
             let zeros = String(repeating: "0", count: 16 - "\(t.part)".count)
@@ -55,7 +59,8 @@ enum FieldSyntaxCases {
             try t.expect(response, isOneOf: [409], "to Upload-Offset: 999999999999999")
         },
         Case(
-            "9651/offset-repeated", .must, "RFC 9651 4.2", "An offset on two lines or in a list is none.",
+            "9651/offset-repeated", .must, "RFC 9651 4.2",
+            "An Upload-Offset on two lines or with two values counts as absent.",
             covers: "STF-06", needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in
             try t.expectNothingAppended(saying: ["\(t.part), \(t.part)"])
@@ -65,7 +70,8 @@ enum FieldSyntaxCases {
             try t.expectState(of: upload, offset: Int64(t.part))
         },
         Case(
-            "9651/offset-status", .should, "4.4.1", "An append without an offset is a bad request.", covers: "APP-15",
+            "9651/offset-status", .should, "4.4.1", "An append without a valid Upload-Offset gets 400.",
+            covers: "APP-15",
             needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in
             let n = t.part
@@ -82,7 +88,7 @@ enum FieldSyntaxCases {
             }
         },
         Case(
-            "9651/complete-forms", .must, "4.1.2", "Parameters do not change Upload-Complete.", covers: "STF-07",
+            "9651/complete-forms", .must, "4.1.2", "Parameters of Upload-Complete are ignored.", covers: "STF-07",
             needs: ["4.4/finish"], ranks: 4...9
         ) { t in
             for value in ["?1;p=2", "?1;x", "?1;a=\"b, c\"", "  ?1"] {
@@ -95,7 +101,8 @@ enum FieldSyntaxCases {
             }
         },
         Case(
-            "9651/complete-near-misses", .must, "4.1.2", "What is no Boolean does not complete an upload.",
+            "9651/complete-near-misses", .must, "4.1.2",
+            "An Upload-Complete that is not a Boolean does not complete an upload.",
             covers: "STF-07 CRE-10 VER-07", needs: ["4.4/append"], ranks: 4...9
         ) { t in
             for value in ["1", "true", "?2", "?T", "? 1", "\"?1\"", "", "?1, ?1"] {
@@ -109,7 +116,7 @@ enum FieldSyntaxCases {
             }
         },
         Case(
-            "9651/complete-status", .should, "4.4.1", "An append that does not state completeness is a bad request.",
+            "9651/complete-status", .should, "4.4.1", "An append without a valid Upload-Complete gets 400.",
             covers: "APP-16", needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in
             let upload = try t.newUpload(t.part)
@@ -124,7 +131,8 @@ enum FieldSyntaxCases {
         },
         Case(
             "9651/creation-near-misses", .must, "4.1.2",
-            "A creation whose Upload-Complete is no Boolean is a plain request: no 104.", covers: "CRE-10 STF-07",
+            "A creation whose Upload-Complete is not a Boolean is a plain request: it gets no 104.",
+            covers: "CRE-10 STF-07",
             needs: ["4.2/plain"], ranks: 4...9
         ) { t in
             for value in ["1", "true", "?2", "?T", "? 1", "", "\"?1\"", "?1, ?1"] {
@@ -138,7 +146,7 @@ enum FieldSyntaxCases {
             }
         },
         Case(
-            "9651/trailers", .must, "RFC 9110 6.5.1", "Fields of the draft in a trailer section say nothing.",
+            "9651/trailers", .must, "RFC 9110 6.5.1", "Fields of the draft in a trailer section are ignored.",
             covers: "STF-09", needs: ["4.4/chunked"]
         ) { t in
             let upload = try t.newUpload()
@@ -162,7 +170,7 @@ enum FieldSyntaxCases {
             }
         },
         Case(
-            "9651/names", .must, "RFC 9110 5.1", "The case of field names does not matter.", covers: "STF-11",
+            "9651/names", .must, "RFC 9110 5.1", "Field names are compared without regard to case.", covers: "STF-11",
             needs: ["4.4/append"]
         ) { t in
             for isUpper in [true, false] {
@@ -177,13 +185,13 @@ enum FieldSyntaxCases {
 }
 
 extension CaseContext {
-    /// An append of ``part`` bytes whose offset field has this text.
+    /// Returns an append of ``part`` bytes with this value of Upload-Offset.
     func append(_ upload: Upload, saying value: String) -> Request {
         append(upload, at: 0, complete: false, .bytes(bytes(part, from: part)))
             .replacing("Upload-Offset", by: value)
     }
 
-    /// An upload at offset ``part`` refuses appends that say any of these.
+    /// Expects that an upload at offset ``part`` refuses appends with any of these values of Upload-Offset.
     func expectNothingAppended(saying values: [String]) throws {
         let upload = try newUpload(part)
         for value in values {

@@ -2,7 +2,7 @@
 enum InterimCases {
     static let announcement: [Case] = [
         Case(
-            "4.2/announcement", .should, "4.2.2", "A creation is announced by 104 before its content is sent.",
+            "4.2/announcement", .should, "4.2.2", "A creation gets a 104 before its content is sent.",
             covers: "CRE-01"
         ) { t in
             let connection = try t.connect()
@@ -21,7 +21,7 @@ enum InterimCases {
             _ = try t.require(interim.location, "a Location with a value", interim.summary)
         },
         Case(
-            "4.2/announcement-limits", .must, "4.2.2", "Where there are limits the announcing 104 reports them.",
+            "4.2/announcement-limits", .must, "4.2.2", "If there are limits, the announcing 104 has Upload-Limit.",
             covers: "CRE-03", needs: ["4.2/announcement"], ranks: 8...9
         ) { t in
             try t.requireLimits()
@@ -29,7 +29,8 @@ enum InterimCases {
             _ = try t.require(interim.limits, "Upload-Limit", interim.summary)
         },
         Case(
-            "4.2/usable-at-once", .must, "4.2.2", "An upload can be asked for its offset as soon as it is announced.",
+            "4.2/usable-at-once", .must, "4.2.2",
+            "The offset of an upload can be retrieved as soon as a 104 has announced it.",
             covers: "CRE-26", needs: ["4.2/announcement"]
         ) { t in
             let (_, upload, _) = try t.announcedUpload(sending: 0, of: t.part)
@@ -39,8 +40,8 @@ enum InterimCases {
 
     static let versions: [Case] = [
         Case(
-            "B/no-version", .must, "B", "A request that names no version gets no 104 while the draft is none.",
-            covers: "VER-01", needs: ["4.2/whole"], ranks: 3...8
+            "B/no-version", .must, "B", "A request without an interop version gets no 104.",
+            covers: "VER-01", needs: ["4.2/complete"], ranks: 3...8
         ) { t in
             let request = t.creation(complete: true, .bytes(t.bytes(t.part)))
                 .without("Upload-Draft-Interop-Version")
@@ -48,8 +49,8 @@ enum InterimCases {
         },
         Case(
             "B/unsupported-version", .must, "B",
-            "A request with an unknown version gets no 104, and is processed nevertheless.",
-            covers: "VER-02", needs: ["4.2/whole"], ranks: 3...8
+            "A request with an unknown interop version gets no 104, and is processed as a plain request.",
+            covers: "VER-02", needs: ["4.2/complete"], ranks: 3...8
         ) { t in
             for version in ["99", "2", "0", "-\(t.profile.word)", "abc"] {
                 let request = t.creation(complete: true, .bytes(t.bytes(t.part)))
@@ -58,8 +59,8 @@ enum InterimCases {
             }
         },
         Case(
-            "B/version-syntax", .must, "B", "A version that is no structured Integer counts as none.",
-            covers: "STF-10", needs: ["4.2/whole"], ranks: 3...8
+            "B/version-syntax", .must, "B", "An interop version that is not a structured Integer counts as absent.",
+            covers: "STF-10", needs: ["4.2/complete"], ranks: 3...8
         ) { t in
             let word = t.profile.word
             for version in [
@@ -71,7 +72,7 @@ enum InterimCases {
             }
         },
         Case(
-            "B/version-parameters", .should, "B", "Leading zeros and parameters do not change a version.",
+            "B/version-parameters", .should, "B", "Leading zeros and parameters of an interop version are ignored.",
             covers: "STF-10", needs: ["4.2/announcement"], ranks: 3...8
         ) { t in
             try t.requireAnnouncements()
@@ -83,7 +84,7 @@ enum InterimCases {
             }
         },
         Case(
-            "B/without-version", .should, "B", "With the RFC a request without a version is announced by 104.",
+            "B/without-version", .should, "B", "With the profile rfc a creation without an interop version gets a 104.",
             covers: "VER-04", needs: ["4.2/announcement"], ranks: 9...9
         ) { t in
             let interim = try t.announcement()
@@ -94,7 +95,7 @@ enum InterimCases {
 
     static let continuation: [Case] = [
         Case(
-            "5/continue", .must, "5", "A client that waits for 100 gets it, although 104 is sent as well.",
+            "5/continue", .must, "5", "A client that waits for 100 gets it, even if a 104 is sent.",
             covers: "INT-01", needs: ["4.2/announcement"]
         ) { t in
             try t.requireAnnouncements()
@@ -116,7 +117,7 @@ enum InterimCases {
         },
         Case(
             "5/refusal-without-continue", .should, "RFC 9110 10.1.1",
-            "A request that is refused by its head gets the refusal in place of 100.", covers: "INT-05",
+            "A request that is refused because of its head gets the refusal without a 100.", covers: "INT-05",
             needs: ["4.4/offset-mismatch"]
         ) { t in
             let upload = try t.newUpload()
@@ -135,20 +136,20 @@ enum InterimCases {
                 t.remember(request, endpoint)
                 try connection.send(request)
                 let response = try connection.readResponse()
-                try t.expectRefusal(response, "to a request that its head makes impossible")
+                try t.expectRefusal(response, "to a request that is invalid because of its head")
                 try t.expect(!response.interim.contains { $0.status == 100 }, "no 100", "100 before \(response.status)")
             }
         },
         Case(
             "5/unknown-expectation", .info, "RFC 9110 10.1.1", "The response to an unknown expectation.",
-            covers: "INT-09", needs: ["4.2/whole"]
+            covers: "INT-09", needs: ["4.2/complete"]
         ) { t in
             let request = t.creation(complete: true, .bytes(t.bytes(t.part))).with("Expect", "the-unexpected")
             t.note(try t.exchange(request).summary)
         },
         Case(
-            "5/http-1.0", .must, "RFC 9110 15.2", "HTTP/1.0 knows no interim responses, and gets none.",
-            covers: "INT-02", needs: ["4.2/whole"]
+            "5/http-1.0", .must, "RFC 9110 15.2", "A request with HTTP/1.0 gets no interim responses.",
+            covers: "INT-02", needs: ["4.2/complete"]
         ) { t in
             var request = t.creation(complete: true, .bytes(t.bytes(t.part)))
             request.version = "HTTP/1.0"
@@ -159,7 +160,7 @@ enum InterimCases {
             }
         },
         Case(
-            "4.4/progress", .should, "4.4.2", "While an append is received, 104 reports how far it got.",
+            "4.4/progress", .should, "4.4.2", "While an append is received, 104 responses report the offset.",
             covers: "APP-12", needs: ["4.4/append", "4.2/announcement"], ranks: 8...9
         ) { t in
             let (connection, _) = try t.slowAppend()
@@ -168,22 +169,29 @@ enum InterimCases {
                 interim, "104 with Upload-Offset among \(CaseContext.slowContent) bytes in 2.4 s", "none")
         },
         Case(
-            "4.4/progress-kept", .must, "4.1.1", "An offset that a 104 reported is kept when the connection is reset.",
+            "4.4/progress-kept", .must, "4.1.1",
+            "After a reset of the connection the offset is not lower than one that a 104 reported.",
             covers: "INT-08 OFF-10 CRE-21", needs: ["4.4/progress"], ranks: 8...9
         ) { t in
             let (connection, upload) = try t.slowAppend()
-            guard let reported = try t.awaitProgress(on: connection) else { throw t.skip("no progress is reported") }
+            guard let reported = try t.awaitProgress(on: connection) else {
+                throw t.skip("the server reports no progress")
+            }
             connection.reset()
             let state = try t.state(of: upload)
             try t.expect(state.offset >= reported, "an offset of \(reported) or more", "\(state.offset)")
         },
         Case(
-            "4.2/progress", .may, "4.2.2", "Offsets that 104 reports during a creation never go down.",
+            "4.2/progress", .may, "4.2.2", "The offsets in the 104 responses to a creation never decrease.",
             covers: "CRE-21 VER-18", needs: ["4.2/announcement"], ranks: 5...9
         ) { t in
-            guard t.subject.allows(CaseContext.slowContent + 1) else { throw t.skip("the limits are too low for it") }
+            guard t.subject.allows(CaseContext.slowContent + 1) else {
+                throw t.skip("the limits of the server are too low for this case")
+            }
             let (connection, upload, _) = try t.announcedUpload(sending: 0, of: CaseContext.slowContent + 1)
-            guard let reported = try t.awaitProgress(on: connection) else { throw t.skip("no progress is reported") }
+            guard let reported = try t.awaitProgress(on: connection) else {
+                throw t.skip("the server reports no progress")
+            }
             let announcements = connection.interim.filter { $0.status == 104 }
             let offsets = announcements.compactMap { $0.integer("Upload-Offset") }
             try t.expect(offsets == offsets.sorted(), "rising offsets", "\(offsets)")
@@ -198,7 +206,7 @@ enum InterimCases {
             try t.expect(offset >= reported, "an offset of \(reported) or more", "\(offset)")
         },
         Case(
-            "5/rate", .should, "4.4.2", "104 is not sent for every few bytes.", covers: "INT-07",
+            "5/rate", .should, "4.4.2", "The number of 104 responses to an append is limited.", covers: "INT-07",
             needs: ["4.4/progress"], ranks: 8...9
         ) { t in
             let (connection, _) = try t.slowAppend()
@@ -211,10 +219,10 @@ enum InterimCases {
 }
 
 extension CaseContext {
-    /// More than a server keeps to itself for long.
+    /// The number of bytes during which a server is expected to report progress.
     static let slowContent = 6 << 20
 
-    /// The first 104 of a creation.
+    /// Sends the head of a creation and returns the first 104.
     func announcement() throws -> InterimResponse {
         try requireAnnouncements()
         let connection = try connect()
@@ -232,9 +240,11 @@ extension CaseContext {
         try expect(response.isSuccessful, "2xx of the target \(why)", response.summary)
     }
 
-    /// An append of ``slowContent`` bytes and one more, of which nothing was sent.
+    /// Sends the head of an append of ``slowContent`` bytes and one more.
     func slowAppend() throws -> (connection: RawConnection, upload: Upload) {
-        guard subject.allows(Self.slowContent + 1) else { throw skip("the limits are too low for it") }
+        guard subject.allows(Self.slowContent + 1) else {
+            throw skip("the limits of the server are too low for this case")
+        }
         let upload = try newUpload()
         return try setup {
             let connection = try connect(to: upload.endpoint)
@@ -245,8 +255,8 @@ extension CaseContext {
         }
     }
 
-    /// Sends ``slowContent`` bytes over some seconds.
-    /// - Returns: the highest offset that a 104 reports meanwhile; nil where none does.
+    /// Sends ``slowContent`` bytes in 24 pieces.
+    /// - Returns: the highest offset that a 104 reports meanwhile; nil if no 104 reports one.
     func awaitProgress(on connection: RawConnection) throws -> Int64? {
         func reported() -> Int64? {
             connection.interim.filter { $0.status == 104 }.compactMap { $0.integer("Upload-Offset") }.max()

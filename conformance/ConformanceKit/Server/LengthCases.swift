@@ -1,10 +1,10 @@
-/// Section 4.1.3: what is known of a length has to agree.
+/// Section 4.1.3: consistency of all indications of the length.
 enum LengthCases {
     static let all: [Case] = [
         Case(
             "4.1.3/creation-mismatch", .must, "4.1.3",
-            "A whole representation whose Content-Length is not its Upload-Length is refused.", covers: "LEN-01",
-            needs: ["4.2/whole"], ranks: 6...9
+            "A creation with ?1 whose Content-Length differs from Upload-Length is refused.", covers: "LEN-01",
+            needs: ["4.2/complete"], ranks: 6...9
         ) { t in
             for length in [t.part + 1, t.part - 1] {
                 let response = try t.exchange(t.creation(complete: true, length: length, .bytes(t.bytes(t.part))))
@@ -15,7 +15,8 @@ enum LengthCases {
             try t.expectRefusal(part, "to \(t.part) bytes of \(t.part - 1)")
         },
         Case(
-            "4.1.3/changed", .must, "4.1.3", "An append that states another length than is known is refused.",
+            "4.1.3/changed", .must, "4.1.3",
+            "An append with an Upload-Length that differs from the known length is refused.",
             covers: "LEN-02", needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in
             let upload = try t.newUpload(t.part, length: t.part * 3)
@@ -29,7 +30,7 @@ enum LengthCases {
         },
         Case(
             "4.1.3/remainder", .must, "4.1.3",
-            "A completing append whose Content-Length does not lead to the length is refused, and nothing is appended.",
+            "An append with ?1 that does not end at the known length is refused and changes nothing.",
             covers: "LEN-03 VER-25", needs: ["4.4/append"], ranks: 6...9
         ) { t in
             let upload = try t.newUpload(t.part, length: t.part * 3)
@@ -41,29 +42,32 @@ enum LengthCases {
             try t.expectState(of: upload, offset: Int64(t.part))
         },
         Case(
-            "4.1.3/excess-declared", .must, "4.4.2", "An append that announces more than the length is refused.",
+            "4.1.3/excess-declared", .must, "4.4.2",
+            "An append whose Content-Length exceeds the known length is refused.",
             covers: "LEN-05", needs: ["4.4/append"], ranks: 6...9
         ) { t in
             let upload = try t.newUpload(t.part, length: t.part * 2)
             for isComplete in [false, true] {
                 let content = Request.Content.bytes(t.bytes(t.part + 1, from: t.part))
                 try t.expectRefusal(
-                    t.appending(upload, at: Int64(t.part), complete: isComplete, content), "to a byte too many")
+                    t.appending(upload, at: Int64(t.part), complete: isComplete, content), "to one byte too many")
             }
             try t.expectNeverBeyond(t.part * 2, upload)
         },
         Case(
-            "4.4/overrun", .must, "4.4.2", "A chunked append that runs over the length is refused.", covers: "LEN-05",
+            "4.4/overrun", .must, "4.4.2", "A chunked append that exceeds the known length is refused.",
+            covers: "LEN-05",
             needs: ["4.4/chunked"], ranks: Profile.explicitRanks
         ) { t in
             let upload = try t.newUpload(t.part, length: t.part * 2)
             let chunks = Request.Content.chunks([t.bytes(t.part, from: t.part), t.bytes(1)])
             try t.expectRefusal(
-                t.appending(upload, at: Int64(t.part), complete: false, chunks), "to a chunk too many")
+                t.appending(upload, at: Int64(t.part), complete: false, chunks), "to one chunk too many")
             try t.expectNeverBeyond(t.part * 2, upload)
         },
         Case(
-            "4.4/overrun-invalidates", .must, "4.4.2", "An upload that ran over its length is invalid from then on.",
+            "4.4/overrun-invalidates", .must, "4.4.2",
+            "An upload whose content exceeded its length is invalid afterwards.",
             covers: "LEN-06", needs: ["4.4/overrun"], ranks: 8...9
         ) { t in
             let upload = try t.newUpload(t.part, length: t.part * 2)
@@ -75,7 +79,8 @@ enum LengthCases {
             try t.expectRefusal(append, "to an append to the invalid upload")
         },
         Case(
-            "4.4/overrun-at-once", .must, "4.4.2", "An overrun is refused without waiting for the end of the content.",
+            "4.4/overrun-at-once", .must, "4.4.2",
+            "An append that exceeds the length is refused before its content ends.",
             covers: "LEN-07 SEC-11", needs: ["4.4/overrun"], ranks: Profile.explicitRanks
         ) { t in
             let upload = try t.newUpload(0, length: t.part)
@@ -88,7 +93,7 @@ enum LengthCases {
         },
         Case(
             "4.1.3/too-short", .must, "4.1.3",
-            "A chunked append that completes the upload before its length is reached does not complete it.",
+            "A chunked append with ?1 that ends before the known length does not complete the upload.",
             covers: "LEN-08", needs: ["4.4/chunked"], ranks: 6...9
         ) { t in
             let upload = try t.newUpload(0, length: t.part * 3)
@@ -112,7 +117,7 @@ enum LengthCases {
                 response.summary)
         },
         Case(
-            "4.1.3/below-offset", .must, "4.1.3", "A length below the offset is refused.", covers: "LEN-10",
+            "4.1.3/below-offset", .must, "4.1.3", "An Upload-Length below the offset is refused.", covers: "LEN-10",
             needs: ["4.1.3/late-length"], ranks: Profile.explicitRanks
         ) { t in
             let upload = try t.newUpload(t.part * 2)
@@ -124,8 +129,9 @@ enum LengthCases {
             try t.expect(!head.fields.contains("Upload-Length"), "no Upload-Length", head.summary)
         },
         Case(
-            "4.1.3/zero", .must, "4.1.3", "Length 0, no content and completeness agree.", covers: "LEN-11 CRE-13",
-            needs: ["4.2/empty-whole"], ranks: 6...9
+            "4.1.3/zero", .must, "4.1.3", "A creation with Upload-Length: 0, ?1 and no content stores an empty file.",
+            covers: "LEN-11 CRE-13",
+            needs: ["4.2/empty-complete"], ranks: 6...9
         ) { t in
             let request = t.creation(complete: true, length: 0, .bytes([]))
             let response = try t.exchange(request)
@@ -134,7 +140,7 @@ enum LengthCases {
             try t.expect(t.profile.isComplete(response) != false, "no ?0 in the final response", response.summary)
         },
         Case(
-            "4.1.3/overflow", .must, "4.1.3", "A Content-Length that no representation can have is refused.",
+            "4.1.3/overflow", .must, "4.1.3", "A Content-Length that is larger than any representation is refused.",
             covers: "LEN-12 APP-25", needs: ["4.4/append"]
         ) { t in
             for length in [Int64.max, 999_999_999_999_999] {
@@ -150,7 +156,8 @@ enum LengthCases {
             }
         },
         Case(
-            "4.1.3/order", .should, "4.4.2", "A wrong offset is reported before a wrong length.", covers: "LEN-13",
+            "4.1.3/order", .should, "4.4.2", "An append with a wrong offset and a wrong length gets 409.",
+            covers: "LEN-13",
             needs: ["4.4/offset-mismatch"], ranks: Profile.explicitRanks
         ) { t in
             let upload = try t.newUpload(t.part, length: t.part * 3)
@@ -158,7 +165,7 @@ enum LengthCases {
             try t.expect(response, isOneOf: [409], "to a wrong offset with a wrong length")
         },
         Case(
-            "4.1.3/invalid-ignored", .must, "4.1.3", "A length field that is no Integer states nothing.",
+            "4.1.3/invalid-ignored", .must, "4.1.3", "An Upload-Length that is not an Integer is ignored.",
             covers: "LEN-14 STF-04 STF-05", needs: ["4.2/create-part"], ranks: Profile.explicitRanks
         ) { t in
             for value in ["\"10\"", "-5", "+5", "1.0", "1000000000000000", "abc", "1, 1", ""] {
@@ -176,7 +183,7 @@ enum LengthCases {
 }
 
 extension CaseContext {
-    /// The upload is invalid, or its offset is not above the length.
+    /// Expects that the upload is invalid, or that its offset does not exceed the length.
     func expectNeverBeyond(_ length: Int, _ upload: Upload) throws {
         let head = try exchange(retrieval(upload), with: upload)
         guard head.isSuccessful, let offset = head.integer("Upload-Offset") else { return }

@@ -1,11 +1,11 @@
-/// What else than a refusal and the end of the connection is right.
+/// Behavior that is correct besides a refusal after which the connection is closed.
 struct Leniency: OptionSet {
     let rawValue: Int
 
-    /// The end of the request is known: the connection may stay open.
-    static let goingOn = Leniency(rawValue: 1)
-    /// What is wrong may be mended.
+    /// The connection may stay open, because the end of the request is known.
+    static let openConnection = Leniency(rawValue: 1)
+    /// The request may succeed, because the server may repair it.
     static let success = Leniency(rawValue: 2)
-    /// The length is a number: who can count so far waits for the content.
+    /// The server may wait for the content, because the length is a valid number.
     static let waiting = Leniency(rawValue: 4)
 }

@@ -1,8 +1,8 @@
-/// Section 4.1.4: limits, as far as the subject has them.
+/// Section 4.1.4: the limits of the subject.
 enum LimitCases {
     static let all: [Case] = [
         Case(
-            "4.1.4/options", .must, "4.1.4", "OPTIONS of a target that takes uploads reports the limits.",
+            "4.1.4/options", .must, "4.1.4", "OPTIONS on a target that accepts uploads reports the limits.",
             covers: "LIM-13 LIM-14", ranks: 8...9
         ) { t in
             let response = try t.options()
@@ -10,7 +10,8 @@ enum LimitCases {
             _ = try t.require(response.limits, "Upload-Limit", response.summary)
         },
         Case(
-            "4.1.4/accept-patch", .should, "4.1.4 of -11", "OPTIONS names the media type of appends.", covers: "LIM-18",
+            "4.1.4/accept-patch", .should, "4.1.4 of -11", "OPTIONS lists the media type of appends in Accept-Patch.",
+            covers: "LIM-18",
             needs: ["4.1.4/options"], ranks: 8...8
         ) { t in
             let response = try t.options()
@@ -19,13 +20,14 @@ enum LimitCases {
                 "Accept-Patch: application/partial-upload", response.fields["Accept-Patch"] ?? "none")
         },
         Case(
-            "4.1.4/options-asterisk", .info, "4.1.4", "Whether OPTIONS * reports limits.", covers: "LIM-15"
+            "4.1.4/options-asterisk", .info, "4.1.4", "The limits in the response to OPTIONS *.", covers: "LIM-15"
         ) { t in
             let response = try t.exchange(Request("OPTIONS", "*", t.profile.versionFields + t.subject.extraFields))
             t.note(response.summary)
         },
         Case(
-            "4.1.4/not-looser", .should, "4.1.4", "What OPTIONS reports is not looser than what binds the upload.",
+            "4.1.4/not-looser", .should, "4.1.4",
+            "The limits of an upload are not stricter than those that OPTIONS reports.",
             covers: "LIM-16", needs: ["4.1.4/options", "4.2/create-empty"], ranks: 8...9
         ) { t in
             let announced = try t.options().limits ?? [:]
@@ -40,7 +42,7 @@ enum LimitCases {
             }
         },
         Case(
-            "4.1.4/other-resource", .info, "4.1.4", "What OPTIONS of something that is no target reports.",
+            "4.1.4/other-resource", .info, "4.1.4", "The response to OPTIONS on a resource that accepts no uploads.",
             covers: "LIM-17"
         ) { t in
             let target = "/.well-known/no-such-resource"
@@ -48,7 +50,7 @@ enum LimitCases {
             t.note("\(target): \(response.summary)")
         },
         Case(
-            "4.1.4/max-size", .should, "4.1.4", "A creation whose length is above max-size is refused by 413.",
+            "4.1.4/max-size", .should, "4.1.4", "A creation whose length exceeds max-size gets 413.",
             covers: "LIM-01 LIM-02 INT-05"
         ) { t in
             let limit = try t.limit("max-size")
@@ -66,7 +68,7 @@ enum LimitCases {
             covers: "LIM-03 SEC-11", needs: ["4.4/chunked"]
         ) { t in
             let limit = Int(try t.limit("max-size"))
-            guard limit <= 16 << 20 else { throw t.skip("max-size is too large to be reached here") }
+            guard limit <= 16 << 20 else { throw t.skip("max-size is too large for this case") }
             let connection = try t.connect()
             let request = t.creation(complete: true, .openChunks)
             t.remember(request, connection.endpoint)
@@ -85,42 +87,44 @@ enum LimitCases {
             }
         },
         Case(
-            "4.1.4/max-append-size", .may, "4.1.4", "An append above max-append-size is refused, and changes nothing.",
+            "4.1.4/max-append-size", .may, "4.1.4",
+            "An append larger than max-append-size is refused and changes nothing.",
             covers: "LIM-04", needs: ["4.4/append"]
         ) { t in
             let limit = try t.limit("max-append-size")
-            guard limit <= 16 << 20 else { throw t.skip("max-append-size is too large to be passed here") }
+            guard limit <= 16 << 20 else { throw t.skip("max-append-size is too large for this case") }
             let upload = try t.newUpload()
             let response = try t.appending(upload, at: 0, complete: false, .bytes(t.bytes(Int(limit) + 1)))
-            if response.isSuccessful { throw t.skip("it is not enforced") }
+            if response.isSuccessful { throw t.skip("the server does not enforce the limit") }
             try t.expect(response, isOneOf: [413], "to an append of \(limit + 1) bytes")
             try t.expectState(of: upload, offset: 0)
         },
         Case(
             "4.1.4/max-append-size-creation", .may, "4.1.4",
-            "The content of a creation above max-append-size is refused, too.", covers: "LIM-05", ranks: 8...9
+            "A creation with content larger than max-append-size is refused.", covers: "LIM-05", ranks: 8...9
         ) { t in
             let limit = try t.limit("max-append-size")
-            guard limit <= 16 << 20 else { throw t.skip("max-append-size is too large to be passed here") }
+            guard limit <= 16 << 20 else { throw t.skip("max-append-size is too large for this case") }
             let response = try t.exchange(t.creation(complete: false, .bytes(t.bytes(Int(limit) + 1))))
-            if response.isSuccessful { throw t.skip("it is not enforced") }
+            if response.isSuccessful { throw t.skip("the server does not enforce the limit") }
             try t.expect(response, isOneOf: [413], "to a creation of \(limit + 1) bytes")
         },
         Case(
             "4.1.4/min-append-size", .may, "4.1.4",
-            "An append below min-append-size that is not the last is refused, and changes nothing.", covers: "LIM-06",
+            "An append with ?0 that is smaller than min-append-size is refused and changes nothing.", covers: "LIM-06",
             needs: ["4.4/append"]
         ) { t in
             let limit = try t.limit("min-append-size")
-            guard limit > 1 else { throw t.skip("nothing is below it") }
+            guard limit > 1 else { throw t.skip("no content is below the limit") }
             let upload = try t.newUpload()
             let response = try t.appending(upload, at: 0, complete: false, .bytes(t.bytes(Int(limit) - 1)))
-            if response.isSuccessful { throw t.skip("it is not enforced") }
+            if response.isSuccessful { throw t.skip("the server does not enforce the limit") }
             try t.expectRefusal(response, "to an append of \(limit - 1) bytes")
             try t.expectState(of: upload, offset: 0)
         },
         Case(
-            "4.1.4/last-append", .must, "4.1.4", "min-append-size does not bind the last append.", covers: "LIM-07",
+            "4.1.4/last-append", .must, "4.1.4", "An append with ?1 may be smaller than min-append-size.",
+            covers: "LIM-07",
             needs: ["4.4/finish"], ranks: 6...9
         ) { t in
             _ = try t.limit("min-append-size")
@@ -133,7 +137,7 @@ enum LimitCases {
             }
         },
         Case(
-            "4.1.4/empty-appends", .should, "13", "Appends without content do not prolong an upload's life.",
+            "4.1.4/empty-appends", .should, "13", "Appends without content do not extend the lifetime of an upload.",
             covers: "SEC-09 SEC-10", needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in
             if t.subject.limits["min-append-size", default: 0] > 0 { throw t.skip("there is a min-append-size") }
@@ -151,14 +155,14 @@ enum LimitCases {
             try t.expect(after < before, "less than \(before) s left", "\(after)")
         },
         Case(
-            "4.1.4/min-size", .may, "4.1.4", "A representation below min-size is taken without being resumable.",
-            covers: "LIM-09", needs: ["4.2/whole"]
+            "4.1.4/min-size", .may, "4.1.4", "A representation smaller than min-size is accepted without resumability.",
+            covers: "LIM-09", needs: ["4.2/complete"]
         ) { t in
             let limit = try t.limit("min-size")
-            guard limit > 1 else { throw t.skip("nothing is below it") }
+            guard limit > 1 else { throw t.skip("no content is below the limit") }
             let response = try t.exchange(t.creation(complete: true, .bytes(t.bytes(Int(limit) - 1))))
             try t.expectSuccess(response, "of the target to \(limit - 1) bytes")
-            t.note(response.announcements.isEmpty ? "no 104 is sent" : "104 is sent all the same")
+            t.note(response.announcements.isEmpty ? "no 104 is sent" : "104 is sent")
         },
     ]
 }

@@ -1,8 +1,8 @@
-/// What one principal may do with the uploads of another (section 13).
+/// Section 13: access of one principal to the uploads of another.
 enum PrincipalCases {
     static let all: [Case] = [
         Case(
-            "13/other-principal", .should, "13", "Only its creator can read, continue or cancel an upload.",
+            "13/other-principal", .should, "13", "Requests of another principal for an upload are refused.",
             covers: "SEC-02", needs: ["4.2/create-part"]
         ) { t in
             try t.requireOtherPrincipal()
@@ -21,20 +21,21 @@ enum PrincipalCases {
         },
         Case(
             "13/other-cannot-finish", .should, "13",
-            "The request that completes an upload needs the rights of its creator.", covers: "SEC-05",
+            "Another principal cannot complete an upload.", covers: "SEC-05",
             needs: ["4.2/create-part"]
         ) { t in
             try t.requireOtherPrincipal()
             let upload = try t.newUpload(t.part)
             let request = t.append(upload, at: Int64(t.part), complete: true, .bytes([]))
             try t.expect(
-                t.exchangeByOther(request, with: upload), isOneOf: [401, 403, 404], "to the end by another principal")
+                t.exchangeByOther(request, with: upload), isOneOf: [401, 403, 404],
+                "to a completing append by another principal")
             try t.expectState(of: upload, offset: Int64(t.part))
-            try t.expectSuccess(t.exchange(request, with: upload), "to the same by its creator")
+            try t.expectSuccess(t.exchange(request, with: upload), "to a completing append by the creator")
         },
         Case(
             "13/foreign-hidden", .should, "13",
-            "The responses do not show whether an upload of another principal exists.", covers: "SEC-16",
+            "The responses do not reveal whether an upload of another principal exists.", covers: "SEC-16",
             needs: ["13/other-principal"]
         ) { t in
             try t.requireOtherPrincipal()
@@ -52,15 +53,15 @@ enum PrincipalCases {
                 }
                 let (foreign, none) = (try answer(upload), try answer(unknown))
                 try t.expect(
-                    Self.likeness(foreign) == Self.likeness(none),
-                    "to \(method) the same as for an upload that is not: \(none.summary)", foreign.summary)
+                    Self.comparableParts(of: foreign) == Self.comparableParts(of: none),
+                    "the same response to \(method) as for an unknown upload: \(none.summary)", foreign.summary)
             }
             try t.expectState(of: upload, offset: Int64(t.part))
         },
     ]
 
-    /// What a stranger sees of a refusal, without what differs in every answer.
-    private static func likeness(_ response: Response) -> [String] {
+    /// Returns the parts of a refusal that do not differ between equal requests.
+    private static func comparableParts(of response: Response) -> [String] {
         let names = Set(response.fields.map { $0.name.lowercased() }).subtracting(["date"]).sorted()
         let problem = ProblemDocument(response.content)
         return ["\(response.status)", problem?.type ?? "", names.joined(separator: " ")]
@@ -68,7 +69,7 @@ enum PrincipalCases {
 }
 
 extension Upload {
-    /// A URL of the same form that no upload has.
+    /// An upload URL of the same form that does not exist.
     var withOtherName: Upload {
         var target = Array(endpoint.target)
         for index in target.indices.reversed() where target[index].isHexDigit && target[index].isASCII {
@@ -82,14 +83,14 @@ extension Upload {
 extension CaseContext {
     func requireOtherPrincipal() throws {
         if subject.settings.otherFields.isEmpty {
-            throw skip("there are no credentials of another principal: see --other-header")
+            throw skip("there are no credentials of a second principal: see --other-header")
         }
     }
 
-    /// Sends a request with the other principal's credentials.
+    /// Sends a request with the credentials of the second principal.
     func exchangeByOther(_ request: Request, with upload: Upload) throws -> Response {
         guard let request = subject.byOther(request) else {
-            throw skip("there are no credentials of another principal")
+            throw skip("there are no credentials of a second principal")
         }
         return try exchange(request, with: upload)
     }

@@ -2,7 +2,7 @@
 enum ProblemCases {
     static let all: [Case] = [
         Case(
-            "7/mismatching-offset", .may, "7.1", "A 409 with a problem document has the type of the draft.",
+            "7/mismatching-offset", .may, "7.1", "A problem document in a 409 has the type mismatching-upload-offset.",
             covers: "PRB-01", needs: ["4.4/offset-mismatch"], ranks: 6...9
         ) { t in
             let problem = try t.problem(of: t.mismatches()[0])
@@ -11,7 +11,8 @@ enum ProblemCases {
                 ProblemDocument.registry + "mismatching-upload-offset", problem.type ?? "no type")
         },
         Case(
-            "7/mismatching-members", .should, "7.1", "That problem names both offsets as numbers.", covers: "PRB-02",
+            "7/mismatching-members", .should, "7.1",
+            "The problem mismatching-upload-offset has both offsets as numbers.", covers: "PRB-02",
             needs: ["7/mismatching-offset"], ranks: 6...9
         ) { t in
             let upload = try t.newUpload(t.part)
@@ -26,7 +27,7 @@ enum ProblemCases {
         },
         Case(
             "7/inconsistent-length", .may, "7.2",
-            "A refusal of lengths that do not agree with a problem document is 400 with the type of the draft.",
+            "A problem document about inconsistent lengths comes with 400 and has the type inconsistent-upload-length.",
             covers: "LEN-04", needs: ["4.1.3/changed"], ranks: Profile.explicitRanks
         ) { t in
             let upload = try t.newUpload(t.part, length: t.part * 3)
@@ -49,14 +50,14 @@ enum ProblemCases {
         },
         Case(
             "7/completed-upload", .should, "7 of -11",
-            "The type completed-upload goes only to versions that define it.", covers: "PRB-04",
+            "The problem type completed-upload is sent only in versions that define it.", covers: "PRB-04",
             needs: ["4.1.2/completed-refuses-content"]
         ) { t in
             let upload = try t.completedUpload(t.part)
             let response = try t.appending(upload, at: Int64(t.part), complete: false, .bytes(t.bytes(t.part)))
             let isNamed = response.text.contains("#completed-upload")
             if (6...8).contains(t.profile.rank) {
-                t.note(isNamed ? "it is sent" : "it is not sent")
+                t.note(isNamed ? "completed-upload is sent" : "completed-upload is not sent")
             } else {
                 try t.expect(!isNamed, "no completed-upload to \(t.profile)", response.text)
             }
@@ -67,7 +68,7 @@ enum ProblemCases {
 extension CaseContext {
     func problem(of response: Response) throws -> ProblemDocument {
         guard response.single("Content-Type")?.lowercased().hasPrefix("application/problem+json") == true else {
-            throw skip("no problem documents are sent")
+            throw skip("the server sends no problem documents")
         }
         return try require(ProblemDocument(response.content), "a JSON object", response.text)
     }

@@ -1,10 +1,10 @@
-/// What came back for bytes with one request, and another one behind its content.
+/// The responses to bytes that contain a request and another request after its content.
 struct RawAnswers {
-    /// Nil where the connection ended, or may wait for more content.
+    /// The first response; nil if the connection ended, or the server may wait for more content.
     var first: Response?
     var second: Response?
-    /// How many there were, the ones that could not be read included.
+    /// The number of responses, including those that could not be read.
     var count = 0
-    /// Whether the connection ended behind the first.
+    /// Whether the connection ended after the first response.
     var isEnded = false
 }

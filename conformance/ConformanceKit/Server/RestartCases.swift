@@ -1,9 +1,9 @@
-/// What survives when the server is killed and started again.
+/// Durability: restarts of the server after it was killed.
 enum RestartCases {
     static let all: [Case] = [
         Case(
             "restart/offset-kept", .must, "4.1.1",
-            "An offset that was reported is not lower after the server was killed; or the upload is gone.",
+            "After the server was killed, the offset is not lower than a reported one, or the upload does not exist.",
             covers: "OFF-10 OFF-09", needs: ["4.4/append"]
         ) { t in
             let upload = try t.newUpload(t.part)
@@ -13,14 +13,15 @@ enum RestartCases {
             }
             try t.restart()
             let response = try t.exchange(t.retrieval(upload), with: upload)
-            if [404, 410].contains(response.status) { return t.note("uploads do not survive") }
+            if [404, 410].contains(response.status) { return t.note("uploads do not survive a restart") }
             try t.expectSuccess(response, "to HEAD, or 404")
             try t.expect(
                 response.integer("Upload-Offset") == Int64(t.part * 2), "Upload-Offset: \(t.part * 2)",
                 response.summary)
         },
         Case(
-            "restart/survives", .should, "4", "An upload survives that the server is killed.", covers: "OFF-10",
+            "restart/survives", .should, "4", "An upload can be continued after the server was killed.",
+            covers: "OFF-10",
             needs: ["restart/offset-kept"]
         ) { t in
             let (upload, request) = try t.newUploadWithRequest(t.part)
@@ -33,28 +34,30 @@ enum RestartCases {
         },
         Case(
             "restart/progress-kept", .must, "4.1.1",
-            "An offset that a 104 reported survives that the server is killed.",
+            "After the server was killed, the offset is not lower than one that a 104 reported.",
             covers: "OFF-10 INT-08 OFF-18", needs: ["4.4/progress", "restart/offset-kept"], ranks: 8...9
         ) { t in
             try t.requireControl()
             let (connection, upload) = try t.slowAppend()
-            guard let reported = try t.awaitProgress(on: connection) else { throw t.skip("no progress is reported") }
+            guard let reported = try t.awaitProgress(on: connection) else {
+                throw t.skip("the server reports no progress")
+            }
             try t.restart()
             let response = try t.exchange(t.retrieval(upload), with: upload)
-            if [404, 410].contains(response.status) { return t.note("uploads do not survive") }
+            if [404, 410].contains(response.status) { return t.note("uploads do not survive a restart") }
             let offset = try t.require(response.integer("Upload-Offset"), "Upload-Offset", response.summary)
             try t.expect(offset >= reported, "an offset of \(reported) or more", "\(offset)")
         },
         Case(
             "restart/interrupted", .must, "4.1.1",
-            "An upload whose append was under way when the server was killed has an offset that can be used.",
+            "An upload can be continued if the server was killed during an append.",
             covers: "APP-13 H11-25 SEC-17", needs: ["restart/offset-kept"]
         ) { t in
             try t.requireControl()
             let (_, upload) = try t.stalledAppend()
             try t.restart()
             let response = try t.exchange(t.retrieval(upload), with: upload)
-            if [404, 410].contains(response.status) { return t.note("uploads do not survive") }
+            if [404, 410].contains(response.status) { return t.note("uploads do not survive a restart") }
             let offset = try t.require(response.integer("Upload-Offset"), "Upload-Offset", response.summary)
             try t.expect(offset <= t.part, "an offset of \(t.part) at most", "\(offset)")
             try t.expect(t.profile.isComplete(response) == false, "the upload not complete", response.summary)
@@ -64,17 +67,17 @@ enum RestartCases {
         },
         Case(
             "restart/disk-full", .must, "4.1.1",
-            "What a full disk did not take is not acknowledged, and what was acknowledged stays.",
+            "If the disk is full, bytes that were not stored are not acknowledged, and acknowledged bytes are kept.",
             covers: "SEC-17", needs: ["4.4/append"]
         ) { t in
             let size = try t.requireSmallDisk()
             let upload = try t.newUpload(t.part)
             var offset = Int64(t.part)
             var refused = false
-            // As many appends as the disk has room for, and then one more.
+            // The last append exceeds the space on the disk.
             for _ in 0..<16 where !refused {
                 let content = t.bytes(Int(clamping: size / 4), from: Int(offset))
-                // One that is not taken may also end the connection without a word.
+                // The connection may also end without a response.
                 guard let response = try? t.appending(upload, at: offset, complete: false, .bytes(content)) else {
                     refused = true
                     break
@@ -86,17 +89,17 @@ enum RestartCases {
                     }
                 } else {
                     refused = true
-                    t.note("the answer to what does not fit: \(response.summary)")
+                    t.note("the response when the disk is full: \(response.summary)")
                 }
             }
             try t.expect(
-                refused, "a refusal of what does not fit on a disk of \(size) bytes", "\(offset) bytes acknowledged")
+                refused, "a refusal when the disk of \(size) bytes is full", "\(offset) bytes acknowledged")
             let reported = try t.expectDiskKeeps(upload, offset: offset, atMost: size)
             try t.restart()
             try t.expectDiskKeeps(upload, offset: reported, atMost: size)
         },
         Case(
-            "restart/finished", .must, "4.1.2", "A finished upload does not become unfinished.",
+            "restart/finished", .must, "4.1.2", "A complete upload is still complete after a restart.",
             covers: "OFF-02 CMP-04",
             needs: ["4.4/finish", "restart/offset-kept"]
         ) { t in
@@ -110,16 +113,16 @@ enum RestartCases {
             try t.expectFile(of: finished, to: request, t.bytes(t.part))
         },
         Case(
-            "restart/cancelled", .must, "4.5", "A canceled upload does not come back.", covers: "CAN-06",
+            "restart/canceled", .must, "4.5", "A canceled upload does not exist after a restart.", covers: "CAN-06",
             needs: ["4.5/cancel", "restart/offset-kept"]
         ) { t in
             let upload = try t.newUpload(t.part)
-            try t.expectCancelled(upload)
+            try t.expectCanceled(upload)
             try t.restart()
             try t.expectGone(upload, "the upload was canceled")
         },
         Case(
-            "4.1.4/expiry", .must, "4.1.4", "An upload is gone when its lifetime is over.",
+            "4.1.4/expiry", .must, "4.1.4", "After its lifetime an upload does not exist.",
             covers: "LIM-19 CMP-05 SEC-09", needs: ["4.2/create-part"], ranks: 6...9
         ) { t in
             let upload = try t.newUpload(t.part)
@@ -134,17 +137,19 @@ enum RestartCases {
 
 extension CaseContext {
     func requireControl() throws {
-        if subject.control == nil { throw skip("the server is not ours to kill: see --start") }
+        if subject.control == nil { throw skip("the harness did not start the server: see --start") }
     }
 
     /// The size of the subject's disk.
     func requireSmallDisk() throws -> Int64 {
         try requireControl()
-        guard let size = subject.control?.diskSize else { throw skip("its disk is not ours to fill: see --disk") }
+        guard let size = subject.control?.diskSize else {
+            throw skip("the server has no disk that the harness may fill up: see --disk")
+        }
         return size
     }
 
-    /// The upload has kept `offset` or more, unless it is gone.
+    /// Expects that the upload has an offset from `offset` to `size`, or does not exist.
     @discardableResult
     func expectDiskKeeps(_ upload: Upload, offset: Int64, atMost size: Int64) throws -> Int64 {
         let response = try exchange(retrieval(upload), with: upload)
@@ -159,15 +164,15 @@ extension CaseContext {
         return reported
     }
 
-    /// Kills the server as a crash would, and starts it again.
+    /// Kills the server with SIGKILL and starts it again.
     func restart() throws {
         try requireControl()
-        transcript.note("the server is killed and started again", on: 0)
+        transcript.note("the harness kills the server and starts it again", on: 0)
         do {
             try subject.control?.kill()
             try subject.control?.start()
         } catch {
-            throw SetupFailure(finding: Finding(expected: "a server that starts again", seen: "\(error)"))
+            throw SetupFailure(finding: Finding(expected: "a server that restarts", seen: "\(error)"))
         }
     }
 }

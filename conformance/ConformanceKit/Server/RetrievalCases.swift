@@ -1,21 +1,21 @@
-/// Section 4.3: asking for the offset.
+/// Section 4.3: retrieval of the offset.
 enum RetrievalCases {
     static let all: [Case] = [
         Case(
             "4.3/after-completion", .must, "4.3.2",
-            "A completed upload says that it is complete, for as long as it can be asked at all.",
+            "A retrieval reports that a complete upload is complete, unless the server does not keep complete uploads.",
             covers: "OFF-02 CMP-04 CMP-02", needs: ["4.4/finish"]
         ) { t in
             let upload = try t.completedUpload(t.part)
             let response = try t.exchange(t.retrieval(upload), with: upload)
-            if [404, 410].contains(response.status) { throw t.skip("completed uploads are not kept") }
+            if [404, 410].contains(response.status) { throw t.skip("the server does not keep complete uploads") }
             try t.expectSuccess(response, "to HEAD")
             try t.expect(t.profile.isComplete(response) == true, "the upload complete", response.summary)
             try t.expect(
                 response.integer("Upload-Offset") == Int64(t.part), "Upload-Offset: \(t.part)", response.summary)
         },
         Case(
-            "4.3/no-length", .must, "4.3.2", "The response for an upload of unknown length has no length.",
+            "4.3/no-length", .must, "4.3.2", "The response for an upload of unknown length has no Upload-Length.",
             covers: "OFF-04", needs: ["4.2/create-part"]
         ) { t in
             let response = try t.state(of: t.newUpload(t.part)).response
@@ -47,7 +47,7 @@ enum RetrievalCases {
             try t.expect(response.status != 304, "the offset", response.summary)
         },
         Case(
-            "4.3/get", .must, "4.3.1", "GET reports of an upload what HEAD reports.", covers: "OFF-07",
+            "4.3/get", .must, "4.3.1", "GET of an upload has the same Upload fields as HEAD.", covers: "OFF-07",
             needs: ["4.2/create-part"], ranks: 8...9
         ) { t in
             let upload = try t.newUpload(t.part, length: t.part * 2)
@@ -61,7 +61,7 @@ enum RetrievalCases {
             try t.expect(get.limits != nil, "Upload-Limit", get.summary)
         },
         Case(
-            "4.3/get-empty", .should, "4.3.2", "GET of an upload does not give the bytes uploaded so far.",
+            "4.3/get-empty", .should, "4.3.2", "GET of an upload does not return its bytes.",
             covers: "OFF-08", needs: ["4.3/get"], ranks: 8...9
         ) { t in
             let upload = try t.newUpload(t.part)
@@ -71,7 +71,7 @@ enum RetrievalCases {
                 "\(response.contentSize) bytes with them")
         },
         Case(
-            "4.3/unknown", .must, "4.3.2", "A URI that is no upload's is not reported as one.", covers: "OFF-12 PRB-06",
+            "4.3/unknown", .must, "4.3.2", "A retrieval for an unknown upload is refused.", covers: "OFF-12 PRB-06",
             needs: ["4.2/create-empty"]
         ) { t in
             let upload = try t.unknownUpload()
@@ -80,7 +80,8 @@ enum RetrievalCases {
             try t.expect(!response.fields.contains("Upload-Offset"), "no Upload-Offset", response.summary)
         },
         Case(
-            "4.3/unknown-status", .should, "4.3.2", "An unknown upload is not found or gone.", covers: "OFF-12 VER-15",
+            "4.3/unknown-status", .should, "4.3.2", "Requests for an unknown upload get 404 or 410.",
+            covers: "OFF-12 VER-15",
             needs: ["4.3/unknown"]
         ) { t in
             let upload = try t.unknownUpload()
@@ -91,7 +92,7 @@ enum RetrievalCases {
             }
         },
         Case(
-            "4.3/head-content", .must, "RFC 9110 9.3.2", "A response to HEAD ends with its head.",
+            "4.3/head-content", .must, "RFC 9110 9.3.2", "A response to HEAD has no content.",
             covers: "OFF-17 PRB-06 H11-16", needs: ["4.2/create-empty"]
         ) { t in
             let upload = try t.newUpload(t.part)
@@ -101,11 +102,14 @@ enum RetrievalCases {
             for request in requests { try connection.send(request) }
             let first = try connection.readResponse()
             try t.expectRefusal(first, "to HEAD of an unknown upload")
-            if first.fields["Connection"]?.lowercased() == "close" { throw t.skip("the connection is closed after it") }
-            try t.expectSuccess(connection.readResponse(), "to HEAD right behind it")
+            if first.fields["Connection"]?.lowercased() == "close" {
+                throw t.skip("the server closes the connection after the refusal")
+            }
+            try t.expectSuccess(connection.readResponse(), "to the next HEAD on the connection")
         },
         Case(
-            "4.3/lifetime", .should, "4.1.4", "max-age counts down, and the end that it reports does not come nearer.",
+            "4.3/lifetime", .should, "4.1.4",
+            "max-age decreases with time, and the end of the lifetime does not move earlier.",
             covers: "OFF-16 LIM-12", needs: ["4.2/create-empty"], ranks: Profile.explicitRanks
         ) { t in
             let upload = try t.newUpload()
@@ -121,7 +125,7 @@ enum RetrievalCases {
         },
         Case(
             "4.3/refuses-upload-fields", .must, "4.3.1 of -05",
-            "Up to version 6 a retrieval or cancellation with fields of an append is a bad request.",
+            "Up to version 6 a retrieval or cancellation with fields of an append gets 400.",
             covers: "VER-14", needs: ["4.2/create-empty"], ranks: 3...6
         ) { t in
             let upload = try t.newUpload()
@@ -131,7 +135,7 @@ enum RetrievalCases {
                 t.cancellation(upload).with("Upload-Offset", "0"), t.cancellation(upload).with(name, value),
             ] {
                 try t.expect(
-                    t.exchange(request, with: upload), isOneOf: [400], "to \(request.method) with such a field")
+                    t.exchange(request, with: upload), isOneOf: [400], "to \(request.method) with a field of an append")
             }
             try t.expectState(of: upload, offset: 0)
         },
@@ -139,11 +143,11 @@ enum RetrievalCases {
 }
 
 extension CaseContext {
-    /// A URI like that of an upload, of which the subject knows nothing.
+    /// Returns a URI of the same form as that of an upload, which does not exist.
     func unknownUpload() throws -> Upload {
         let known = try newUpload()
         let target = known.endpoint.target
-        // The last letters and digits of the path, each by another one.
+        // Each of the last letters and digits of the path is replaced by another one.
         let path = target.prefix { $0 != "?" }
         let start = path.lastIndex { !$0.isLetter && !$0.isNumber }.map { path.index(after: $0) } ?? path.startIndex
         let changed = path[start...].map { character -> Character in

@@ -1,4 +1,4 @@
-/// Section 13, and what browsers need.
+/// Section 13: security considerations, and CORS.
 enum SecurityCases {
     static let all: [Case] = [
         Case(
@@ -8,12 +8,12 @@ enum SecurityCases {
             var names: [[UInt8]] = []
             for _ in 0..<32 { names.append(Array(try t.newUpload().endpoint.target.utf8)) }
             try t.expect(Set(names).count == names.count, "32 different URIs", "\(Set(names).count)")
-            // What all have in common says nothing; of the remainder each place counts by the characters seen there.
+            // Characters that all URIs share are not random. Each other position counts by the number of its characters.
             let bits = Self.bits(of: names)
             try t.expect(bits >= 100, "128 random bits", "some \(bits): \(String(decoding: names[0], as: UTF8.self))")
         },
         Case(
-            "13/no-information", .must, "13", "The URI of an upload reveals nothing of its target or its file.",
+            "13/no-information", .must, "13", "The URI of an upload does not contain the name of its target or file.",
             covers: "SEC-03", needs: ["4.2/create-empty"]
         ) { t in
             let request = t.creation(complete: false, .bytes([]))
@@ -23,11 +23,11 @@ enum SecurityCases {
             let upload = try t.upload(from: response, to: request)
             let name = request.target.split(separator: "/").last.map(String.init) ?? ""
             for secret in ["conformance-secret", name] where secret.count > 8 {
-                try t.expect(!upload.endpoint.target.contains(secret), "no “\(secret)” in it", upload.location)
+                try t.expect(!upload.endpoint.target.contains(secret), "a URI without “\(secret)”", upload.location)
             }
         },
         Case(
-            "13/no-traversal", .must, "13", "The URI of an upload does not lead to anything else.", covers: "SEC-14",
+            "13/no-traversal", .must, "13", "Path traversal in the URI of an upload is refused.", covers: "SEC-14",
             needs: ["4.2/create-empty"]
         ) { t in
             let target = try t.newUpload().endpoint.target
@@ -39,8 +39,8 @@ enum SecurityCases {
             }
         },
         Case(
-            "13/file-names", .must, "13", "A file name that a client proposes cannot leave its place.",
-            covers: "SEC-04 SEC-18", needs: ["4.2/whole"]
+            "13/file-names", .must, "13", "A file name that a client proposes cannot leave the collection.",
+            covers: "SEC-04 SEC-18", needs: ["4.2/complete"]
         ) { t in
             let names = [
                 "filename=\"../../../../tmp/conformance-escape\"", "filename=\"..\\\\..\\\\conformance-escape\"",
@@ -52,18 +52,19 @@ enum SecurityCases {
                 let request = t.creation(complete: true, .bytes(t.bytes(t.part)))
                     .with("Content-Disposition", "inline; \(name)")
                 let response = try t.exchange(request)
-                try t.expect(response.status < 500, "a file of another name, or a refusal", response.summary)
+                try t.expect(response.status < 500, "a file with a safe name, or a refusal", response.summary)
                 try t.expect(!response.fields.contains("X-Test"), "one header section", "X-Test of \(name)")
                 for field in ["Location", "Content-Location"] {
                     let place = (response.fields[field] ?? "").lowercased()
                     try t.expect(
                         !place.contains("..") && !place.contains("%2f") && !place.contains("/etc/"),
-                        "no such place in \(field)", place)
+                        "a \(field) inside the collection", place)
                 }
             }
         },
         Case(
-            "cors/preflight", .should, "Fetch", "A preflight allows the methods and fields of the draft.",
+            "cors/preflight", .should, "Fetch",
+            "The response to a preflight allows the methods and fields of the draft.",
             covers: "XCO-01 VER-27", needs: ["4.2/create-empty"]
         ) { t in
             let names = "upload-complete, upload-offset, upload-length, upload-draft-interop-version, content-type"
@@ -75,7 +76,7 @@ enum SecurityCases {
             let upload = try t.newUpload()
             let response = try t.exchange(Request("OPTIONS", upload.endpoint.target, fields), with: upload)
             guard response.fields.contains("Access-Control-Allow-Origin") else {
-                throw t.skip("other origins are not allowed")
+                throw t.skip("the server allows no other origins")
             }
             let methods = response.list("Access-Control-Allow-Methods")
             try t.expect(
@@ -87,7 +88,7 @@ enum SecurityCases {
             }
         },
         Case(
-            "cors/exposure", .should, "Fetch", "Scripts of other origins see the fields of the draft.",
+            "cors/exposure", .should, "Fetch", "The fields of the draft are exposed to scripts of other origins.",
             covers: "XCO-02",
             needs: ["cors/preflight"]
         ) { t in
@@ -101,14 +102,14 @@ enum SecurityCases {
         },
     ]
 
-    /// An estimate of the random bits in names of one form.
+    /// Estimates the number of random bits in names of the same form.
     private static func bits(of names: [[UInt8]]) -> Int {
         guard let shortest = names.map(\.count).min() else { return 0 }
         let places = (0..<shortest).map { place in Set(names.map { $0[place] }) }
         let alphabet = places.filter { $0.count > 1 }.reduce(into: Set<UInt8>()) { $0.formUnion($1) }
         let size = max(2, alphabet.count)
         let bitsEach = size <= 10 ? 3 : size <= 16 ? 4 : size <= 36 ? 5 : 6
-        // A counter or a clock varies in few values at each place.
+        // A counter or a clock has few different values at each position.
         return places.count { $0.count >= min(8, size / 2) } * bitsEach
     }
 }

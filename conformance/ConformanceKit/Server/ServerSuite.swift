@@ -1,12 +1,12 @@
 /// The cases of the server mode, in the order in which they run.
 package enum ServerSuite {
-    /// The groups of IDs in the order of the run; each needs only what stands before.
+    /// The groups of IDs in the order of the run. Cases of a group depend only on previous groups.
     static let sections = [
         "4.2", "4.3", "4.4", "4.1.2", "4.1.3", "4.1.4", "4.5", "4.6", "5", "7", "8", "10", "13", "B", "9651", "9112",
         "14", "cors", "restart",
     ]
 
-    /// - Parameter profiles: those that the subject speaks; each has cases of its own.
+    /// - Parameter profiles: the profiles that the subject supports, each of which has additional cases.
     package static func cases(for profiles: [Profile]) -> [Case] {
         let groups: [[Case]] = [
             CreationCases.basic, InterimCases.announcement, AppendCases.basic, InterimCases.versions, CreationCases.all,
@@ -19,7 +19,7 @@ package enum ServerSuite {
             EntireRunCases.all,
         ]
         let all = groups.flatMap { $0 }
-        // What others need comes first, then section by section.
+        // The cases on which others depend come first, then all others by section.
         let first = all.prefix(groups.prefix(3).reduce(0) { $0 + $1.count })
         let remaining = all.dropFirst(first.count).dropLast(EntireRunCases.all.count)
         let versions = profiles.sorted { $0.rank < $1.rank }.flatMap { profile in

@@ -1,6 +1,6 @@
-/// What differs between the versions of the draft.
+/// The differences between the versions of the draft.
 enum VersionCases {
-    /// The cases of one version besides those of the run's base.
+    /// Returns the cases of one version that are run in addition to those of the base profile.
     static func cases(for profile: Profile, isBase: Bool) -> [Case] {
         let name = "v\(profile.word)"
         let repeated = isBase ? [] : shared.filter { $0.ranks.contains(profile.rank) }
@@ -13,15 +13,15 @@ enum VersionCases {
                 ranks: next.ranks, profile: profile, next.body)
         }
             + own(isBase ? "base" : name, profile).map { next in
-                // In the base the cases needed have other names.
+                // The cases on which the base depends have other IDs.
                 isBase ? next.renamed("\(name)/" + next.id.dropFirst(5)) : next
             }
     }
 
-    /// Cases of the base that are asked in every version.
+    /// The cases of the base that are run in every version.
     private static let shared: [Case] = {
         let names = [
-            "4.2/create-empty", "4.2/create-part", "4.2/created", "4.2/part-states-incomplete", "4.2/whole",
+            "4.2/create-empty", "4.2/create-part", "4.2/created", "4.2/part-states-incomplete", "4.2/complete",
             "4.2/announcement", "4.2/announcement-location", "4.4/append", "4.4/finish", "4.2/interrupted-not-complete",
             "4.2/interrupted-continues", "4.2/length-recorded", "4.3/refuses-upload-fields", "4.3/unknown",
             "4.3/unknown-status", "4.4/finish-empty", "4.4/many-parts", "4.4/offset-mismatch", "4.4/mismatch-offset",
@@ -41,7 +41,7 @@ enum VersionCases {
         [
             Case(
                 "\(name)/completeness-field", .must, "-01",
-                "Version 3 states what is missing by Upload-Incomplete, and never says Upload-Complete.",
+                "In version 3 responses have Upload-Incomplete, and never Upload-Complete.",
                 covers: "VER-05", needs: ["\(name)/create-part"], ranks: 3...3, profile: profile
             ) { t in
                 for isComplete in [false, true] {
@@ -66,7 +66,7 @@ enum VersionCases {
             },
             Case(
                 "\(name)/default-completes", .must, "-01",
-                "In version 3 an append that states nothing is the last one.",
+                "In version 3 an append without Upload-Incomplete completes the upload.",
                 covers: "VER-06", needs: ["\(name)/finish"], ranks: 3...3, profile: profile
             ) { t in
                 let upload = try t.newUpload(t.part)
@@ -78,7 +78,7 @@ enum VersionCases {
             },
             Case(
                 "\(name)/default-continues", .must, "-02 to -05",
-                "In versions 4 to 6 an append that states nothing completes nothing.", covers: "VER-07",
+                "In versions 4 to 6 an append without Upload-Complete does not complete the upload.", covers: "VER-07",
                 needs: ["\(name)/append"], ranks: 4...6, profile: profile
             ) { t in
                 let upload = try t.newUpload(t.part)
@@ -88,7 +88,7 @@ enum VersionCases {
             },
             Case(
                 "\(name)/append-created", .must, "-01 to -05",
-                "Up to version 6 an append that is not the last is answered by 201.", covers: "VER-12",
+                "Up to version 6 an append that does not complete the upload gets 201.", covers: "VER-12",
                 needs: ["\(name)/append"], ranks: 3...6, profile: profile
             ) { t in
                 let response = try t.appending(t.newUpload(), at: 0, complete: false, .bytes(t.bytes(t.part)))
@@ -114,8 +114,8 @@ enum VersionCases {
             },
             Case(
                 "\(name)/location-of-upload", .must, "-01 to -05",
-                "Up to version 6 the final Location of a creation is the upload's, also where it is complete.",
-                covers: "VER-11 VER-23", needs: ["\(name)/announcement", "\(name)/whole"], ranks: 3...6,
+                "Up to version 6 Location in the final response to a creation is that of the upload, even if it is complete.",
+                covers: "VER-11 VER-23", needs: ["\(name)/announcement", "\(name)/complete"], ranks: 3...6,
                 profile: profile
             ) { t in
                 let response = try t.exchange(t.creation(complete: true, .bytes(t.bytes(t.part))))
@@ -125,7 +125,7 @@ enum VersionCases {
             },
             Case(
                 "\(name)/retrieval-status", .must, "-01 to -05",
-                "A successful retrieval is answered by 204 (5 and 6: or 200).",
+                "A successful retrieval gets 204; in versions 5 and 6 also 200.",
                 covers: "VER-13", needs: ["\(name)/create-empty"], ranks: 3...6, profile: profile
             ) { t in
                 let response = try t.state(of: t.newUpload()).response
@@ -133,17 +133,17 @@ enum VersionCases {
             },
             Case(
                 "\(name)/completed-status", .must, "-04, -05",
-                "In version 6 an append to a completed upload is a bad request.",
+                "In version 6 an append to a complete upload gets 400.",
                 covers: "VER-17 PRB-04", needs: ["\(name)/completed-refuses-content"], ranks: 6...6, profile: profile
             ) { t in
                 let upload = try t.completedUpload(t.part)
                 let response = try t.appending(upload, at: Int64(t.part), complete: false, .bytes(t.bytes(t.part)))
-                if response.status == 404 { throw t.skip("completed uploads are not kept") }
-                try t.expect(response, isOneOf: [400], "to an append to a completed upload")
+                if response.status == 404 { throw t.skip("the server does not keep complete uploads") }
+                try t.expect(response, isOneOf: [400], "to an append to a complete upload")
             },
             Case(
                 "\(name)/length-from-content", .must, "-02 and later",
-                "The Content-Length of a whole creation is its length, and another one is refused.",
+                "The Content-Length of a creation with ?1 is the length of the upload, and an append that contradicts it is refused.",
                 covers: "VER-25", needs: ["\(name)/interrupted-not-complete"], ranks: 4...6, profile: profile
             ) { t in
                 let (connection, upload, _) = try t.announcedUpload(sending: t.part, of: t.part * 3)
@@ -154,12 +154,12 @@ enum VersionCases {
                 try t.expectRefusal(response, "to a remainder that is too short")
             },
             Case(
-                "\(name)/lifetime-key", .should, "-04, -05", "In version 6 the lifetime is called expires.",
+                "\(name)/lifetime-key", .should, "-04, -05", "In version 6 the key of the lifetime is expires.",
                 covers: "VER-19", needs: ["\(name)/create-empty"], ranks: 6...6, profile: profile
             ) { t in
                 let response = try t.exchange(t.creation(complete: false, .bytes([])))
                 guard let limits = response.limits, limits["max-age"] ?? limits["expires"] != nil else {
-                    throw t.skip("no lifetime is reported")
+                    throw t.skip("the server reports no lifetime")
                 }
                 try t.expect(limits["expires"] != nil, "expires", response.summary)
             },
@@ -168,7 +168,7 @@ enum VersionCases {
                 "An upload that began in one version can be finished in another.", covers: "VER-22",
                 needs: ["\(name)/create-part"], profile: profile
             ) { t in
-                guard t.subject.base != profile else { throw t.skip("it is the version of the others") }
+                guard t.subject.base != profile else { throw t.skip("this is the version of the other cases") }
                 let upload = try t.newUpload(t.part)
                 let state = try t.state(of: upload, in: t.subject.base)
                 try t.expect(state.offset == t.part, "Upload-Offset: \(t.part)", state.response.summary)

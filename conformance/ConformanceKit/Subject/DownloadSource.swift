@@ -1,4 +1,4 @@
-/// Which part of a creation's exchange names the finished file.
+/// The source of the URL of a finished file.
 enum DownloadSource: String, CaseIterable {
     case contentLocation = "Content-Location"
     case location = "Location"

@@ -1,4 +1,4 @@
-/// SHA-256 and SHA-512 (FIPS 180-4), so that the oracle depends on no library that a subject might use.
+/// SHA-256 and SHA-512 (FIPS 180-4), implemented here so that the harness shares no library with a subject.
 enum SecureHash {
     static func sha256(_ bytes: [UInt8]) -> [UInt8] {
         digest(bytes, UInt32.self, rounds: 64, Rotations(big: [2, 13, 22, 6, 11, 25], small: [7, 18, 3, 17, 19, 10]))
@@ -13,8 +13,8 @@ enum SecureHash {
         let small: [Int]
     }
 
-    /// Both functions are one, with words of another width: the constants of the narrow one are the upper halves of the
-    /// wide one's.
+    /// Both functions are the same algorithm with different word sizes: the constants of SHA-256 are the upper halves of
+    /// those of SHA-512.
     private static func digest<Word: FixedWidthInteger & UnsignedInteger>(
         _ bytes: [UInt8], _ type: Word.Type, rounds: Int, _ by: Rotations
     ) -> [UInt8] {

@@ -1,27 +1,27 @@
 import TLS
 
-/// What the person who runs the server mode asks for.
+/// The settings of a run of the server mode.
 package struct ServerSettings: Sendable {
-    /// Where representations are uploaded to; `{name}` stands for a new name each time, `{port}` for the port with
-    /// ``startCommand``.
+    /// The URL of the target to which representations are uploaded. `{name}` is replaced by a new name for each creation,
+    /// `{port}` by the port if there is a ``startCommand``.
     package var url: String
-    /// The method of creations: POST, PUT or another.
+    /// The method of creations, such as POST or PUT.
     package var method = "POST"
-    /// Fields of every request, credentials for example.
+    /// The fields of every request, for example credentials.
     package var fields: [(String, String)] = []
-    /// Fields in place of ``fields`` that make a request another principal's; none where there is only one.
+    /// The fields with the credentials of a second principal, which replace ``fields``; empty if there is only one principal.
     package var otherFields: [(String, String)] = []
-    /// Which certificates to trust if the URL is `https`.
+    /// The certificates to trust if the URL is `https`.
     package var trust: TLSTrust = .system
-    /// The profiles to verify by; empty means those that the subject speaks.
+    /// The profiles to test; empty for those that the subject supports.
     package var profiles: [Profile] = []
-    /// Patterns of case IDs, `*` and `?` as in a shell; none is all.
+    /// Shell patterns of the IDs of the cases to run; empty for all cases.
     package var only: [String] = []
-    /// How long to wait for anything.
+    /// The maximum time to wait for a message or a connection.
     package var timeout: Duration = .seconds(5)
     /// A command with `{port}` and `{root}` that starts the server.
     package var startCommand: String?
-    /// With ``startCommand``: `{root}` is a file system of its own that holds so many bytes.
+    /// With ``startCommand``: the size in bytes of a separate file system on which `{root}` is.
     package var diskSize: Int64?
 
     package init(url: String) { self.url = url }

@@ -1,21 +1,21 @@
 import Foundation
 import SystemCalls
 
-/// What is verified: where it is, how it is spoken to, and what was found out about it before the first case.
+/// The server under test: its URL, and the properties that ``SubjectProbe`` determined.
 final class Subject {
     let settings: ServerSettings
     let endpoint: Endpoint
-    /// The profile of cases that are not about one.
+    /// The profile of cases that name no profile.
     var base: Profile = .interop(8)
-    /// The versions that it speaks.
+    /// The versions that the subject supports.
     var spoken: [Profile] = []
-    /// Whether a creation is announced by 104.
+    /// Whether the subject announces a creation with 104.
     var announces = false
-    /// The limits that OPTIONS reports.
+    /// The limits in the response to OPTIONS.
     var limits: [String: Int64] = [:]
-    /// Where a finished file can be read; nil where it cannot.
+    /// The source of the URL at which a finished file can be read; nil if it cannot be read.
     var download: DownloadSource?
-    /// Starts and ends the server, where that is ours to do.
+    /// Starts and kills the server; nil if the harness did not start it.
     let control: (any SubjectControl)?
     private var names = 0
     private let run: String
@@ -31,7 +31,7 @@ final class Subject {
     var timeout: Duration { settings.timeout }
     var extraFields: [(String, String)] { settings.fields }
 
-    /// The same request by another principal; nil where there is none.
+    /// Returns the request with the credentials of the second principal; nil if there is none.
     func byOther(_ request: Request) -> Request? {
         guard !settings.otherFields.isEmpty else { return nil }
         var request = request
@@ -40,35 +40,35 @@ final class Subject {
         return request
     }
 
-    /// The request target of a new creation: `{name}` of the URL becomes a name that no other has.
+    /// Returns the request target of a new creation, in which `{name}` is replaced by a unique name.
     func newTarget() -> String {
         guard let range = endpoint.target.range(of: "{name}") else { return endpoint.target }
         names += 1
         return endpoint.target.replacingCharacters(in: range, with: "conformance-\(run)-\(names)")
     }
 
-    /// The least content that is above all limits of the subject.
+    /// The smallest size of content that the limits of the subject allow.
     var part: Int { Int(clamping: max(10, limits["min-append-size"] ?? 0, limits["min-size"] ?? 0)) }
 
-    /// Where the file of a finished upload can be read; nil if that is unknown.
+    /// Returns the URL at which the file of a finished upload can be read; nil if it is unknown.
     func place(of response: Response, to request: Request, in profile: Profile) -> Endpoint? {
-        // Up to version 6 Location is the upload's, and the file is named by Content-Location if at all.
+        // Up to version 6 Location is that of the upload; only Content-Location may be that of the file.
         let isUpload = download == .location && base.rank > 6 && profile.rank <= 6
         return (isUpload ? .contentLocation : download)?.place(in: response, to: request, at: endpoint)
     }
 
-    /// Whether so many bytes may be uploaded in one request.
+    /// Returns whether the limits allow a request with `count` bytes of content.
     func allows(_ count: Int) -> Bool {
         Int64(count) <= min(limits["max-size"] ?? .max, limits["max-append-size"] ?? .max)
     }
 }
 
-/// How a server is started, killed and started again.
+/// Starts and kills a server.
 protocol SubjectControl: AnyObject {
-    /// Starts it and waits until it listens.
+    /// Starts the server and waits until it listens.
     func start() throws
-    /// Ends it at once, as a crash would.
+    /// Kills the server with SIGKILL.
     func kill() throws
-    /// How many bytes its storage holds, where that is little enough to fill it.
+    /// The size in bytes of the file system that the server stores to, if it is small enough to be filled up.
     var diskSize: Int64? { get }
 }

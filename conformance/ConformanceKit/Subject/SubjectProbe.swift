@@ -1,9 +1,9 @@
-/// Finds out what a subject speaks and offers, before the first case.
+/// Determines the versions, limits and features of a subject before the first case.
 struct SubjectProbe {
     let subject: Subject
     let observations: Observations
 
-    /// - Throws: ``SetupFailure`` where it does not even take an upload.
+    /// - Throws: ``SetupFailure`` if the subject accepts no upload in any version.
     func run() throws {
         let context = CaseContext(subject: subject, profile: .interop(8), observations: observations)
         try readLimits(context)
@@ -14,15 +14,15 @@ struct SubjectProbe {
         subject.announces = !subject.spoken.isEmpty
         if !subject.settings.profiles.isEmpty { subject.spoken = subject.settings.profiles }
         if subject.spoken.isEmpty {
-            // One that never sends 104 can still take uploads.
+            // A server that never sends 104 may accept uploads.
             var answer = "no answer"
-            guard let taken = try candidates.first(where: { try isTaken(in: $0, &answer) }) else {
+            guard let accepted = try candidates.first(where: { try isAccepted(in: $0, &answer) }) else {
                 throw SetupFailure(
                     finding: Finding(
                         expected: "a 104, or 2xx with Location, to a creation in any version of the draft",
                         seen: "\(answer), to \(subject.method) \(subject.endpoint.url)"))
             }
-            subject.spoken = [taken]
+            subject.spoken = [accepted]
         }
         subject.base = subject.spoken.max { $0.rank < $1.rank } ?? .interop(8)
         try findDownloads()
@@ -35,7 +35,7 @@ struct SubjectProbe {
         subject.limits = response.limits ?? [:]
     }
 
-    /// Whether a creation in this version is announced.
+    /// Returns whether the subject announces a creation in this version with 104.
     private func isAnnounced(in profile: Profile) throws -> Bool {
         let context = CaseContext(subject: subject, profile: profile, observations: observations)
         defer { context.cancelUploads() }
@@ -52,13 +52,14 @@ struct SubjectProbe {
                 return true
             }
         } catch {
-            // Silence before the content is an answer, too: no 104.
+            // If no response arrives before the content, the subject sends no 104.
         }
         return false
     }
 
-    /// - Parameter answer: set to what came, in words.
-    private func isTaken(in profile: Profile, _ answer: inout String) throws -> Bool {
+    /// Returns whether the subject accepts an empty creation in this version.
+    /// - Parameter answer: set to a description of the response.
+    private func isAccepted(in profile: Profile, _ answer: inout String) throws -> Bool {
         let context = CaseContext(subject: subject, profile: profile, observations: observations)
         defer { context.cancelUploads() }
         let request = context.creation(complete: false, .bytes([]))

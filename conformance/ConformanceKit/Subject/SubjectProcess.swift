@@ -1,7 +1,7 @@
 import Foundation
 import SystemCalls
 
-/// A server that is started from a command with `{port}` and `{root}`, on one port and one directory for its whole run.
+/// A server that a command with `{port}` and `{root}` starts. The port and the directory stay the same in a run.
 final class SubjectProcess: SubjectControl {
     let port: UInt16
     let diskSize: Int64?
@@ -9,7 +9,7 @@ final class SubjectProcess: SubjectControl {
     private let directory: String
     private var group: ProcessGroup?
 
-    /// - Parameter diskSize: where it is given, `{root}` is a file system of its own that holds so many bytes (tmpfs(5)).
+    /// - Parameter diskSize: the size in bytes of a tmpfs(5) that is mounted on `{root}`; nil for a plain directory.
     init(command: String, diskSize: Int64? = nil) throws {
         self.diskSize = diskSize
         var template = Array((NSTemporaryDirectory() + "/onward-conformance-XXXXXX").utf8CString)
@@ -48,8 +48,8 @@ final class SubjectProcess: SubjectControl {
         throw RunFailure("“\(command)” does not listen on port \(port) after 30 s\(output)")
     }
 
-    /// Returns when the server is gone: the command may be a shell that is waiting for it, and a connection to a process
-    /// that is about to end would be reset.
+    /// Kills the process group and waits until the server has ended: the command may be a shell that waits for the
+    /// server, and a process that is about to end would reset a new connection.
     func kill() throws {
         guard let group else { return }
         group.kill()
@@ -69,13 +69,13 @@ final class SubjectProcess: SubjectControl {
         }
     }
 
-    /// Whether anything accepts connections on the port.
+    /// Whether a process accepts connections on the port.
     private var isListening: Bool {
         let limit = Deadline(in: .seconds(1)).nanoseconds
         return (try? ConnectedSocket(.tcp(host: "127.0.0.1", port: port), until: limit)) != nil
     }
 
-    /// The end of what it wrote.
+    /// The end of the output of the command.
     private var output: String {
         let text = (try? String(contentsOfFile: directory + "/output", encoding: .utf8)) ?? ""
         return text.isEmpty ? "" : "; it wrote:\n\(text.suffix(2000))"
@@ -87,14 +87,14 @@ final class SubjectProcess: SubjectControl {
         while process.currentEnding == nil, !deadline.isOver { Deadline.pause(.milliseconds(5)) }
         guard process.currentEnding == .exited(0) else {
             let text = (try? String(contentsOfFile: directory + "/output", encoding: .utf8)) ?? ""
-            throw RunFailure("“\(command)” does not work: \(text.suffix(500))")
+            throw RunFailure("“\(command)” failed: \(text.suffix(500))")
         }
     }
 
     private static let usedPorts = Monitor<Set<UInt16>>([])
 
-    /// A port that is free at the moment and that the system does not assign by itself: it has to stay free
-    /// until the server listens, and while it is started again. No other subject of this process gets it meanwhile.
+    /// Returns a free port outside of the range from which the system assigns ports: it has to stay free until the
+    /// server listens, and while the server is restarted. No other subject of this process gets the same port.
     private static func freePort() throws -> UInt16 {
         for _ in 0..<100 {
             let port = UInt16.random(in: 20_000...31_999)

@@ -1,4 +1,4 @@
-/// The content of all test uploads: the same bytes at the same offsets, different at different ones.
+/// The content of all test uploads. The value of a byte depends on its offset alone.
 enum TestContent {
     static func bytes(_ count: Int, from offset: Int = 0) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
@@ -8,7 +8,7 @@ enum TestContent {
     }
 
     static func byte(at offset: Int) -> UInt8 {
-        // A multiplicative hash (Knuth): neighbors and pages differ.
+        // With a multiplicative hash (Knuth) neighboring bytes and pages differ.
         UInt8(truncatingIfNeeded: (UInt64(truncatingIfNeeded: offset) &* 0x9E37_79B9_7F4A_7C15) >> 56)
     }
 }

@@ -1,7 +1,7 @@
 import SystemCalls
 import TLS
 
-/// What a connection's bytes go through: a socket, or TLS over one.
+/// The stream that carries the bytes of a connection: a socket, or TLS over a socket.
 package protocol ByteStream: AnyObject {
     func send(_ bytes: ArraySlice<UInt8>, until deadline: Int64) throws(Errno) -> Int
     func receive(into buffer: UnsafeMutableRawBufferPointer, until deadline: Int64) throws(Errno) -> Int
@@ -14,7 +14,7 @@ extension ConnectedSocket: ByteStream {}
 extension TLSClientConnection: ByteStream {}
 
 extension Endpoint {
-    /// Connects, and shakes hands where that is wanted.
+    /// Connects to the endpoint, with a TLS handshake for `https`.
     func open(until deadline: Deadline) throws(WireFailure) -> any ByteStream {
         let socket: ConnectedSocket
         do throws(Errno) {

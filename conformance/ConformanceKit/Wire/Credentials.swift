@@ -5,10 +5,10 @@ enum Credentials {
 
     static func areIn(_ name: String) -> Bool { names.contains(name.lowercased()) }
 
-    /// The value of a field as reports have it.
+    /// Returns the value of a field as reports show it.
     static func shown(_ value: String, of name: String) -> String { areIn(name) ? substitute : value }
 
-    /// A request's bytes with other values in the lines of such fields.
+    /// Returns the bytes of a request, with a substitute for the values of these fields.
     static func hidden(in bytes: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(bytes.count)

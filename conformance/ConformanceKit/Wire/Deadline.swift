@@ -1,8 +1,8 @@
 import SystemCalls
 
-/// A point of time after which something is given up.
+/// The time after which an operation is aborted.
 package struct Deadline: Sendable, Comparable {
-    /// Of the monotonic clock.
+    /// The time, in nanoseconds of the monotonic clock.
     package let nanoseconds: Int64
 
     package init(in limit: Duration) {
@@ -16,9 +16,9 @@ package struct Deadline: Sendable, Comparable {
         Int32(clamping: max(0, (nanoseconds - SystemClock.monotonicNanoseconds() + 999_999) / 1_000_000))
     }
 
-    /// Lets time pass, where a case is about time.
+    /// Waits for a time.
     package static func pause(_ time: Duration) {
-        // A lock that is never held, and a condition that is never true.
+        // The wait for a condition that is never true ends at the deadline.
         _ = Monitor(()).wait(until: Deadline(in: time).nanoseconds) { _ -> Void? in nil }
     }
 

@@ -2,15 +2,15 @@ import HTTPSemantics
 import SystemCalls
 import TLS
 
-/// Where a URL leads: a socket, what Host says there, and the target of the request line.
+/// The address, the value of Host, and the request target that belong to a URL.
 package struct Endpoint: Sendable, Hashable {
     var address: SocketAddress
     package var authority: String
     /// Path and query in origin form.
     package var target: String
-    /// Which certificates to trust; nil without TLS.
+    /// The certificates to trust; nil without TLS.
     var trust: TLSTrust?
-    /// Which certificates to trust if a reference leads to `https`.
+    /// The certificates to trust if a reference has the scheme `https`.
     private let trustElsewhere: TLSTrust
 
     /// Reads `http://host[:port]/path`, the same with `https`, and `unix:/socket:/path`. A fragment is dropped.
@@ -38,7 +38,7 @@ package struct Endpoint: Sendable, Hashable {
         target = Self.originForm(remaining[end...])
     }
 
-    /// The URL again.
+    /// The URL of the endpoint.
     package var url: String {
         if case .unix(let path) = address { return "unix:\(path):\(target)" }
         return "\(scheme)://\(authority)\(target)"
@@ -46,14 +46,14 @@ package struct Endpoint: Sendable, Hashable {
 
     var scheme: String { trust == nil ? "http" : "https" }
 
-    /// The name or address that a certificate has to be for.
+    /// The name or address for which the certificate has to be valid.
     var host: String {
         if case .tcp(let host, _) = address { host } else { "localhost" }
     }
 
     /// Resolves a reference such as the value of Location against this request's URL (RFC 3986 section 5.2).
     ///
-    /// Nil for a scheme that is not spoken here.
+    /// - Returns: nil for a scheme other than `http` and `https`.
     func resolving(_ reference: String) -> Endpoint? {
         let reference = String(reference.prefix { $0 != "#" })
         if ["http://", "https://"].contains(where: { reference.lowercased().hasPrefix($0) }) {
@@ -85,7 +85,7 @@ package struct Endpoint: Sendable, Hashable {
         return resolved
     }
 
-    /// The same place with another target.
+    /// Returns a copy of the endpoint with another request target.
     func at(_ target: String) -> Endpoint {
         var other = self
         other.target = target

@@ -1,14 +1,14 @@
 import HTTPSemantics
 
-/// A status line and header section, read leniently, with what is wrong about them.
+/// A status line and header section, parsed leniently, with the deviations from RFC 9112.
 struct ParsedHead: Sendable {
     var minorVersion = 1
     var status = 0
     var fields = Fields()
-    /// Deviations from RFC 9112 that do not keep it from being understood.
+    /// Deviations from RFC 9112 in spite of which the head could be parsed.
     var anomalies: [String] = []
 
-    /// The position after the empty line that ends the section, in `bytes` from `start` on; nil where there is none yet.
+    /// Returns the position after the empty line that ends the header section; nil if `bytes` does not contain it yet.
     static func end(of bytes: [UInt8], from start: Int) -> Int? {
         var index = start
         var lineIsEmpty = true
@@ -27,7 +27,7 @@ struct ParsedHead: Sendable {
         return nil
     }
 
-    /// - Throws: ``WireFailure/malformed(_:)`` where the first line is no status line.
+    /// - Throws: ``WireFailure/malformed(_:)`` if the first line is not a status line.
     init(_ bytes: ArraySlice<UInt8>) throws(WireFailure) {
         var lines: [ArraySlice<UInt8>] = []
         for line in bytes.split(separator: 0x0A, omittingEmptySubsequences: false).dropLast() {
@@ -68,7 +68,7 @@ struct ParsedHead: Sendable {
             note("white space before a colon")
             while name.hasSuffix(" ") || name.hasSuffix("\t") { name.removeLast() }
         }
-        if !Fields.isValidName(name) { note("a field name that is no token: “\(name.prefix(60))”") }
+        if !Fields.isValidName(name) { note("a field name that is not a token: “\(name.prefix(60))”") }
         let value = String(decoding: line[(colon + 1)...].drop { $0 == 0x20 || $0 == 0x09 }, as: UTF8.self)
         if !Fields.isValidValue(value) { note("a control character in the value of \(name)") }
         fields.append(name, value)

@@ -8,7 +8,7 @@ extension RawConnection {
         return try readResponse(within: limit)
     }
 
-    /// The next interim response; nil where the final response comes first.
+    /// Returns the next interim response; nil if the final response precedes it.
     package func readInterim(within limit: Duration? = nil) throws(WireFailure) -> InterimResponse? {
         let deadline = Deadline(in: limit ?? timeout)
         guard finalHead == nil else { return nil }
@@ -17,7 +17,7 @@ extension RawConnection {
         return interim.count > known ? interim.last : nil
     }
 
-    /// The next 104; nil where none comes within `limit`, or the final response comes first.
+    /// Returns the next 104; nil if none arrives within `limit`, or the final response precedes it.
     func awaitAnnouncement(within limit: Duration) throws(WireFailure) -> InterimResponse? {
         let known = interim.count
         while finalHead == nil, try awaitHead(within: limit) {
@@ -26,7 +26,7 @@ extension RawConnection {
         return nil
     }
 
-    /// Whether a 1xx or final response comes within `limit`.
+    /// Returns whether a 1xx or final response arrives within `limit`.
     func awaitHead(within limit: Duration) throws(WireFailure) -> Bool {
         if finalHead != nil { return true }
         do throws(WireFailure) {
@@ -37,7 +37,7 @@ extension RawConnection {
         }
     }
 
-    /// The final response to the oldest request that has none yet, with the interim ones before it.
+    /// Returns the final response to the oldest unanswered request, with the interim responses that precede it.
     package func readResponse(within limit: Duration? = nil) throws(WireFailure) -> Response {
         let deadline = Deadline(in: limit ?? timeout)
         while finalHead == nil { try readHead(until: deadline) }
@@ -54,12 +54,12 @@ extension RawConnection {
         if body.kept.starts(with: Array("HTTP/1.".utf8)) {
             observer.observe(anomaly: "\(head.status) with a second head in place of its content", in: transcript)
         } else if awaited.isEmpty, position < input.count {
-            observer.observe(unrequested: "bytes behind the response \(head.status)", in: transcript)
+            observer.observe(unrequested: "bytes after the response \(head.status)", in: transcript)
         }
         return response
     }
 
-    /// The same; nil where the peer ends the connection instead.
+    /// Returns the next final response; nil if the peer closes the connection instead.
     func readResponseUnlessEnded(within limit: Duration? = nil) throws(WireFailure) -> Response? {
         do throws(WireFailure) {
             return try readResponse(within: limit)
@@ -71,7 +71,7 @@ extension RawConnection {
         }
     }
 
-    /// Takes the heads that have arrived; true where the final one is among them.
+    /// Parses the heads that have arrived, and returns whether that of the final response is one of them.
     func responseHasBegun() throws(Errno) -> Bool {
         while finalHead == nil, ParsedHead.end(of: input, from: position) != nil {
             do throws(WireFailure) { try readHead(until: Deadline(in: .zero)) } catch { return true }
@@ -116,7 +116,7 @@ extension RawConnection {
 
         init(_ bounds: (kept: Int, total: Int64)) { self.bounds = bounds }
 
-        mutating func take(_ bytes: ArraySlice<UInt8>) throws(WireFailure) {
+        mutating func append(_ bytes: ArraySlice<UInt8>) throws(WireFailure) {
             size += Int64(bytes.count)
             if kept.count < bounds.kept { kept += bytes.prefix(bounds.kept - kept.count) }
             guard size <= bounds.total else { throw .flood("content of more than \(bounds.total) bytes") }
@@ -144,20 +144,20 @@ extension RawConnection {
             else { throw .malformed("Content-Length is “\(lengths.joined(separator: ", ").prefix(60))”") }
             while content.size < length {
                 if position == input.count {
-                    try receiveMore("reading content: \(content.size) of \(length) bytes came", until: deadline)
+                    try receiveMore("reading content: \(content.size) of \(length) bytes arrived", until: deadline)
                 }
                 let available = Int64(input.count - position)
-                try content.take(consume(Int(min(available, length - content.size))))
+                try content.append(consume(Int(min(available, length - content.size))))
             }
         } else {
             content.endsConnection = true
             while ending == nil {
-                try content.take(consume(input.count - position))
+                try content.append(consume(input.count - position))
                 do throws(Errno) { try receive(until: deadline) } catch {
-                    throw .timedOut("reading content without a length: \(content.size) bytes came")
+                    throw .timedOut("reading content without a length: \(content.size) bytes arrived")
                 }
             }
-            try content.take(consume(input.count - position))
+            try content.append(consume(input.count - position))
         }
         return content
     }
@@ -173,11 +173,11 @@ extension RawConnection {
             while remaining > 0 {
                 if position == input.count { try receiveMore("reading a chunk", until: deadline) }
                 let count = min(remaining, input.count - position)
-                try content.take(consume(count))
+                try content.append(consume(count))
                 remaining -= count
             }
             if size == 0 { break }
-            guard try readLine(until: deadline).isEmpty else { throw .malformed("no line ends after a chunk") }
+            guard try readLine(until: deadline).isEmpty else { throw .malformed("no CRLF after the data of a chunk") }
         }
         // The trailer section.
         var trailers = 0
@@ -205,7 +205,7 @@ extension RawConnection {
         case nil: break
         }
         do throws(Errno) { try receive(until: deadline) } catch {
-            transcript.note("silence until the deadline", on: number)
+            transcript.note("no bytes until the deadline", on: number)
             throw .timedOut(what)
         }
         if ending != nil, position == input.count { try receiveMore(what, until: deadline) }

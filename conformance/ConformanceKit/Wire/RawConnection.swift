@@ -1,16 +1,16 @@
 import SystemCalls
 
-/// A connection that sends what it is given, right or wrong, and shows every byte that comes back.
+/// A connection that sends any bytes, valid or invalid, and gives access to every byte that it receives.
 ///
-/// Every operation ends by a deadline. Used by one thread.
+/// Every operation has a deadline. One thread uses the connection.
 package final class RawConnection {
-    /// What a peer may send before it counts as a flood.
+    /// The numbers of bytes and responses above which the harness stops reading.
     enum Bounds {
         static let head = 64 << 10
         static let interimResponses = 2000
         static let keptContent = 1 << 20
         static let content: Int64 = 64 << 20
-        /// Bytes that were read ahead.
+        /// Bytes that were received while the harness was sending.
         static let readAhead = 1 << 20
     }
 
@@ -24,26 +24,26 @@ package final class RawConnection {
     package let timeout: Duration
     let transcript: Transcript
     let number: Int
-    /// How the peer ended the connection, once that was seen.
+    /// How the peer ended the connection; nil if it has not ended it.
     package private(set) var ending: Ending?
-    /// Whether the peer took no more.
+    /// Whether sending failed because the peer accepts no more bytes.
     package private(set) var outputIsBroken = false
 
-    /// Reported of every final response with the request that it answers, and of every deviation from RFC 9112.
+    /// The observer that receives every response with its request, and every deviation from RFC 9112.
     let observer: any WireObserver
-    /// Requests without a final response, each with the time before which nothing of it was sent.
+    /// The requests without a final response yet, each with the time at which its first byte was sent.
     var awaited: [(request: Request, sentAt: Int64)] = []
     package internal(set) var interim: [InterimResponse] = []
-    /// The head of a final response whose content was not read yet.
+    /// The head of a final response whose content has not been read yet.
     var finalHead: ParsedHead?
 
     package private(set) var socket: (any ByteStream)?
-    /// How many bytes of content a response keeps, and how many it may have.
+    /// The number of bytes of content that a response keeps, and the maximum number that it may have.
     package var contentBounds = (kept: Bounds.keptContent, total: Bounds.content)
     /// Everything that was received, if ``keepsInput`` is set.
     package private(set) var received: [UInt8] = []
     package var keepsInput = false
-    /// What was received; everything before `position` has been used.
+    /// The received bytes; those before `position` have been parsed.
     private(set) var input: [UInt8] = []
     private(set) var position = 0
 
@@ -68,7 +68,7 @@ package final class RawConnection {
 
     // MARK: - Sending
 
-    /// Sends a request: its head and what it has of content.
+    /// Sends the head of a request and the content that it contains.
     @discardableResult
     func send(
         _ request: Request, stoppingAtResponse stops: Bool = false, within limit: Duration? = nil
@@ -83,15 +83,15 @@ package final class RawConnection {
         return try send(content, stoppingAtResponse: stops, within: limit)
     }
 
-    /// Says which requests the bytes are that are sent next.
+    /// Sets the requests that the bytes sent next contain.
     func expectResponses(to requests: Request...) {
         awaited = requests.map { ($0, SystemClock.monotonicNanoseconds()) }
     }
 
-    /// Sends bytes until all are gone or the peer takes no more; what it says meanwhile is kept.
+    /// Sends bytes until all are sent or the peer accepts no more. Bytes that arrive meanwhile are kept.
     ///
-    /// - Parameter stops: ends early once a final response has begun.
-    /// - Returns: how many bytes the system took.
+    /// - Parameter stops: whether to stop as soon as a final response arrives.
+    /// - Returns: the number of bytes that were sent.
     @discardableResult
     func send(
         _ bytes: [UInt8], stoppingAtResponse stops: Bool = false, within limit: Duration? = nil
@@ -104,7 +104,7 @@ package final class RawConnection {
                 if ending == nil {
                     let ready = try socket.awaitReadiness(until: deadline.nanoseconds)
                     if ready.hasInput && (!ready.isWritable || stops) && input.count - position < Bounds.readAhead {
-                        try receiveWhatIsThere()
+                        try receiveAvailable()
                         if stops, try responseHasBegun() { break }
                         if !ready.isWritable { continue }
                     }
@@ -112,16 +112,16 @@ package final class RawConnection {
                 let end = min(bytes.count, sent + (64 << 10))
                 sent += try socket.send(bytes[sent..<end], until: deadline.nanoseconds)
             } catch {
-                guard error != .timedOut else { throw .timedOut("sending: the peer takes no more") }
-                transcript.note("the peer takes no more: \(error)", on: number)
+                guard error != .timedOut else { throw .timedOut("sending, because the peer accepts no more bytes") }
+                transcript.note("the peer accepts no more bytes: \(error)", on: number)
                 outputIsBroken = true
             }
         }
         return sent
     }
 
-    /// Takes what has arrived. Of TLS that may be nothing for us, such as a ticket for another session.
-    private func receiveWhatIsThere() throws(Errno) {
+    /// Receives the bytes that have arrived. With TLS these may contain no data, for example a session ticket alone.
+    private func receiveAvailable() throws(Errno) {
         do throws(Errno) {
             try receive(until: Deadline(in: .zero))
         } catch {
@@ -134,30 +134,30 @@ package final class RawConnection {
         for byte in bytes { try send([byte]) }
     }
 
-    /// Says that nothing more will be sent (FIN).
+    /// Ends the output of the connection (FIN).
     package func endOutput() {
-        transcript.note("we end our side", on: number)
+        transcript.note("the harness ends its side", on: number)
         socket?.endOutput()
     }
 
-    /// Ends the connection with RST.
+    /// Resets the connection (RST).
     package func reset() {
-        transcript.note("we reset the connection", on: number)
+        transcript.note("the harness resets the connection", on: number)
         socket?.resetOnClose()
         socket = nil
     }
 
     package func close() {
-        if socket != nil { transcript.note("we close the connection", on: number) }
+        if socket != nil { transcript.note("the harness closes the connection", on: number) }
         socket = nil
     }
 
     // MARK: - Receiving
 
-    /// Bytes that were received and belong to no response that was read.
+    /// The bytes that were received and have not been parsed.
     package var unread: ArraySlice<UInt8> { input[position...] }
 
-    /// Whether something arrives within `limit`, the end included.
+    /// Returns whether bytes or the end of the connection arrive within `limit`.
     package func hasInput(within limit: Duration) -> Bool {
         if position < input.count || finalHead != nil || ending != nil { return true }
         let before = input.count
@@ -165,8 +165,8 @@ package final class RawConnection {
         return input.count > before || ending != nil
     }
 
-    /// Waits until the peer has ended the connection; what it still sends is thrown away.
-    /// - Returns: nil where it has not by the deadline.
+    /// Waits until the peer has ended the connection, and discards the bytes that arrive before.
+    /// - Returns: nil if it has not ended the connection within `limit`.
     func awaitEnding(within limit: Duration? = nil) throws(WireFailure) -> Ending? {
         let deadline = Deadline(in: limit ?? timeout)
         var discarded: Int64 = 0
@@ -179,8 +179,8 @@ package final class RawConnection {
         return ending
     }
 
-    /// Reads what there is, at least a byte or the end, into `input`.
-    /// - Throws: `ETIMEDOUT`; other errors are endings.
+    /// Waits for at least one byte or the end of the connection, and reads the available bytes into `input`.
+    /// - Throws: `ETIMEDOUT`. Other errors are recorded in ``ending``.
     package func receive(until deadline: Deadline) throws(Errno) {
         guard let socket, ending == nil else {
             if ending == nil { ending = .closed }
@@ -213,19 +213,19 @@ package final class RawConnection {
         }
     }
 
-    /// Uses so many of the bytes received.
+    /// Returns the next `count` received bytes, and marks them as parsed.
     func consume(_ count: Int) -> ArraySlice<UInt8> {
         defer { position += count }
         return input[position..<(position + count)]
     }
 }
 
-/// Sees all that comes back, whatever the case is about.
+/// Receives every response of a connection, and every deviation from RFC 9112.
 package protocol WireObserver: AnyObject {
     func observe(_ response: Response, to request: Request, at endpoint: Endpoint)
     func observe(_ interim: InterimResponse, to request: Request, at endpoint: Endpoint)
     func observe(anomaly: String, in transcript: Transcript)
-    /// Bytes that belong to no request that was sent as one.
+    /// A response, or bytes, without a request to which they belong.
     func observe(unrequested: String, in transcript: Transcript)
     func observe(sending request: Request, at endpoint: Endpoint)
 }
@@ -252,7 +252,7 @@ extension RawConnection {
         guard try send(request, within: limit) == request.encodedContent.count else { throw .reset("sending") }
     }
 
-    /// States the method of a request whose bytes were sent without it: a response to HEAD has no content.
+    /// Sets the method of a request whose bytes were sent with ``send(all:within:)``: a response to HEAD has no content.
     package func expectResponse(to method: String) {
         if awaited.isEmpty { expectResponses(to: Request(method, "*")) }
     }

@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// A request as it goes over the wire; nothing keeps it from being wrong.
+/// A request as it is sent; it may be invalid.
 package struct Request: Sendable {
     package enum Content: Sendable {
         /// Neither Content-Length nor Transfer-Encoding.
@@ -17,7 +17,7 @@ package struct Request: Sendable {
     package var method: String
     package var target: String
     package var version = "HTTP/1.1"
-    /// Field lines in order. Host comes first, unless it is one of them.
+    /// The field lines in order. Host precedes them unless it is one of them.
     package var fields: [(String, String)] = []
     package var hasHost = true
     package var content: Content = .none
@@ -29,21 +29,21 @@ package struct Request: Sendable {
         self.content = content
     }
 
-    /// The same with one more field line.
+    /// Returns the request with an additional field line.
     package func with(_ name: String, _ value: String) -> Request {
         var request = self
         request.fields.append((name, value))
         return request
     }
 
-    /// The same without the lines of a field.
+    /// Returns the request without the lines of a field.
     func without(_ name: String) -> Request {
         var request = self
         request.fields.removeAll { $0.0.lowercased() == name.lowercased() }
         return request
     }
 
-    /// The same with these lines in place of all others of the name.
+    /// Returns the request with these lines instead of the existing lines of the field.
     func replacing(_ name: String, by values: String...) -> Request {
         var request = without(name)
         request.fields += values.map { (name, $0) }
@@ -63,7 +63,7 @@ package struct Request: Sendable {
         return Array((text + "\r\n").utf8)
     }
 
-    /// The content that the request sends by itself, in its transfer coding.
+    /// The content that the request contains, in its transfer coding.
     package var encodedContent: [UInt8] {
         switch content {
         case .none, .declared, .openChunks: []

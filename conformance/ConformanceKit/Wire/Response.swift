@@ -5,7 +5,7 @@ import StructuredFields
 package struct InterimResponse: Sendable {
     package let status: Int
     package let fields: Fields
-    /// Monotonic nanoseconds at which its last byte was read.
+    /// The time, in monotonic nanoseconds, at which the last byte was received.
     package let arrivedAt: Int64
 }
 
@@ -13,32 +13,32 @@ package struct InterimResponse: Sendable {
 package struct Response: Sendable {
     package let status: Int
     package let fields: Fields
-    /// The first bytes of the content, without its transfer coding.
+    /// The first bytes of the content, after decoding of the transfer coding.
     package let content: [UInt8]
-    /// All of the content's bytes.
+    /// The number of bytes in the content.
     package let contentSize: Int64
-    /// Interim responses that preceded it, in order.
+    /// The interim responses that preceded this response, in order.
     package let interim: [InterimResponse]
-    /// Whether its end was the end of the connection.
+    /// Whether the content ended with the connection, because the response has no length.
     package let endsConnection: Bool
-    /// Monotonic nanoseconds at which its request began to be sent.
+    /// The time, in monotonic nanoseconds, at which the first byte of the request was sent.
     package let requestedAt: Int64
-    /// Monotonic nanoseconds at which its last byte was read.
+    /// The time, in monotonic nanoseconds, at which the last byte was received.
     package let arrivedAt: Int64
 
     package var isSuccessful: Bool { (200..<300).contains(status) }
     var isRefusal: Bool { (400..<500).contains(status) }
     package var text: String { String(decoding: content, as: UTF8.self) }
-    /// Its 104 responses.
+    /// The 104 responses that preceded this response.
     var announcements: [InterimResponse] { interim.filter { $0.status == 104 } }
 }
 
-/// What has a header section.
+/// A message with a header section.
 package protocol FieldSection {
     var fields: Fields { get }
 }
 
-/// A response of either kind.
+/// An interim or final response.
 package protocol FieldCarrier: FieldSection {
     var status: Int { get }
 }
@@ -55,7 +55,7 @@ extension InterimResponse: CustomStringConvertible {
 }
 
 extension FieldSection {
-    /// The value of a field that may stand on one line alone; nil where it is absent or repeated.
+    /// Returns the value of a field that may occur only once; nil if it is absent or repeated.
     package func single(_ name: String) -> String? {
         let values = fields.values(name)
         return values.count == 1 ? values[0] : nil
@@ -63,13 +63,13 @@ extension FieldSection {
 
     package var location: String? { single("Location").flatMap { $0.isEmpty ? nil : $0 } }
 
-    /// A structured Integer that is not negative.
+    /// Returns the value of a structured Integer field; nil if it is absent, invalid or negative.
     func integer(_ name: String) -> Int64? {
         guard case .integer(let value)? = item(name), value >= 0 else { return nil }
         return Int64(value)
     }
 
-    /// A structured Boolean.
+    /// Returns the value of a structured Boolean field; nil if it is absent or invalid.
     func boolean(_ name: String) -> Bool? {
         if case .boolean(let value)? = item(name) { value } else { nil }
     }
@@ -79,7 +79,7 @@ extension FieldSection {
         return (try? Item(parsing: fields.values(name)))?.value
     }
 
-    /// The Integers of Upload-Limit; nil where it is absent or no Dictionary.
+    /// The integer members of Upload-Limit; nil if it is absent or not a Dictionary.
     package var limits: [String: Int64]? {
         guard fields.contains("Upload-Limit"),
             let dictionary = try? OrderedDictionary(parsing: fields.values("Upload-Limit"))
@@ -91,7 +91,7 @@ extension FieldSection {
         return result
     }
 
-    /// The members of a comma-separated list in lower case.
+    /// Returns the members of a comma-separated list, in lower case.
     package func list(_ name: String) -> [String] {
         (fields[name] ?? "").split(separator: ",").map { part in
             String(part.drop { $0 == " " || $0 == "\t" }.reversed().drop { $0 == " " || $0 == "\t" }.reversed())
@@ -101,7 +101,7 @@ extension FieldSection {
 }
 
 extension FieldCarrier {
-    /// The status and the fields that describe an upload, for a person.
+    /// The status and the fields that describe an upload, as text for reports.
     var summary: String {
         let shown = fields.filter { field in
             let name = field.name.lowercased()

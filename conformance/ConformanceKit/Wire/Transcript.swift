@@ -1,19 +1,19 @@
 import SystemCalls
 
-/// What happened on the connections of one case, in order, with times. It keeps a bounded share of the bytes and counts
-/// the remainder.
+/// The events on the connections of one case, in order, with times. It keeps a bounded number of bytes and counts
+/// the others.
 package final class Transcript {
     package enum Event: Sendable, Hashable {
         case sent([UInt8], omitted: Int)
         case received([UInt8], omitted: Int)
-        /// Opened, half-closed, reset, given up and the like.
+        /// A change of the connection, such as opened, half-closed or reset.
         case note(String)
     }
 
     package struct Entry: Sendable, Hashable {
-        /// Microseconds since the case began.
+        /// The time of the event, in microseconds since the start of the case.
         let time: Int64
-        /// Number of the connection, from 1.
+        /// The number of the connection, from 1.
         let connection: Int
         var event: Event
     }
@@ -23,13 +23,13 @@ package final class Transcript {
     static let entriesInAll = 400
 
     private var kept: [Entry] = []
-    /// Events that found no room.
+    /// The number of events that exceeded the size of the transcript.
     private(set) var omittedEvents = 0
     private let start = SystemClock.monotonicNanoseconds()
     private var size = 0
     private var connections = 0
 
-    /// What goes into reports: without the credentials that were sent.
+    /// The entries for reports, in which the credentials that were sent are hidden.
     var entries: [Entry] {
         kept.map { entry in
             guard case .sent(let bytes, let omitted) = entry.event else { return entry }
@@ -62,7 +62,7 @@ package final class Transcript {
         add(.received(head, omitted: bytes.count - head.count), connection)
     }
 
-    /// The last event, if it happened on this connection and no more than a millisecond ago.
+    /// Returns the last event if it happened on this connection and less than a millisecond ago.
     private func lastEvent(on connection: Int) -> Event? {
         guard let last = kept.last, last.connection == connection, now - last.time < 1000 else { return nil }
         return last.event

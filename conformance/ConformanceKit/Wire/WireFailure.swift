@@ -1,18 +1,18 @@
 import SystemCalls
 
-/// What keeps a response from being read.
+/// The reason why a response could not be read.
 package enum WireFailure: Error, Sendable, Hashable {
     case cannotConnect(Errno)
-    /// The TLS handshake failed, or the certificate is not believed.
+    /// The TLS handshake failed, or the certificate is not trusted.
     case notSecured(String)
-    /// Nothing came, or not all of it, in time. The text says what was waited for.
+    /// The deadline passed. The text names the operation.
     case timedOut(String)
-    /// The peer ended the connection in an orderly way.
+    /// The peer closed the connection without a reset.
     case closed(String)
     case reset(String)
-    /// More bytes came than are needed.
+    /// The peer sent more than the harness reads.
     case flood(String)
-    /// What came is no HTTP.
+    /// The received bytes are not valid HTTP.
     case malformed(String)
 }
 
@@ -21,11 +21,11 @@ extension WireFailure: CustomStringConvertible {
         switch self {
         case .cannotConnect(let error): "no connection: \(error)"
         case .notSecured(let reason): "no TLS: \(reason)"
-        case .timedOut(let what): "silence until the deadline while \(what)"
+        case .timedOut(let what): "timeout while \(what)"
         case .closed(let what): "the connection was closed while \(what)"
         case .reset(let what): "the connection was reset while \(what)"
-        case .flood(let what): "a flood: \(what)"
-        case .malformed(let what): "no HTTP: \(what)"
+        case .flood(let what): "too much data: \(what)"
+        case .malformed(let what): "invalid HTTP: \(what)"
         }
     }
 }

@@ -1,7 +1,7 @@
 @testable import ConformanceKit
 
 extension CaseResult {
-    /// Whether the subject does not meet what was asked.
+    /// Whether the subject does not meet the requirement of the case.
     var isUnmet: Bool {
         switch outcome {
         case .fail, .warn: true

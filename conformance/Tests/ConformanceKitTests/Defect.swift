@@ -1,4 +1,4 @@
-/// A single way in which the reference server can be broken, and the case that has to notice.
+/// A defect of the reference server. The raw value is the ID of the case that has to detect it.
 enum Defect: String, CaseIterable, Sendable {
     case lowersOffsetAfterRestart = "restart/offset-kept"
     case forgetsAfterRestart = "restart/survives"
@@ -17,8 +17,8 @@ enum Defect: String, CaseIterable, Sendable {
     case acceptsSixteenDigits = "9651/offset-digits"
     case acceptsRepeatedOffset = "9651/offset-repeated"
     case rejectsParameters = "9651/offset-forms"
-    case takesOneForTrue = "9651/complete-near-misses"
-    case believesTrailers = "9651/trailers"
+    case treatsOneAsTrue = "9651/complete-near-misses"
+    case usesTrailers = "9651/trailers"
     case namesAreCaseSensitive = "9651/names"
     case dropsLimitsOnCreated = "4.2/part-limits"
     case dropsLimitsInAnnouncement = "4.2/announcement-limits"
@@ -87,13 +87,13 @@ enum Defect: String, CaseIterable, Sendable {
     case wantsMediaTypeInVersion5 = "v5/no-media-type"
     case letsOthersIn = "13/other-principal"
     case letsOthersFinish = "13/other-cannot-finish"
-    case tellsForeignFromUnknown = "13/foreign-hidden"
+    case distinguishesForeignUploads = "13/foreign-hidden"
     case acknowledgesBeyondDisk = "restart/disk-full"
 
-    /// The case that verifies it.
-    var caughtBy: String { rawValue }
+    /// The ID of the case that has to detect the defect.
+    var detectedBy: String { rawValue }
 
-    /// Cases that have to run as well, so that the exchange happens in which the defect shows.
+    /// The IDs of other cases that have to run so that the defect has an effect.
     var occasions: [String] {
         switch self {
         case .locatesInAppendInterim: ["4.4/progress"]

@@ -4,7 +4,7 @@ import SystemCalls
 
 @testable import ConformanceKit
 
-/// A small reverse proxy that does everything rightly unless it is given have a fault. One request a connection.
+/// A small reverse proxy, correct unless it is given a fault. A connection carries one request.
 final class FaultProxy: Sendable {
     private let server: HostileServer
     var url: String { "http://127.0.0.1:\(server.port)/files/" }
@@ -21,7 +21,7 @@ private final class Relay: Sendable {
     private let client: FileDescriptor
     private let upstreamPort: UInt16
     private let fault: ProxyFault?
-    /// Whether nothing more of the request comes.
+    /// Whether the request has ended.
     private let requestIsOver = Monitor(false)
     private let responseIsOver = Monitor(false)
 
@@ -32,7 +32,7 @@ private final class Relay: Sendable {
     }
 
     func run() throws {
-        // Read on this thread until the other one begins, and by that one alone from then on.
+        // This thread reads until the other thread starts; then only the other thread does.
         nonisolated(unsafe) let input = PeerInput(client)
         guard let lines = try input.head(), let first = lines.first else { return }
         let words = first.split(separator: " ").map(String.init)
@@ -66,7 +66,7 @@ private final class Relay: Sendable {
         responseIsOver.withLock { $0 = true }
         responseIsOver.notifyAll()
         shutdown(client.rawValue, Int32(SHUT_WR))
-        // What the client still sends keeps its answer from being lost.
+        // Bytes that the client still sends are read, because a reset would destroy the response.
         thread.join()
     }
 
@@ -135,11 +135,11 @@ private final class Relay: Sendable {
             }
             pass(held[...])
             if isChunked { send(Request.lastChunk, to: upstream) }
-            // Until the client goes: a proxy watches it while it waits for the response.
+            // The connection stays open: a proxy watches the client while it waits for the response.
         } catch {
             if fault == .endsChunksCleanly, isChunked { send(Request.lastChunk, to: upstream) }
             if fault == .hidesAbort {
-                // The upstream's timeout ends before this does.
+                // The timeout of the upstream is shorter.
                 _ = responseIsOver.wait(until: Deadline(in: .seconds(60)).nanoseconds) { $0 ? () : nil }
             } else {
                 shutdown(upstream.rawValue, Int32(SHUT_WR))
@@ -173,7 +173,7 @@ private final class Relay: Sendable {
                 case (.limitsInterim, 104) where interims > 5: return
                 case (.failsOnInterim, 104):
                     return send("HTTP/1.1 503 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", to: client)
-                case (.takesInterimForFinal, 104):
+                case (.treatsInterimAsFinal, 104):
                     send(Array(raw.dropLast(2)) + Array("Connection: close\r\n\r\n".utf8), to: client)
                     return copy(bytes, from: upstream)
                 case (.changesAnnouncedLocation, 104):

@@ -1,22 +1,22 @@
-/// A single way in which the reference client does otherwise what the draft leaves open: no scenario may call it wrong.
+/// Behavior of the reference client that differs and that the draft allows: no scenario may report it as wrong.
 enum Habit: CaseIterable, Sendable {
-    /// What is interrupted has failed.
+    /// An interrupted transfer fails.
     case neverResumes
-    /// What is interrupted begins anew.
-    case beginsAnew
-    /// A transfer that cannot be resumed starts from the beginning.
-    case beginsAnewAfterFailure
+    /// An interrupted transfer restarts from the beginning.
+    case startsOver
+    /// A transfer that cannot be resumed restarts from the beginning.
+    case startsOverAfterFailure
     /// An interrupted transfer is resumed when the command is run again.
     case resumesLater
-    /// What is interrupted is sent without a word of the draft.
+    /// After an interruption the file is sent in a plain request, without fields of the draft.
     case fallsBack
-    /// No interim response is looked at, the content goes in an append.
+    /// Interim responses are ignored, and the content is sent in an append.
     case ignoresInterims
-    /// Where no offset is reported it is tried at the beginning.
+    /// If no offset is reported, an append at offset 0 is tried.
     case triesBeginning
-    /// The target is looked at first, and the upload deleted in the end.
+    /// A HEAD for the target precedes the upload, and the upload is deleted at the end.
     case tidiesUp
-    /// Preflights come without the fields of a request, and a new upload may be of another version.
+    /// Preflights precede requests, and a second upload may have another version.
     case asksLikeBrowser
     /// Responses are read after all content was sent, and not at all if sending fails.
     case readsLate

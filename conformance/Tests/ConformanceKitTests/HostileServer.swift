@@ -1,7 +1,7 @@
 import Glibc
 import SystemCalls
 
-/// Serves each connection, on a thread of its own, as a function says; the connection is closed behind it.
+/// Calls a function for each connection on a separate thread, and closes the connection afterwards.
 final class HostileServer: Sendable {
     let port: UInt16
     private let listener: FileDescriptor

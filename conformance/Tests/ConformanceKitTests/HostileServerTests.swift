@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConformanceKit
 
-/// Servers that hang, flood, lie and close: a run against each ends, and says so with outcomes.
+/// Runs against servers that hang, send too much, send wrong lengths or close connections.
 @Suite("Hostile servers", .timeLimit(.minutes(15)))
 struct HostileServerTests {
     enum Behavior: String, CaseIterable, Sendable {
@@ -21,7 +21,7 @@ struct HostileServerTests {
         case neverReads
     }
 
-    @Test("A run against it ends without a result that it could not know", arguments: Behavior.allCases)
+    @Test("A run against a hostile server ends with status 2", arguments: Behavior.allCases)
     func hostile(_ behavior: Behavior) async throws {
         let report = try await onThread {
             let server = try HostileServer { HostileServerTests.serve(behavior, $0) }
@@ -33,7 +33,7 @@ struct HostileServerTests {
         #expect(report.exitStatus(strict: false) == 2)
     }
 
-    @Test("A server that stops answering in the midst of a run is given up, with outcomes for every case")
+    @Test("If a server stops answering during a run, the remaining cases are blocked")
     func diesLater() async throws {
         let report = try await onThread {
             let server = try ReferenceServer()
@@ -52,11 +52,11 @@ struct HostileServerTests {
         #expect(report.exitStatus(strict: false) != 0)
     }
 
-    @Test("A transcript and a body keep a bounded share of what a server sends")
+    @Test("The sizes of a transcript and a response body are limited")
     func bounds() async throws {
         let kept = try await onThread { () -> (Int, Int, Int64) in
             let server = try HostileServer { connection in
-                // A close with an unread request would be a reset.
+                // If the request were not read, closing the connection would reset it.
                 _ = try? PeerInput(connection).head()
                 HostileServerTests.write(connection, "HTTP/1.1 200 OK\r\nContent-Length: 20971520\r\n\r\n")
                 let block = [UInt8](repeating: 0x61, count: 1 << 20)
@@ -82,7 +82,7 @@ struct HostileServerTests {
         let input = PeerInput(connection)
         if behavior == .closesAtOnce { return }
         if behavior == .neverReads {
-            // Until the peer goes.
+            // Waits until the peer closes the connection.
             var entry = pollfd(fd: connection.rawValue, events: 0x2000, revents: 0)
             poll(&entry, 1, 30_000)
             return

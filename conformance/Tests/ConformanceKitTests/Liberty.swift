@@ -1,18 +1,18 @@
-/// A single way in which the reference server does otherwise what HTTP and the draft leave open: no case may call it wrong.
+/// Behavior of the reference server that differs and that HTTP and the draft allow: no case may report it as wrong.
 enum Liberty: CaseIterable, Sendable {
-    /// NUL and CR in a field value become spaces.
+    /// NUL and CR in a field value are replaced by spaces.
     case replacesControls
     /// The connection stays open after the refusal of a request whose Host is bad.
-    case goesOnWithoutHost
-    /// Content of any length is waited for.
+    case keepsConnectionWithoutHost
+    /// The server waits for content of any length, even beyond 64 bits.
     case countsBeyondNumbers
-    /// The connection stays open after the refusal of codings that are chunked in the end.
+    /// The connection stays open after the refusal of transfer codings of which the last is chunked.
     case skipsCodings
-    /// Chunked twice is taken for once.
-    case mendsCodings
-    /// Every answer ends its connection.
+    /// A repeated chunked coding is handled as one.
+    case normalizesCodings
+    /// Every response closes its connection.
     case endsConnections
-    /// What was not read of a refused content resets the connection.
+    /// The connection is reset if content of a refused request was not read.
     case resetsConnections
     /// In versions 5 and 6 an upload is complete at its declared length.
     case completesAtLength

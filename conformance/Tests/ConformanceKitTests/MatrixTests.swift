@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConformanceKit
 
-/// Subjects against sections, from their reports.
+/// The Markdown matrix of reports.
 @Suite("Matrix")
 struct MatrixTests {
     private func report(_ url: String, _ outcomes: [(String, Outcome)]) throws -> Data {
@@ -12,7 +12,7 @@ struct MatrixTests {
             limits: [:], download: nil, beganAt: 1_790_000_000, milliseconds: 1,
             results: outcomes.map { id, outcome in
                 CaseResult(
-                    subject: Question(id, .must, "4.2", "A sentence."), outcome: outcome, notes: [],
+                    info: CaseInfo(id, .must, "4.2", "A sentence."), outcome: outcome, notes: [],
                     transcript: [], omittedEvents: 0, command: nil, milliseconds: 1)
             }, failure: nil)
         return try JSONReport(report, strict: false).data()
@@ -20,7 +20,7 @@ struct MatrixTests {
 
     private let unmet = Finding(expected: "a", seen: "b | c <d>\n`e`")
 
-    @Test("Each section has a row and each subject a column")
+    @Test("The matrix has a row for each section and a column for each subject")
     func cells() throws {
         let first = try report(
             "http://a/", [("4.2/x", .pass), ("4.2/y", .fail(unmet)), ("4.4/x", .skipped("no")), ("14/x", .warn(unmet))])
@@ -45,7 +45,7 @@ struct MatrixTests {
         #expect(places == places.sorted() && places[0] > 0)
     }
 
-    @Test("What is no report is reported")
+    @Test("A file that is not a report is an error")
     func others() throws {
         for text in ["", "{}", "[]", #"{"version": 1, "mode": "proxy"}"#] {
             #expect(throws: RunFailure.self) { try MatrixSubject(Data(text.utf8), name: nil) }

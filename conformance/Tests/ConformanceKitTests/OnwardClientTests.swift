@@ -10,13 +10,13 @@ struct OnwardClientTests {
     /// Options of the client, and the scenarios that run against a client with these options.
     enum Configuration: String, Sendable, CaseIterable {
         case standard
-        /// In parts, without content in the creation, and with a digest.
+        /// Uploads in parts, without content in the creation, and with a digest.
         case parts
 
         static let reports = Reports<Self, ClientReport> { try await $0.run() }
 
         private func run() async throws -> ClientReport {
-            // A loaded machine may halt a process for seconds; few scenarios wait for the whole limit.
+            // A process may pause for seconds on a loaded machine; few scenarios wait for the complete timeout.
             let options = "--retries 2 --stall-timeout 5s --quiet --header 'Authorization: Bearer test'"
             let executable = try ExecutableLocation.onward()
             let uploadOptions = self == .parts ? "--careful --append-size 60000 --digest" : ""
@@ -39,12 +39,12 @@ struct OnwardClientTests {
     /// Scenarios that no configuration can pass, with the reason. The test fails if one of them is not skipped.
     private static let skipped: [String: String] = ["5/continue": "the client never sends Expect: 100-continue"]
 
-    private static let questions = ClientSuite.questions.map(\.id)
+    private static let ids = ClientSuite.cases.map(\.id)
 
-    @Test("The client passes every scenario", arguments: questions)
+    @Test("The client passes every scenario", arguments: ids)
     func passes(_ id: String) async throws {
         let report = try await Configuration.reports.report(of: Self.configurations[id] ?? .standard)
-        let result = try #require(report.results.first { $0.subject.id == id }, "\(report.failure ?? "did not run")")
+        let result = try #require(report.results.first { $0.info.id == id }, "\(report.failure ?? "did not run")")
         if let reason = Self.skipped[id] {
             #expect(result.outcome.word == "skipped", "it is listed as skipped: \(reason)")
         } else {
@@ -57,6 +57,6 @@ struct OnwardClientTests {
         let report = try await Configuration.reports.report(of: configuration)
         expectConformance(report)
         #expect(report.count("pass") > 0)
-        if configuration == .standard { #expect(report.results.map(\.subject.id).sorted() == Self.questions.sorted()) }
+        if configuration == .standard { #expect(report.results.map(\.info.id).sorted() == Self.ids.sorted()) }
     }
 }

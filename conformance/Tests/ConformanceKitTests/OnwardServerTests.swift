@@ -46,7 +46,7 @@ struct OnwardServerTests {
         let configuration = Self.configurations[id] ?? .standard
         if configuration == .smallDisk, geteuid() != 0 { return }
         let report = try await ServerConfiguration.reports.report(of: configuration)
-        let result = try #require(report.results.first { $0.subject.id == id }, "\(report.failure ?? "did not run")")
+        let result = try #require(report.results.first { $0.info.id == id }, "\(report.failure ?? "did not run")")
         if let reason = Self.skipped[id] {
             #expect(result.outcome.word == "skipped", "it is listed as skipped: \(reason)")
         } else {
@@ -62,7 +62,7 @@ struct OnwardServerTests {
         #expect(report.count("pass") > 0)
         if configuration == .standard {
             #expect(report.spoken.count == 6)
-            #expect(report.results.map(\.subject.id).sorted() == Self.cases.sorted())
+            #expect(report.results.map(\.info.id).sorted() == Self.cases.sorted())
         }
     }
 
@@ -84,12 +84,12 @@ struct OnwardServerTests {
             let report = try await onThread { [settings] in try ServerRun(settings).run() }
             expectConformance(report)
             for id in ["restart/offset-kept", "restart/finished"] {
-                #expect(report.results.contains { $0.subject.id == id && $0.outcome == .pass }, "\(id)")
+                #expect(report.results.contains { $0.info.id == id && $0.outcome == .pass }, "\(id)")
             }
         }
     }
 
-    @Test("A server that leaves the process group of its command cannot be killed, and the error says so")
+    @Test("A server that leaves the process group of its command cannot be killed, which is an error")
     func escaped() async throws {
         let directory = try TemporaryDirectory()
         let pidFile = directory.path + "/pid"
@@ -111,7 +111,7 @@ struct OnwardServerTests {
 func expectPass(_ result: CaseResult, sourceLocation: SourceLocation = #_sourceLocation) {
     guard result.outcome != .pass else { return }
     let transcript = result.transcript.map(TranscriptText.lines).joined()
-    Issue.record("\(result.subject.id): \(result.outcome)\n\(transcript)", sourceLocation: sourceLocation)
+    Issue.record("\(result.info.id): \(result.outcome)\n\(transcript)", sourceLocation: sourceLocation)
 }
 
 /// Records an issue for each case that neither passed nor was skipped.

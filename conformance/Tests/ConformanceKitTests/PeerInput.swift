@@ -2,12 +2,12 @@ import Glibc
 import HTTPSemantics
 import SystemCalls
 
-/// Reads requests from a connection. Used by one thread.
+/// Reads requests from a connection. One thread uses it.
 final class PeerInput {
     private let connection: FileDescriptor
     private var bytes: [UInt8] = []
     private var position = 0
-    /// Fields behind the last chunk.
+    /// The trailer fields after the last chunk.
     private(set) var trailers: [String] = []
     var countsBeyondNumbers = false
 
@@ -23,7 +23,7 @@ final class PeerInput {
         case malformed
     }
 
-    /// The next head without its last empty line; nil where the connection ends.
+    /// Returns the lines of the next head without the empty line; nil if the connection ends.
     func head() throws -> [String]? {
         var lines: [String] = []
         var size = 0
@@ -42,11 +42,11 @@ final class PeerInput {
         }
     }
 
-    /// Hands over the content piece by piece until `take` wants no more.
-    func content(_ framing: MessageFraming, _ take: (ArraySlice<UInt8>) -> Bool) throws {
+    /// Passes the content to `receive` piece by piece, until it returns false.
+    func content(_ framing: MessageFraming, _ receive: (ArraySlice<UInt8>) -> Bool) throws {
         switch framing {
         case .none: return
-        case .length(let length): _ = try pieces(length, take)
+        case .length(let length): _ = try pieces(length, receive)
         case .chunked:
             trailers = []
             while true {
@@ -56,7 +56,7 @@ final class PeerInput {
                 else { throw Failure.malformed }
                 let size = Int64(digits, radix: 16) ?? .max
                 if size == 0 { break }
-                guard try pieces(size, take) else { return }
+                guard try pieces(size, receive) else { return }
                 guard try self.line(atMost: 1, strict: true).isEmpty else { throw Failure.malformed }
             }
             while true {
@@ -67,14 +67,14 @@ final class PeerInput {
         }
     }
 
-    /// Throws away what still comes, for a short while.
+    /// Discards incoming bytes for a short time.
     func drain() {
         var limit = timeval(tv_sec: 0, tv_usec: 200_000)
         setsockopt(connection.rawValue, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         while (try? fill()) != nil { position = bytes.count }
     }
 
-    private func pieces(_ count: Int64, _ take: (ArraySlice<UInt8>) -> Bool) throws -> Bool {
+    private func pieces(_ count: Int64, _ receive: (ArraySlice<UInt8>) -> Bool) throws -> Bool {
         var remaining = count
         while remaining > 0 {
             if position == bytes.count { try fill() }
@@ -82,12 +82,12 @@ final class PeerInput {
             let piece = bytes[position..<(position + size)]
             position += size
             remaining -= Int64(size)
-            if !take(piece) { return false }
+            if !receive(piece) { return false }
         }
         return true
     }
 
-    private func line(atMost most: Int, strict: Bool = false) throws -> String {
+    private func line(atMost maximum: Int, strict: Bool = false) throws -> String {
         while true {
             if let end = bytes[position...].firstIndex(of: 0x0A) {
                 var line = bytes[position..<end]
@@ -99,7 +99,7 @@ final class PeerInput {
                 }
                 return String(decoding: line, as: UTF8.self)
             }
-            guard bytes.count - position <= most + 1 else { throw Failure.tooLong }
+            guard bytes.count - position <= maximum + 1 else { throw Failure.tooLong }
             try fill()
         }
     }

@@ -5,15 +5,15 @@ import Testing
 
 @testable import ConformanceKit
 
-/// The proxy mode is verified itself: by a proxy that does everything rightly, and by the same with one fault at a time.
+/// Tests of the proxy mode, with a proxy without faults and with a proxy for each fault.
 @Suite("Proxy mode", .timeLimit(.minutes(15)))
 struct ProxyTests {
-    /// What is withheld is found by waiting for it, which takes a machine that has time for it.
+    /// Whether to run the tests that have to wait for a timeout.
     private static let mayWait = ProcessInfo.processInfo.environment["ONWARD_PROXIES"] == "1"
 
-    @Test("A proxy without a fault lets everything through")
+    @Test("All checks of a proxy without a fault are good")
     func unbroken() async throws {
-        // Whatever is right comes at once, so a long timeout costs nothing.
+        // All messages arrive at once, so a long timeout does not make the test slower.
         let report = try await Self.run(nil, timeout: .seconds(20))
         #expect(report.failure == nil)
         for finding in report.findings where finding.grade != .good {
@@ -26,22 +26,22 @@ struct ProxyTests {
     }
 
     @Test(
-        "Each fault is noticed, and the setting that fits is reported",
+        "Each fault is detected, and a setting for it is recommended",
         arguments: ProxyFault.allCases.filter { !$0.isFoundByWaiting })
     func broken(_ fault: ProxyFault) async throws {
-        // Whatever is wrong comes at once.
+        // The fault shows at once.
         try await Self.expect(fault, timeout: .seconds(20))
     }
 
     @Test(
-        "So is each one that withholds something", .enabled(if: mayWait, "make test-proxies"),
+        "Each fault that holds a message back is detected", .enabled(if: mayWait, "make test-proxies"),
         arguments: ProxyFault.allCases.filter(\.isFoundByWaiting))
     func withholding(_ fault: ProxyFault) async throws {
         try await Self.expect(fault, timeout: .seconds(5))
     }
 
     private static func expect(_ fault: ProxyFault, timeout: Duration) async throws {
-        let expected = fault.caughtBy
+        let expected = fault.detectedBy
         let report = try await run(fault, only: [expected.id], timeout: timeout)
         let finding = try #require(report.findings.last { $0.id == expected.id })
         #expect(finding.grade.rawValue == expected.grade, "\(finding.answer)")
@@ -53,13 +53,13 @@ struct ProxyTests {
         #expect(!finding.transcript.isEmpty)
     }
 
-    @Test("A proxy that leads elsewhere cannot be verified")
+    @Test("A proxy that forwards to another port cannot be verified")
     func elsewhere() async throws {
         let report = try await onThread {
-            let nobody = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
-            let free = FileDescriptor(owning: nobody.release())
+            let unused = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
+            let free = FileDescriptor(owning: unused.release())
             defer { withExtendedLifetime(free) {} }
-            guard case .tcp(_, let other) = nobody.address else { throw PeerInput.Failure.ended }
+            guard case .tcp(_, let other) = unused.address else { throw PeerInput.Failure.ended }
             let proxy = try FaultProxy(upstreamPort: other)
             var settings = ProxySettings(url: proxy.url)
             settings.timeout = .milliseconds(200)
@@ -72,7 +72,7 @@ struct ProxyTests {
         #expect(report.failure?.contains("--upstream-port") == true)
     }
 
-    @Test("The answers go into a JSON document of a fixed schema")
+    @Test("The findings are written to a JSON document with a fixed schema")
     func json() async throws {
         let report = try await Self.run(.refusesPatch, only: ["methods"], timeout: .seconds(5))
         let object = try JSONSerialization.jsonObject(with: report.json())
@@ -98,7 +98,7 @@ struct ProxyTests {
 
     // MARK: - A server behind a proxy
 
-    @Test("A server behind a proxy without a fault works from outside")
+    @Test("All checks of a server behind a proxy without a fault are good")
     func deployment() async throws {
         let report = try await Self.deploy(nil, timeout: .seconds(20))
         #expect(report.failure == nil)
@@ -107,7 +107,7 @@ struct ProxyTests {
     }
 
     @Test(
-        "What a proxy changes on the way to a server behind it is seen from outside",
+        "A fault of a proxy is detected together with the server behind it",
         arguments: [(ProxyFault.losesRange, "range", "poor"), (ProxyFault.endsChunksCleanly, "abort-chunked", "bad")])
     func changed(_ fault: ProxyFault, _ id: String, _ grade: String) async throws {
         let report = try await Self.deploy(fault, timeout: .seconds(20))
@@ -116,11 +116,12 @@ struct ProxyTests {
     }
 
     @Test(
-        "What a proxy does to a server behind it is seen from outside", .enabled(if: mayWait, "make test-proxies"),
+        "A fault that holds a message back is detected together with the server behind the proxy",
+        .enabled(if: mayWait, "make test-proxies"),
         arguments: [
             (ProxyFault.buffersBodies, "body", "bad"), (ProxyFault.buffersChunkedBodies, "body-chunked", "poor"),
             (ProxyFault.dropsInterim, "interim", "poor"), (ProxyFault.dropsInterim, "location", "poor"),
-            (ProxyFault.takesInterimForFinal, "interim", "bad"), (ProxyFault.delaysAnswers, "early-answer", "poor"),
+            (ProxyFault.treatsInterimAsFinal, "interim", "bad"), (ProxyFault.delaysAnswers, "early-answer", "poor"),
         ])
     func deployment(_ fault: ProxyFault, _ id: String, _ grade: String) async throws {
         let report = try await Self.deploy(fault, timeout: .seconds(1))

@@ -7,7 +7,7 @@ import SystemCalls
 /// A response as the wire kit received it. HTTPSemantics has another type of this name.
 typealias Response = ConformanceKit.Response
 
-/// A small client of the draft that does everything rightly unless it is given have a defect.
+/// A small client of the draft, correct unless it is given a defect.
 final class ReferenceClient: Candidate {
     private let defect: ClientDefect?
     let habit: Habit?
@@ -38,7 +38,7 @@ final class ReferenceClient: Candidate {
     }
 }
 
-/// Why the reference client ends without success.
+/// The reason why the reference client fails.
 enum ReferenceStop: Error {
     case failed
     case interrupted
@@ -46,7 +46,7 @@ enum ReferenceStop: Error {
     case timedOut
 }
 
-/// What both directions have in common.
+/// The common part of uploads and downloads.
 class ReferenceTransfer {
     static let tries = 6
     static let timeout = Duration.seconds(4)
@@ -68,19 +68,19 @@ class ReferenceTransfer {
             endpoint, timeout: Self.timeout, transcript: Transcript(), observer: Unobserved())
     }
 
-    /// Credentials for the origin that the command was given.
+    /// Returns the credentials if the endpoint has the origin of the command's URL.
     func credentials(for endpoint: Endpoint) -> [(String, String)] {
         let leak: ClientDefect = task.direction == .upload ? .sendsCredentialsElsewhere : .leaksOnDownload
         let isOwn = endpoint.authority == target.authority
         return isOwn || client.has(leak) ? [("Authorization", "Bearer reference")] : []
     }
 
-    /// A try was fruitless.
+    /// Records a failed attempt.
     func fail(after seconds: Int64? = nil) throws {
         failures += 1
         try checkTime()
-        let goesOn = [.retriesForEver, .neverGivesUp, .asksForFileForEver].contains(where: client.has)
-        guard failures < Self.tries || goesOn else { throw ReferenceStop.failed }
+        let continues = [.retriesForEver, .neverStops, .asksForFileForEver].contains(where: client.has)
+        guard failures < Self.tries || continues else { throw ReferenceStop.failed }
         Deadline.pause(.milliseconds((client.has(.ignoresRetryAfter) ? nil : seconds).map { $0 * 1000 } ?? 10))
     }
 

@@ -3,48 +3,48 @@ import Testing
 
 @testable import ConformanceKit
 
-/// The client mode is verified itself: by a client that does everything rightly, and by the same with one defect at a time.
+/// Tests of the client mode, with a client without defects and with a client for each defect.
 @Suite("Reference client", .timeLimit(.minutes(15)), .serialized)
 struct ReferenceClientTests {
-    @Test("A client without a defect passes everything that it is asked, each time")
+    @Test("A client without a defect passes all scenarios, in each run")
     func unbroken() async throws {
         async let another = Self.run(nil)
         let report = try await Self.run(nil)
-        let outcomes = report.results.map { "\($0.subject.id) \($0.outcome.word)" }
-        #expect(try await another.results.map { "\($0.subject.id) \($0.outcome.word)" } == outcomes)
+        let outcomes = report.results.map { "\($0.info.id) \($0.outcome.word)" }
+        #expect(try await another.results.map { "\($0.info.id) \($0.outcome.word)" } == outcomes)
         #expect(report.failure == nil)
         for result in report.results {
             switch result.outcome {
             case .pass, .skipped: break
             default:
                 let proof = result.transcript.map(TranscriptText.lines).joined()
-                Issue.record("\(result.subject.id): \(result.outcome)\n\(proof)")
+                Issue.record("\(result.info.id): \(result.outcome)\n\(proof)")
             }
         }
         #expect(report.exitStatus(strict: true) == 0)
         #expect(report.count("pass") > 110)
-        // What a client that resumes still has to do.
-        let asked = [
+        // Scenarios that a client that resumes must not skip.
+        let required = [
             "4.1.1/lower", "4.1.1/lower-progress", "4.3/impossible", "4.4/conflict-lower", "4.4/conflict-beyond",
             "4.4/finish", "9651/length", "9651/offset-plus",
         ]
-        for id in asked { #expect(report.results.first { $0.subject.id == id }?.outcome == .pass, "\(id)") }
+        for id in required { #expect(report.results.first { $0.info.id == id }?.outcome == .pass, "\(id)") }
         let cost = try #require(report.traffic["4.3/cut"])
         #expect(cost.transferred == cost.size && cost.recoveryMilliseconds != nil)
     }
 
-    @Test("Each defect is noticed")
+    @Test("Each defect is detected")
     func broken() async throws {
-        // Some at once: most of their time is waiting. All at once would run into the timeout.
+        // Six runs at the same time, because they mostly wait. More would exceed the timeouts.
         var remaining = ClientDefect.allCases[...]
         try await withThrowingTaskGroup(of: (ClientDefect, ClientReport).self) { group in
             func next() {
                 guard let defect = remaining.popFirst() else { return }
                 group.addTask {
                     var report = try await Self.occasion(for: defect)
-                    // A timeout on a busy machine shows nothing.
+                    // A timeout on a busy machine may hide the defect.
                     for _ in 0..<2
-                    where !report.results.contains(where: { $0.subject.id == defect.caughtBy && $0.isUnmet }) {
+                    where !report.results.contains(where: { $0.info.id == defect.detectedBy && $0.isUnmet }) {
                         report = try await Self.occasion(for: defect)
                     }
                     return (defect, report)
@@ -59,25 +59,25 @@ struct ReferenceClientTests {
     }
 
     private static func occasion(for defect: ClientDefect) async throws -> ClientReport {
-        try await run(defect, only: [defect.caughtBy] + defect.occasions)
+        try await run(defect, only: [defect.detectedBy] + defect.occasions)
     }
 
     private static func expect(_ defect: ClientDefect, toShowIn report: ClientReport) {
-        guard let result = report.results.first(where: { $0.subject.id == defect.caughtBy }) else {
-            Issue.record("\(defect): \(defect.caughtBy) was not asked")
+        guard let result = report.results.first(where: { $0.info.id == defect.detectedBy }) else {
+            Issue.record("\(defect): \(defect.detectedBy) did not run")
             return
         }
         switch result.outcome {
-        case .fail: #expect(result.subject.level == .must && report.exitStatus(strict: false) == 1, "\(defect)")
-        case .warn: #expect(result.subject.level != .must && report.exitStatus(strict: true) == 1, "\(defect)")
+        case .fail: #expect(result.info.level == .must && report.exitStatus(strict: false) == 1, "\(defect)")
+        case .warn: #expect(result.info.level != .must && report.exitStatus(strict: true) == 1, "\(defect)")
         default: Issue.record("\(defect): \(result.outcome)")
         }
         #expect(!result.transcript.isEmpty, "\(defect)")
     }
 
-    @Test("What the draft leaves to a client fails no MUST", arguments: Habit.allCases)
+    @Test("Behavior that the draft allows a client fails no MUST", arguments: Habit.allCases)
     func legal(_ habit: Habit) async throws {
-        let musts = ClientSuite.questions.filter { $0.level == .must }.map(\.id)
+        let musts = ClientSuite.cases.filter { $0.level == .must }.map(\.id)
         let direction = habit == .preallocates ? "14/" : ""
         let report = try await Self.run(nil, habit, only: musts.filter { $0.hasPrefix(direction) })
         #expect(report.failure == nil)
@@ -86,39 +86,39 @@ struct ReferenceClientTests {
             case .pass, .skipped: break
             default:
                 let proof = result.transcript.map(TranscriptText.lines).joined()
-                Issue.record("\(result.subject.id): \(result.outcome)\n\(proof)")
+                Issue.record("\(result.info.id): \(result.outcome)\n\(proof)")
             }
         }
-        #expect(report.results.first { $0.subject.id == "4.2/whole" }?.outcome == (direction.isEmpty ? .pass : nil))
+        #expect(report.results.first { $0.info.id == "4.2/complete" }?.outcome == (direction.isEmpty ? .pass : nil))
     }
 
-    @Test("A client that reads late has every chance to learn the offsets that it is asked about")
+    @Test("A client that reads responses late receives the offsets that the scenario requires")
     func late() async throws {
         let report = try await Self.run(nil, .readsLate, only: ["4.1.1/lower-progress"])
         #expect(report.results.first?.outcome == .pass, "\(report.results)")
     }
 
-    @Test("A client that never stops asking is killed, and its requests are verified")
+    @Test("A client that repeats its requests without end is killed, and its requests are verified")
     func endless() async throws {
-        let report = try await Self.run(.neverGivesUp, only: ["4.3/error-for-ever", "9110/gives-up"])
+        let report = try await Self.run(.neverStops, only: ["4.3/error-for-ever", "9110/stops"])
         let result = try #require(report.results.first)
         guard case .warn(let finding) = result.outcome else {
             Issue.record("\(result.outcome)")
             return
         }
-        #expect(finding.seen.contains("it keeps asking"))
+        #expect(finding.seen.contains("it repeated its requests"))
         let cost = try #require(report.traffic["4.3/error-for-ever"])
         #expect(
             cost.requests > ScenarioState.maxFruitless && cost.requests < 2 * ScenarioState.maxFruitless
                 && cost.runs == 1)
     }
 
-    @Test("A client that does nothing cannot be verified")
+    @Test("A client that sends nothing cannot be verified")
     func idle() async throws {
         let report = try await onThread {
             var settings = ClientSettings()
             settings.uploadCommand = "exit 0; : {file} {url}"
-            settings.only = ["4.2/whole"]
+            settings.only = ["4.2/complete"]
             return try ClientRun(settings).run()
         }
         #expect(report.exitStatus(strict: false) == 2)

@@ -7,7 +7,7 @@ import SystemCalls
 /// A download of the reference client.
 final class ReferenceDownloading: ReferenceTransfer {
     private var content: [UInt8] = []
-    /// The entity tag, or where there is none the date of the last change.
+    /// The entity tag, or Last-Modified if there is none.
     private var validator: String?
     private var total: Int64?
 
@@ -39,9 +39,9 @@ final class ReferenceDownloading: ReferenceTransfer {
                     place = next
                     continue
                 }
-                if try take(response) { break }
+                if try handle(response) { break }
             } catch is WireFailure {
-                if client.has(.believesClosedDownload) { break }
+                if client.has(.treatsClosedDownloadAsSuccess) { break }
                 try fail()
             }
         }
@@ -50,7 +50,7 @@ final class ReferenceDownloading: ReferenceTransfer {
         try? FileManager.default.removeItem(atPath: partial)
     }
 
-    /// Reads a response of which the end may be missing.
+    /// Reads a response that may be incomplete.
     private func read(_ connection: RawConnection, _ request: ConformanceKit.Request) throws -> Partial {
         try connection.send(request)
         while try connection.readInterim() != nil {}
@@ -68,7 +68,7 @@ final class ReferenceDownloading: ReferenceTransfer {
             while connection.ending == nil, !connection.input.suffix(marker.count).elementsEqual(marker) {
                 guard receives(on: connection) else { break }
             }
-            // One chunk, as the scripted server sends them.
+            // The scripted server sends content in one chunk.
             let raw = connection.input[connection.position...]
             if let end = raw.firstIndex(of: 0x0A) {
                 let size = Int(String(decoding: raw[..<end].dropLast(), as: UTF8.self), radix: 16) ?? 0
@@ -79,7 +79,7 @@ final class ReferenceDownloading: ReferenceTransfer {
         return Partial(status: head.status, fields: head.fields, bytes: bytes, isComplete: isComplete)
     }
 
-    /// Waits for more.
+    /// Waits until more bytes arrive.
     private func receives(on connection: RawConnection) -> Bool {
         let deadline = Deadline(in: Self.timeout)
         while !deadline.isOver, !task.hasFailed() {
@@ -93,13 +93,13 @@ final class ReferenceDownloading: ReferenceTransfer {
         return false
     }
 
-    /// - Returns: whether everything is there.
-    private func take(_ response: Partial) throws -> Bool {
+    /// - Returns: whether the download is complete.
+    private func handle(_ response: Partial) throws -> Bool {
         let date = client.has(.ignoresDates) ? nil : response.single("Last-Modified")
         let reported = response.single("ETag") ?? date
         switch response.status {
         case 200:
-            if client.has(.appendsWholeToPart), !content.isEmpty {
+            if client.has(.appendsFullFileToPart), !content.isEmpty {
                 content += response.bytes
             } else {
                 content = response.bytes
@@ -110,12 +110,12 @@ final class ReferenceDownloading: ReferenceTransfer {
             let range = response.single("Content-Range").flatMap { ContentRange(parsing: $0) }
             if content.isEmpty {
                 // No part was requested.
-                guard client.has(.takesPartForWhole) else { throw ReferenceStop.failed }
+                guard client.has(.treatsPartAsComplete) else { throw ReferenceStop.failed }
                 content = response.bytes
                 return true
             }
             let isPlaced =
-                range?.range?.lowerBound == Int64(content.count) || client.has(.takesShiftedPart)
+                range?.range?.lowerBound == Int64(content.count) || client.has(.acceptsShiftedPart)
                 || client.has(.placesByContentRange)
             let isTotal = total == nil || range?.size == total || client.has(.ignoresTotal)
             let isFit = range == nil ? client.has(.appendsPartWithoutRange) : isPlaced && isTotal
@@ -133,15 +133,15 @@ final class ReferenceDownloading: ReferenceTransfer {
             progress()
             if let size = range?.size, Int64(content.count) < size, response.isComplete {
                 let end = range?.range?.upperBound
-                let isBelieved =
+                let isAccepted =
                     client.has(.completesWithAnyPart) || client.has(.completesWithAnyContent) && end == size
-                // The server sent less than was asked for.
-                if !isBelieved { return false }
+                // The server sent less than was requested.
+                if !isAccepted { return false }
             }
         case 416:
             let size = response.single("Content-Range").flatMap { ContentRange(parsing: $0) }?.size
             if size == Int64(content.count), reported == validator { return true }
-            if client.has(.takesAny416ForEnd) { return true }
+            if client.has(.treatsAny416AsEnd) { return true }
             forget()
             try fail()
             return false
@@ -152,14 +152,14 @@ final class ReferenceDownloading: ReferenceTransfer {
             guard client.has(.countsFailureAsSuccess) else { throw ReferenceStop.failed }
             return true
         }
-        if response.isComplete || client.has(.takesCutForWhole) { return true }
+        if response.isComplete || client.has(.treatsCutAsComplete) { return true }
         if client.habit == .preallocates { throw ReferenceStop.failed }
-        keepWhatCanBeResumed()
+        saveResumableContent()
         try fail()
         return false
     }
 
-    private func keepWhatCanBeResumed() {
+    private func saveResumableContent() {
         let isWeak = validator?.hasPrefix("W/") == true
         let mayCombine = client.has(.combinesUnderWeakTag) || client.has(.sendsIfRangeWithWeakTag)
         if validator == nil && !client.has(.combinesWithoutValidator) || isWeak && !mayCombine { return forget() }

@@ -1,7 +1,7 @@
 import HTTPSemantics
 import StructuredFields
 
-/// A request as the reference server understands it.
+/// A request as the reference server parses it.
 struct ReferenceRequest {
     let method: String
     let path: String
@@ -9,9 +9,9 @@ struct ReferenceRequest {
     let fields: Fields
     let framing: MessageFraming
 
-    /// The version of the draft; nil if none is named that exists.
+    /// The version of the draft; nil if the request states none that exists.
     let draft: Int?
-    /// The version by whose rules it is answered.
+    /// The version according to which the request is answered.
     var rules: Int { draft ?? 8 }
 
     func item(_ name: String) -> BareItem? {
@@ -24,7 +24,7 @@ struct ReferenceRequest {
         return Int64(value)
     }
 
-    /// What it states about completeness.
+    /// The completeness that the request states.
     var isComplete: Bool? {
         let name = rules == 3 ? "Upload-Incomplete" : "Upload-Complete"
         guard case .boolean(let value)? = item(name) else { return nil }

@@ -3,8 +3,8 @@ import SystemCalls
 
 @testable import ConformanceKit
 
-/// A small server of the draft, in all its versions, that does everything rightly unless it is given have a defect.
-/// Uploads go to `/files/`, finished files are read where they say. Memory plays the disk: it outlives ``kill()``.
+/// A small server of the draft, in all its versions, correct unless it is given a defect.
+/// Creations are sent to `/files/`; Location is the URL of a finished file. The state in memory survives ``kill()``.
 final class ReferenceServer: SubjectControl, Sendable {
     struct State {
         var uploads: [String: ReferenceUpload] = [:]
@@ -17,7 +17,7 @@ final class ReferenceServer: SubjectControl, Sendable {
     let defect: Defect?
     let liberty: Liberty?
     let limits: [(String, Int64)]
-    /// What one upload finds room for.
+    /// The maximum size of one upload.
     let diskSize: Int64?
     let port: UInt16
     let state: Monitor<State>

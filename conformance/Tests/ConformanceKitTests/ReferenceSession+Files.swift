@@ -3,7 +3,7 @@ import HTTPSemantics
 @testable import ConformanceKit
 
 extension ReferenceSession {
-    /// A finished file, with ranges and conditions.
+    /// Answers a request for a finished file, with ranges and conditions.
     func file(_ request: ReferenceRequest) -> ReferenceReply {
         guard let content = server.state.withLock({ $0.files[request.path] }) else {
             return ReferenceReply(status: 404, content: Array("no such file".utf8))
@@ -19,14 +19,14 @@ extension ReferenceSession {
         case .failed: return ReferenceReply(status: 412)
         }
         let type = [("Content-Type", "application/octet-stream")]
-        let whole = ReferenceReply(status: 200, fields: fields + type, content: content)
+        let complete = ReferenceReply(status: 200, fields: fields + type, content: content)
         let applies = conditions.rangeApplies(current: validators) || has(.ignoresIfRange)
         guard request.method == "GET" || has(.rangesHead), applies,
             let set = ByteRangeSet(fieldLines: request.fields.values("Range"))
-        else { return whole }
+        else { return complete }
         let size = Int64(content.count)
         switch set.resolve(size: size) {
-        case .complete: return whole
+        case .complete: return complete
         case .unsatisfiable:
             return ReferenceReply(status: 416, fields: [("Content-Range", "bytes */\(size)")])
         case .satisfiable(let ranges) where ranges.count == 1:
@@ -38,7 +38,7 @@ extension ReferenceSession {
                 content: Array(content[min(first, content.count - 1)..<Int(range.upperBound)]))
         case .satisfiable(let ranges):
             guard let parts = MultipartByteRanges(boundary: "reference-\(tag)", ranges: ranges, size: size) else {
-                return whole
+                return complete
             }
             let body = parts.segments.flatMap { segment -> [UInt8] in
                 switch segment {

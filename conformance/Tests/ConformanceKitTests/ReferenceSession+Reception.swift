@@ -5,7 +5,7 @@ import HTTPSemantics
 extension ReferenceSession {
     /// How the reception of content ended.
     enum Reception {
-        case whole
+        case complete
         case interrupted
         case superseded
         case overrun
@@ -19,7 +19,7 @@ extension ReferenceSession {
         let wanted = digests(request.fields.values("Content-Digest"))
         let isStaged = !wanted.isEmpty || has(.dropsPrefix)
         var staged: [UInt8] = []
-        var ending = Reception.whole
+        var ending = Reception.complete
         var reported = 0
         do {
             try input.content(request.framing) { piece in
@@ -28,7 +28,7 @@ extension ReferenceSession {
                     return true
                 }
                 ending = add(piece, to: id, epoch: epoch)
-                guard case .whole = ending else { return has(.waitsForOverrunsEnd) }
+                guard case .complete = ending else { return has(.waitsForOverrunsEnd) }
                 let offset = server.state.withLock { $0.uploads[id]?.bytes.count ?? 0 }
                 if request.draft == 8, offset - reported >= 1 << 20 {
                     reported = offset
@@ -48,7 +48,7 @@ extension ReferenceSession {
             server.state.withLock { $0.uploads[id]?.isComplete = true }
             return .interrupted
         }
-        guard case .whole = ending else { return ending }
+        guard case .complete = ending else { return ending }
         contentIsRead = true
         if isStaged {
             for (algorithm, value) in wanted where !has(.acceptsWrongContentDigest) {
@@ -67,7 +67,7 @@ extension ReferenceSession {
     }
 
     private func add(_ piece: ArraySlice<UInt8>, to id: String, epoch: Int) -> Reception {
-        let most = server.limits.first { $0.0 == "max-size" }?.1 ?? .max
+        let maximum = server.limits.first { $0.0 == "max-size" }?.1 ?? .max
         return server.state.withLock { state in
             guard let upload = state.uploads[id], !upload.isGone else { return .superseded }
             let isRacing = has(.mixesRacers) || has(.appendsLateBytes)
@@ -77,10 +77,10 @@ extension ReferenceSession {
                 if !has(.keepsOverrun) { state.uploads[id]?.isGone = true }
                 return .overrun
             }
-            if end > most { return .tooLarge }
+            if end > maximum { return .tooLarge }
             if end > server.diskSize ?? .max, !has(.acknowledgesBeyondDisk) { return .diskFull }
             state.uploads[id]?.bytes += piece
-            return .whole
+            return .complete
         }
     }
 
@@ -96,7 +96,7 @@ extension ReferenceSession {
         case .tooLarge: reply = refusal(413, request, fields: limitFields(request))
         case .superseded: reply = refusal(409, request, offset: offset)
         case .otherDigest: reply = refusal(400, request, offset: offset)
-        case .whole, .interrupted, .overrun, .malformed:
+        case .complete, .interrupted, .overrun, .malformed:
             reply = refusal(400, request, type: "inconsistent-upload-length", offset: offset)
         }
         reply.closes = true

@@ -45,7 +45,7 @@ extension ReferenceSession {
         announce(location, request)
         writeContinue(to: request)
         switch try receive(request, into: id, epoch: upload.epoch) {
-        case .whole: break
+        case .complete: break
         case let ending: return failed(ending, id, request)
         }
         if isComplete || completesAtLength(id, request) { return complete(id, request, isCreation: true) }
@@ -106,7 +106,7 @@ extension ReferenceSession {
         guard let upload = known, !upload.isGone,
             SystemClock.monotonicNanoseconds() - upload.created < life * 1_000_000_000, owns(upload, request)
         else {
-            if has(.tellsForeignFromUnknown), known != nil { return ReferenceReply(status: 403) }
+            if has(.distinguishesForeignUploads), known != nil { return ReferenceReply(status: 403) }
             if has(.knowsUnknownUploads), request.method == "HEAD" {
                 return ReferenceReply(status: 204, fields: [completeness(false, request), offsetField(0)])
             }
@@ -169,7 +169,7 @@ extension ReferenceSession {
     private func append(_ request: ReferenceRequest, _ id: String) throws -> ReferenceReply {
         if let refused = refusalByFields(request) { return refused }
         let saysComplete = request.isComplete ?? (request.rules == 3 ? true : request.rules <= 6 ? false : nil)
-        let trailing = has(.takesOneForTrue) && ["1", "true"].contains(request.fields["Upload-Complete"] ?? "")
+        let trailing = has(.treatsOneAsTrue) && ["1", "true"].contains(request.fields["Upload-Complete"] ?? "")
         guard let provided = offset(of: request), let stated = trailing ? true : saysComplete else {
             return refusal(400, request)
         }
@@ -201,10 +201,10 @@ extension ReferenceSession {
         }
         writeContinue(to: request)
         switch try receive(request, into: id, epoch: upload.epoch) {
-        case .whole: break
+        case .complete: break
         case let ending: return failed(ending, id, request)
         }
-        let isComplete = stated || (has(.believesTrailers) && input.trailers.contains { $0.hasSuffix(": ?1") })
+        let isComplete = stated || (has(.usesTrailers) && input.trailers.contains { $0.hasSuffix(": ?1") })
         let now = server.state.withLock { state -> ReferenceUpload? in
             state.uploads[id]?.holder = nil
             return state.uploads[id]
@@ -229,14 +229,14 @@ extension ReferenceSession {
             has(.comparesMediaTypeExactly)
             ? type == "application/partial-upload"
             : MediaType(parsing: type)?.matches("application/partial-upload") == true
-        let isWanted = request.rules >= 6 || (request.rules == 5 && has(.wantsMediaTypeInVersion5))
-        if isWanted && !isRight && !has(.acceptsOtherMediaType) {
+        let shouldContinue = request.rules >= 6 || (request.rules == 5 && has(.wantsMediaTypeInVersion5))
+        if shouldContinue && !isRight && !has(.acceptsOtherMediaType) {
             return refusal(415, request, fields: [("Accept-Patch", "application/partial-upload")])
         }
         return request.rules >= 7 && request.fields.contains("Content-Encoding") ? refusal(415, request) : nil
     }
 
-    /// The offset that an append names, read as wrongly as the defect wants it.
+    /// Returns the offset of an append, parsed incorrectly if the defect requires it.
     private func offset(of request: ReferenceRequest) -> Int? {
         let text = request.fields["Upload-Offset"] ?? ""
         if has(.acceptsPlus), text.hasPrefix("+") { return Int(text) }

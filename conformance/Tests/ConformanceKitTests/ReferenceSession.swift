@@ -4,13 +4,13 @@ import SystemCalls
 
 @testable import ConformanceKit
 
-/// One connection of the reference server. Used by one thread.
+/// One connection of the reference server. One thread uses it.
 final class ReferenceSession {
     let server: ReferenceServer
     let connection: FileDescriptor
     let input: PeerInput
     private var isOpen = true
-    /// Whether the content of the present request was read to its end.
+    /// Whether the content of the current request was read to its end.
     var contentIsRead = false
 
     init(_ server: ReferenceServer, _ connection: FileDescriptor) {
@@ -60,7 +60,7 @@ final class ReferenceSession {
             guard let known = Self.framing(of: head, despite: refusal, server.liberty) else {
                 return end(ReferenceReply(status: refusal.status.rawValue), to: parts[0])
             }
-            if !server.takes(.mendsCodings) {
+            if !server.takes(.normalizesCodings) {
                 try input.content(known) { _ in true }
                 return write(ReferenceReply(status: refusal.status.rawValue), to: parts[0])
             }
@@ -78,7 +78,7 @@ final class ReferenceSession {
         try finish(answer(request), to: request)
     }
 
-    /// Field lines without what no line may contain, or as a server would have them that looks no closer.
+    /// Returns field lines without invalid characters, or unchanged if the defect is that the server accepts them.
     private func readable(_ lines: ArraySlice<String>) -> [String] {
         lines.flatMap { line -> [String] in
             if has(.splitsLinesAtCR) { return line.split(separator: "\r").map(String.init) }
@@ -88,19 +88,19 @@ final class ReferenceSession {
         }
     }
 
-    /// How long a request is that has to be refused, where that can be known.
+    /// Returns the framing of a request that has to be refused, if it can be determined.
     private static func framing(
         of head: RequestHead, despite refusal: FramingRefusal, _ liberty: Liberty?
     ) -> MessageFraming? {
         switch (refusal.code, liberty) {
-        case ("missing-host", .goesOnWithoutHost), ("repeated-host", .goesOnWithoutHost),
-            ("invalid-host", .goesOnWithoutHost):
-            var mended = head
-            mended.fields.remove("Host")
-            mended.fields.append("Host", "a")
-            return try? MessageFraming.evaluate(mended).get()
+        case ("missing-host", .keepsConnectionWithoutHost), ("repeated-host", .keepsConnectionWithoutHost),
+            ("invalid-host", .keepsConnectionWithoutHost):
+            var repaired = head
+            repaired.fields.remove("Host")
+            repaired.fields.append("Host", "a")
+            return try? MessageFraming.evaluate(repaired).get()
         case ("unknown-transfer-coding", .skipsCodings), ("chunked-repeated", .skipsCodings),
-            ("chunked-repeated", .mendsCodings):
+            ("chunked-repeated", .normalizesCodings):
             return .chunked
         case ("content-length-overflow", .countsBeyondNumbers): return .length(.max)
         default: return nil

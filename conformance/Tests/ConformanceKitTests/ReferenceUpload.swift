@@ -1,26 +1,26 @@
 import Glibc
 import SystemCalls
 
-/// What the reference server knows of an upload.
+/// An upload of the reference server.
 struct ReferenceUpload {
     var bytes: [UInt8] = []
     var length: Int64?
     var isComplete = false
     var isGone = false
     let created = SystemClock.monotonicNanoseconds()
-    /// Raised by every request that takes the upload over.
+    /// A number that every request that takes over the upload increases.
     var epoch = 0
-    /// The connection of the creation or append under way.
+    /// The connection of the running creation or append.
     var holder: FileDescriptor?
     var digests: [String: [UInt8]] = [:]
     var wanted: String?
     var location = ""
     /// The credentials of the creation.
     var owner: String?
-    /// The final response, to be given again.
+    /// The final response, which repeated requests get again.
     var final: ReferenceReply?
 
-    /// What a crash leaves.
+    /// Changes the upload as a crash does.
     mutating func crash(server: ReferenceServer) {
         epoch += 1
         holder = nil
@@ -28,7 +28,7 @@ struct ReferenceUpload {
         if let size = server.diskSize { bytes = Array(bytes.prefix(Int(size))) }
     }
 
-    /// Ends the request under way; what it still gets is void.
+    /// Ends the running request. Content that it receives afterwards is discarded.
     mutating func takeOver() {
         epoch += 1
         if let holder { shutdown(holder.rawValue, Int32(SHUT_RDWR)) }

@@ -28,7 +28,7 @@ extension ReferenceUploading {
         return response.location.flatMap(endpoint.resolving)
     }
 
-    func takeAnswer(_ response: Response, isLast: Bool, count: Int64, isCreation: Bool) throws -> Bool {
+    func handleResponse(_ response: Response, isLast: Bool, count: Int64, isCreation: Bool) throws -> Bool {
         if isCreation, let moved = redirection(response, from: place) {
             place = moved
             upload = nil
@@ -40,12 +40,12 @@ extension ReferenceUploading {
         }
         let isComplete = profile.isComplete(response)
         if let location = response.location, isCreation,
-            isComplete == false || client.has(.takesApplicationLocationForError)
+            isComplete == false || client.has(.treatsApplicationLocationAsError)
         {
             if upload == nil || !client.has(.ignoresOtherLocation) { try locate(location) }
         }
-        if response.isSuccessful, isLast, client.has(.takesIncompleteForSuccess) { return true }
-        if isComplete == nil, client.has(.takesSilenceForFailure) { throw ReferenceStop.failed }
+        if response.isSuccessful, isLast, client.has(.treatsIncompleteAsSuccess) { return true }
+        if isComplete == nil, client.has(.treatsSilenceAsFailure) { throw ReferenceStop.failed }
         if isComplete == true {
             if response.isSuccessful { return true }
             guard client.has(.resumesFinalAnswers) else { throw ReferenceStop.failed }
@@ -65,11 +65,11 @@ extension ReferenceUploading {
             }
             return false
         }
-        try takeRefusal(response, isCreation: isCreation, size: isCreation ? size : count - acknowledged)
+        try handleRefusal(response, isCreation: isCreation, size: isCreation ? size : count - acknowledged)
         return false
     }
 
-    private func takeRefusal(_ response: Response, isCreation: Bool, size count: Int64) throws {
+    private func handleRefusal(_ response: Response, isCreation: Bool, size count: Int64) throws {
         switch response.status {
         case 409:
             let reported = client.has(.ignoresOffsetOf409) ? nil : response.integer("Upload-Offset")
@@ -96,17 +96,17 @@ extension ReferenceUploading {
         }
     }
 
-    /// Takes the interim responses that have come.
-    func takeInterims(_ connection: RawConnection, _ given: [InterimResponse]? = nil) throws {
+    /// Handles the interim responses that have arrived.
+    func handleInterims(_ connection: RawConnection, _ given: [InterimResponse]? = nil) throws {
         if given == nil { _ = try connection.responseHasBegun() }
         for interim in given ?? connection.interim {
             if client.has(.misreadsInterims), interim.status != 104, interim.status != 100 {
                 throw ReferenceStop.failed
             }
             let version = interim.integer("Upload-Draft-Interop-Version")
-            let isBelieved = version == nil ? client.has(.believesVersionless) : client.has(.believesOtherVersions)
+            let isAccepted = version == nil ? client.has(.acceptsMissingVersion) : client.has(.acceptsOtherVersions)
             let isOwn = version == Int64(profile.rank) && client.habit != .ignoresInterims
-            guard interim.status == 104, isOwn || isBelieved else { continue }
+            guard interim.status == 104, isOwn || isAccepted else { continue }
             if let location = interim.location { try locate(location) }
             note(interim.fields)
             if let offset = interim.integer("Upload-Offset"), offset > acknowledged,
@@ -157,7 +157,7 @@ extension ReferenceUploading {
             }
             limits[key] = Int64(value)
         }
-        if client.has(.takesFirstLimit), let text = fields["Upload-Limit"], text.hasPrefix("max-size=1,") {
+        if client.has(.usesFirstLimit), let text = fields["Upload-Limit"], text.hasPrefix("max-size=1,") {
             limits["max-size"] = 1
         }
         maxSize = limits["max-size"]

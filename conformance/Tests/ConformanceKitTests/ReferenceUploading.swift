@@ -27,12 +27,12 @@ final class ReferenceUploading: ReferenceTransfer {
     var expires: Int64?
     var hasDiscovered = false
     var redirections = 0
-    private var beginnings = 0
+    private var restarts = 0
     var locations: Set<String> = []
 
     var size: Int64 { Int64(content.count) }
     private var memory: String { task.state + "/upload" }
-    /// Reports one file from another.
+    /// The beginning of the file, by which a changed file is detected.
     private var source: String { Data(content.prefix(64)).base64EncodedString() }
 
     override init(_ client: ReferenceClient, _ task: CandidateTask, _ target: Endpoint) {
@@ -51,23 +51,23 @@ final class ReferenceUploading: ReferenceTransfer {
         while true {
             do {
                 if try step() { break }
-            } catch ReferenceStop.failed where mayBeginAnew {
-                beginAnew()
+            } catch ReferenceStop.failed where mayStartOver {
+                startOver()
             } catch let failure as WireFailure {
-                if case .closed = failure, client.has(.believesClosedUpload) { return }
+                if case .closed = failure, client.has(.treatsClosedUploadAsSuccess) { return }
                 switch client.habit {
                 case .neverResumes: throw ReferenceStop.failed
-                case .beginsAnew where mayBeginAnew:
-                    beginAnew()
+                case .startsOver where mayStartOver:
+                    startOver()
                     continue
                 case .resumesLater where upload != nil: throw ReferenceStop.interrupted
-                case .fallsBack where mayBeginAnew:
-                    beginAnew()
+                case .fallsBack where mayStartOver:
+                    startOver()
                     phase = .plain
                     continue
                 default: break
                 }
-                // The upload was announced, or there is nothing to resume: a creation is not repeated.
+                // Without an announcement there is nothing to resume, and a creation is not repeated.
                 if upload == nil, phase == .create, failure != .cannotConnect(.timedOut) {
                     guard client.has(.inventsUploads) else { throw ReferenceStop.failed }
                     upload = target.resolving("/uploads/1")
@@ -79,13 +79,13 @@ final class ReferenceUploading: ReferenceTransfer {
         if client.habit == .tidiesUp { cancel() }
     }
 
-    private var mayBeginAnew: Bool {
-        let habits: [Habit] = [.beginsAnew, .beginsAnewAfterFailure, .fallsBack, .asksLikeBrowser]
-        return client.habit.map(habits.contains) == true && beginnings < 3
+    private var mayStartOver: Bool {
+        let habits: [Habit] = [.startsOver, .startsOverAfterFailure, .fallsBack, .asksLikeBrowser]
+        return client.habit.map(habits.contains) == true && restarts < 3
     }
 
-    private func beginAnew() {
-        beginnings += 1
+    private func startOver() {
+        restarts += 1
         (phase, upload, acknowledged, expires) = (.create, nil, 0, nil)
         if client.habit == .asksLikeBrowser { profile = .interop(7) }
     }
@@ -140,14 +140,14 @@ final class ReferenceUploading: ReferenceTransfer {
             var announced = request
             announced.content = .declared(size)
             try connection.send(announced)
-            // The content waits for the 104, for a while.
+            // The client waits a short time for the 104 before it sends the content.
             let asksMeanwhile = client.has(.asksMeanwhile) || client.has(.appendsMeanwhile)
             let isNeeded =
-                asksMeanwhile || client.has(.takesFirstLimit) || client.has(.readsLimitsPiecewise)
+                asksMeanwhile || client.has(.usesFirstLimit) || client.has(.readsLimitsPiecewise)
             let timeout = isNeeded ? Self.timeout : .milliseconds(50)
-            if try connection.awaitHead(within: timeout) { try takeInterims(connection) }
+            if try connection.awaitHead(within: timeout) { try handleInterims(connection) }
             try stopIfUnwanted()
-            if asksMeanwhile { return try create(amid: connection) }
+            if asksMeanwhile { return try create(during: connection) }
         } else {
             var empty = request
             empty.content = .bytes([])
@@ -158,17 +158,17 @@ final class ReferenceUploading: ReferenceTransfer {
             if isComplete && size > 0 && connection.finalHead == nil { try send(content, from: 0, on: connection) }
             response = try connection.readResponse()
         } catch let failure as WireFailure {
-            try takeInterims(connection)
+            try handleInterims(connection)
             try stopIfUnwanted()
             throw failure
         }
-        try takeInterims(connection, response.interim)
+        try handleInterims(connection, response.interim)
         if isEmptyPart, response.isSuccessful { return true }
-        return try takeAnswer(response, isLast: isComplete, count: isComplete ? size : 0, isCreation: true)
+        return try handleResponse(response, isLast: isComplete, count: isComplete ? size : 0, isCreation: true)
     }
 
-    /// Sends the content, and another request in between.
-    private func create(amid connection: RawConnection) throws -> Bool {
+    /// Sends the content, and another request during it.
+    private func create(during connection: RawConnection) throws -> Bool {
         guard let upload else { throw ReferenceStop.failed }
         try connection.send(Array(content.prefix(100_000)))
         if client.has(.asksMeanwhile) {
@@ -206,7 +206,7 @@ final class ReferenceUploading: ReferenceTransfer {
         let first = Int(start) + (start > 0 ? shift : 0)
         try send(Array(content[first..<(first + Int(count))]), from: start, on: connection)
         let response = try connection.readResponse()
-        return try takeAnswer(response, isLast: isLast, count: start + count, isCreation: false)
+        return try handleResponse(response, isLast: isLast, count: start + count, isCreation: false)
     }
 
     private func send(_ bytes: [UInt8], from start: Int64, on connection: RawConnection) throws {
@@ -222,11 +222,11 @@ final class ReferenceUploading: ReferenceTransfer {
                 Deadline.pause(.milliseconds(10))
                 continue
             }
-            let count = try connection.send(piece, stoppingAtResponse: !client.has(.sendsOnAfterAnswer))
+            let count = try connection.send(piece, stoppingAtResponse: !client.has(.keepsSendingAfterResponse))
             sent += count
-            try takeInterims(connection)
+            try handleInterims(connection)
             try stopIfUnwanted()
-            if !client.has(.sendsOnAfterAnswer), count < piece.count || connection.finalHead != nil { return }
+            if !client.has(.keepsSendingAfterResponse), count < piece.count || connection.finalHead != nil { return }
         }
         if client.has(.sendsOneByteMore) { _ = try connection.send([0x78], stoppingAtResponse: true) }
     }
@@ -247,19 +247,19 @@ final class ReferenceUploading: ReferenceTransfer {
             return false
         }
         guard response.isSuccessful else {
-            guard client.has(.goesOnAfterGone) else { throw ReferenceStop.failed }
+            guard client.has(.continuesAfterGone) else { throw ReferenceStop.failed }
             phase = .append
             return false
         }
         note(response.fields)
         var offset = response.integer("Upload-Offset")
         if profile.isComplete(response) == true {
-            // Its answer is lost; it cannot have been good if something is missing.
-            guard offset == size || client.has(.takesEarlyEndForSuccess) else { throw ReferenceStop.failed }
+            // The final response is lost. It was no success if content is missing.
+            guard offset == size || client.has(.treatsEarlyEndAsSuccess) else { throw ReferenceStop.failed }
             return true
         }
-        if client.has(.takesOneForTrue), response.fields["Upload-Complete"] == "1" { return true }
-        if client.has(.takesEndForCompletion), offset == size { return true }
+        if client.has(.treatsOneAsTrue), response.fields["Upload-Complete"] == "1" { return true }
+        if client.has(.treatsEndAsCompletion), offset == size { return true }
         let text = response.fields["Upload-Length"]?.filter { $0 != "\"" }
         let length = client.has(.readsStringLength) ? text.flatMap { Int64($0) } : response.integer("Upload-Length")
         if let length, length != size { throw ReferenceStop.failed }

@@ -16,7 +16,7 @@ struct ReportTests {
             announces: true, limits: [:], download: nil, beganAt: 1_790_000_000, milliseconds: 61_234,
             results: outcomes.enumerated().map { number, outcome in
                 CaseResult(
-                    subject: Question("4.\(2 + number % 2)/case-\(number)", .must, "4.2", Self.hostile),
+                    info: CaseInfo("4.\(2 + number % 2)/case-\(number)", .must, "4.2", Self.hostile),
                     outcome: outcome, notes: [Self.hostile],
                     transcript: [
                         .init(time: 1234, connection: 1, event: .sent(Self.request, omitted: 0))
@@ -37,7 +37,7 @@ struct ReportTests {
         .skipped(hostile), .blocked(by: "4.2/case-1"), .setup(Finding(expected: "c", seen: "d")), .harness(hostile),
     ]
 
-    /// Counts elements, and fails where the document is not well-formed.
+    /// Counts elements, and throws if the document is not well-formed.
     private final class Counter: NSObject, XMLParserDelegate {
         var counts: [String: Int] = [:]
 
@@ -57,7 +57,7 @@ struct ReportTests {
         }
     }
 
-    @Test("JUnit XML is well-formed whatever was seen, and counts as the run does")
+    @Test("JUnit XML is well-formed for any text, and has the numbers of the run")
     func junit() throws {
         let text = JUnitReport(report(Self.outcomes), strict: false).text
         let counts = try Counter.count(text)
@@ -71,7 +71,7 @@ struct ReportTests {
         #expect(try Counter.count(JUnitReport(report([], failure: Self.hostile), strict: true).text)["error"] == 1)
     }
 
-    @Test("What receives a server receives a client as well")
+    @Test("The reports of a server are also made for a client")
     func client() throws {
         let report = clientReport(Self.outcomes)
         #expect(report.exitStatus(strict: false) == 1)
@@ -84,7 +84,7 @@ struct ReportTests {
         #expect(text.hasSuffix("Does not conform.\n"))
     }
 
-    @Test("Credentials that are sent do not get into reports")
+    @Test("Reports do not contain credentials")
     func credentials() throws {
         let transcript = Transcript()
         let request = Request("GET", "/", [("Authorization", "Bearer s3cret"), ("cookie", "s3cret"), ("X", "kept")])
@@ -97,21 +97,21 @@ struct ReportTests {
         }
     }
 
-    @Test("What a peer sends gives a terminal no orders, and puts nothing into a table that cannot be seen")
-    func orders() throws {
+    @Test("Control characters from a peer are escaped in terminal output and in tables")
+    func controlCharacters() throws {
         let report = report(Self.outcomes, failure: Self.hostile)
         var terminal = TerminalReport(colors: false, width: 200)
         var text = report.results.map { terminal.line(of: $0) }.joined() + terminal.closing(report, strict: false)
         text += try MarkdownMatrix([MatrixSubject(try JSONReport(report, strict: false).data(), name: Self.hostile)])
             .text
-        let orders = text.unicodeScalars.filter {
+        let controls = text.unicodeScalars.filter {
             $0 != "\n" && [.control, .format, .unassigned].contains($0.properties.generalCategory)
         }
-        #expect(orders.isEmpty, "\(orders.map(\.value))")
+        #expect(controls.isEmpty, "\(controls.map(\.value))")
         #expect(text.contains("\\x00\\x1b[31m \\u{202e}"))
     }
 
-    @Test("the page shows every case and the proof, runs nothing, and asks for nothing from elsewhere")
+    @Test("The HTML page contains every case, no scripts, and no references to other documents")
     func html() throws {
         let text = HTMLReport(report(Self.outcomes, failure: Self.hostile), strict: false).text
         for number in Self.outcomes.indices { #expect(text.contains("case-\(number)")) }
@@ -119,7 +119,7 @@ struct ReportTests {
         #expect(text.contains("GET /&lt;x&gt; HTTP/1.1"))
         #expect(!text.contains("<script") && !text.contains("src=") && !text.contains("url("))
         #expect(!text.unicodeScalars.contains { $0.value == 0 || $0.value == 0x1B })
-        // But for its first line and void elements it is XML, so nothing is left open.
+        // Apart from its first line and void elements the page is XML, so every element is closed.
         let body = text.dropFirst(
             text.distance(from: text.startIndex, to: try #require(text.firstRange(of: "<body>")).lowerBound))
         _ = try Counter.count(String(body.dropLast("</html>\n".count)))

@@ -21,7 +21,7 @@ enum ServerConfiguration: String, Sendable, CaseIterable {
         }
     }
 
-    /// Patterns of the cases; none is all cases.
+    /// Shell patterns of the cases to run; empty for all cases.
     private var only: [String] {
         switch self {
         case .standard: []
@@ -48,7 +48,7 @@ enum ServerConfiguration: String, Sendable, CaseIterable {
         }
     }
 
-    /// Starts a server on a port of its own and runs the cases.
+    /// Starts a server and runs the cases.
     func run() async throws -> RunReport {
         guard self == .tokens else { return try await run(settings(), options) }
         return try await run(trusting: nil, only: only)

@@ -3,12 +3,12 @@ import Testing
 
 @testable import ConformanceKit
 
-/// What has to hold for the cases themselves.
+/// Tests of the tables of cases, and of helpers.
 @Suite("Cases")
 struct SuiteTests {
     private let cases = ServerSuite.cases(for: Profile.versions.map(Profile.interop))
 
-    @Test("IDs are unique, and a case needs only what runs before it")
+    @Test("IDs are unique, and a case depends only on previous cases")
     func order() {
         var seen: Set<String> = []
         for next in cases {
@@ -18,7 +18,7 @@ struct SuiteTests {
         #expect(cases.count > 200)
     }
 
-    @Test("Every section of an ID has its place in the run")
+    @Test("Every section of an ID is in the list of sections")
     func sections() {
         let groups = Set(cases.map(\.group)).subtracting(ServerSuite.sections)
         #expect(groups.isSubset(of: ["v3", "v4", "v5", "v6", "v7", "v8", "4.1", "4.1.1", "9110", "9457"]))
@@ -27,7 +27,7 @@ struct SuiteTests {
         }
     }
 
-    @Test("Cases cover rows that exist, and every other row of servers has its reason")
+    @Test("Cases cover existing requirements, and every uncovered requirement of servers has a reason")
     func coverage() {
         let rows = Set(Requirement.server.map(\.id))
         let covered = Set(cases.flatMap(\.covers))
@@ -40,24 +40,26 @@ struct SuiteTests {
         }
     }
 
-    @Test("Scenarios have IDs of their own and cover rows that exist, and every other row of clients has its reason")
+    @Test(
+        "Scenarios have unique IDs and cover existing requirements, and every uncovered requirement of clients has a reason"
+    )
     func scenarios() {
-        let questions = ClientSuite.questions
-        #expect(Set(questions.map(\.id)).count == questions.count)
-        #expect(Set(ClientRules.questions.map(\.0)).count == ClientRules.Rule.allCases.count)
-        for (rule, question) in ClientRules.questions { #expect(rule.rawValue == question.id) }
-        let covered = Set(questions.flatMap(\.covers))
+        let cases = ClientSuite.cases
+        #expect(Set(cases.map(\.id)).count == cases.count)
+        #expect(Set(ClientRules.cases.map(\.0)).count == ClientRules.Rule.allCases.count)
+        for (rule, info) in ClientRules.cases { #expect(rule.rawValue == info.id) }
+        let covered = Set(cases.flatMap(\.covers))
         #expect(covered.subtracting(Requirement.client.map(\.id)).isEmpty)
         for row in Requirement.client {
             let reason = UncoveredRequirements.reason(for: row.id)
             #expect((reason == nil) == covered.contains(row.id), "\(row.id) \(row.level): \(row.text)")
         }
         for defect in ClientDefect.allCases {
-            #expect(questions.contains { $0.id == defect.caughtBy }, "\(defect)")
+            #expect(cases.contains { $0.id == defect.detectedBy }, "\(defect)")
         }
     }
 
-    @Test("The same seed cuts at the same places")
+    @Test("The same seed gives the same random numbers")
     func seeds() {
         var first = SplitMix(state: 7)
         var second = SplitMix(state: 7)
@@ -67,7 +69,7 @@ struct SuiteTests {
         #expect(values != (0..<10).map { _ in other.next() })
     }
 
-    @Test("The rows are those of the table of requirements")
+    @Test("The requirements equal those of Tests/requirements.tsv")
     func table() throws {
         let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Tests/requirements.tsv")
@@ -91,7 +93,7 @@ struct SuiteTests {
         #expect(Glob(pattern).matches(text) == matches)
     }
 
-    @Test("SHA-2 as FIPS 180-4 has it")
+    @Test("SHA-2 equals the examples of FIPS 180-4")
     func hashes() {
         func hexadecimal(_ bytes: [UInt8]) -> String {
             bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
@@ -124,12 +126,12 @@ struct SuiteTests {
     }
 
     @Test(
-        "What is no URL here is reported", arguments: ["", "files", "https://", "http://", "http://a:0/", "ftp://a/"])
+        "An unsupported URL is an error", arguments: ["", "files", "https://", "http://", "http://a:0/", "ftp://a/"])
     func noURL(_ text: String) {
         #expect(Endpoint(text) == nil)
     }
 
-    @Test("A head is read leniently, with what is wrong about it")
+    @Test("An invalid head is parsed, and its deviations are reported")
     func anomalies() throws {
         let right = try ParsedHead(Array("HTTP/1.1 204 No Content\r\nA: b\r\n\r\n".utf8)[...])
         #expect(right.anomalies.isEmpty && right.status == 204 && right.fields["a"] == "b")

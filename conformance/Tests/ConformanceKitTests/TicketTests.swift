@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConformanceKit
 
-@Suite("Servers that give tickets for other sessions")
+@Suite("TLS session tickets")
 struct TicketTests {
     private final class Unobserved: WireObserver, Sendable {
         func observe(_ response: Response, to request: Request, at endpoint: Endpoint) {}
@@ -13,7 +13,7 @@ struct TicketTests {
         func observe(anomaly: String, in transcript: Transcript) {}
     }
 
-    @Test("what TLS brings without content does not keep a request back", .timeLimit(.minutes(5)))
+    @Test("TLS messages without data do not delay a request", .timeLimit(.minutes(5)))
     func tickets() async throws {
         let identity = try SelfSignedCertificate(.ecdsa)
         let status = try await onThread { () -> Int in
@@ -25,7 +25,7 @@ struct TicketTests {
                 Endpoint("https://127.0.0.1:\(server.port)/", trusting: .authorities(path: identity.certificate)))
             let connection = try RawConnection(
                 endpoint, timeout: .seconds(60), transcript: Transcript(), observer: Unobserved())
-            // Its tickets come right after the handshake, and are not read yet.
+            // The tickets arrive right after the handshake, and have not been read.
             let deadline = Deadline(in: .seconds(60))
             while try !hasUnreadBytes(from: server.port), !deadline.isOver { Deadline.pause(.milliseconds(5)) }
             #expect(!deadline.isOver)
@@ -37,7 +37,7 @@ struct TicketTests {
         withExtendedLifetime(identity) {}
     }
 
-    /// Whether a connection to this port has received bytes that nothing has read (`rx_queue` of proc_net_tcp(5)).
+    /// Returns whether a connection to this port has unread bytes (`rx_queue` of proc_net_tcp(5)).
     private func hasUnreadBytes(from port: UInt16) throws -> Bool {
         let peer = ":" + String(Int(port) + 0x10000, radix: 16, uppercase: true).suffix(4)
         let bytes = try FileDescriptor.open("/proc/net/tcp", [.readOnly]).content(atMost: 64 << 20)
