@@ -1,7 +1,7 @@
 import HTTPSemantics
 import SystemCalls
 
-/// A blob area in memory that knows what a crash leaves of it.
+/// A blob area in memory that can compute its state after a crash.
 package final class MemoryBlobArea: BlobArea {
     struct State {
         var namespace = MemoryNamespace()

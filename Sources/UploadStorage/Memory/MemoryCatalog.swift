@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// The catalog as a value in memory. What has been committed is durable.
+/// The catalog as a value in memory. Committed changes are durable.
 package final class MemoryCatalog: UploadCatalog {
     private struct State {
         var rows: [UploadID: CatalogRow] = [:]
@@ -33,7 +33,7 @@ package final class MemoryCatalog: UploadCatalog {
 
     package func close(saving totals: CatalogTotals?) { state.withLock { $0.isClosed = true } }
 
-    /// Counted when it is asked for, which is when a store opens.
+    /// The totals of the current rows. A store reads them when it opens.
     package var savedTotals: CatalogTotals? {
         state.withLock { state in
             var totals = CatalogTotals()

@@ -58,7 +58,7 @@ struct MemoryNamespace {
         for index in changes.indices { changes[index].unsynchronized.remove(directory) }
     }
 
-    /// Fails as Linux does: changes that were to be written are marked as clean, and no later call writes them.
+    /// Fails as Linux does: unwritten changes are marked as clean, and no later call writes them.
     mutating func failToSynchronize(_ directory: String) {
         for index in changes.indices where changes[index].unsynchronized.contains(directory) {
             changes[index].unsynchronized.insert("lost")
@@ -74,7 +74,7 @@ struct MemoryNamespace {
             for (path, node) in change.added { result[path] = node }
             for node in change.renamed { renames[node, default: 0] += 1 }
         }
-        // What is in a directory that was lost is lost with it.
+        // The contents of a lost directory are lost, too.
         for path in result.keys.sorted() where path.contains("/") && result[Self.parent(of: path)] != .directory {
             result[path] = nil
         }

@@ -1,8 +1,8 @@
 /// Decides which request for the store's health runs a check, and which result the other requests get. It is a value: the
 /// caller runs the check, and waits.
 ///
-/// One check runs at a time. Its result is used for a second. While one runs, everyone else gets the last result at once;
-/// a check that has not ended after ``timeout`` is a reason of its own not to be ready.
+/// One check runs at a time, and its result is used for a second. While a check runs, other requests get the last result
+/// immediately. If a check has not ended after ``timeout``, the store is not ready.
 struct HealthProbe {
     enum Decision: Equatable {
         case answer(Health)

@@ -3,7 +3,7 @@ import HTTPSemantics
 /// Selects one page out of the names of a directory, which are offered in any order: the first ones after a cursor, in the
 /// order of their bytes. It never keeps more than about twice as many names as a page has.
 struct NameSelection: ~Copyable {
-    /// One name more than a page has, so that it is known whether there is another page.
+    /// The size of a page plus 1: the additional name shows whether there is another page.
     private let capacity: Int
     private let cursor: [UInt8]
     private let isListing: Bool

@@ -2,7 +2,7 @@ import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 
-// How an upload ends. Each caller has reserved the activity of the machine: no other thread decides meanwhile.
+// The end of an upload. Each caller has reserved the activity of the machine, so that no other thread decides meanwhile.
 extension OpenUpload {
     /// Makes the upload permanently unusable, and records that durably.
     func invalidate(because reason: String) throws(StoreError) {

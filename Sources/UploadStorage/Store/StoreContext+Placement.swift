@@ -105,7 +105,7 @@ extension StoreContext {
         }
     }
 
-    /// What has the name of the bytes may be a file that they had replaced when they were withdrawn.
+    /// Returns whether `blob` has the bytes of the upload: after a withdrawal their name may be that of the replaced file.
     private func isTheOne(_ blob: any Blob, _ intent: PublicationIntent) throws(StoreError) -> Bool {
         try translating("identify") { () throws(Errno) in try blob.identity() } == intent.identity
     }
@@ -140,7 +140,8 @@ final class FailedPublications: Sendable {
 
     func remove(_ id: UploadID) { errors.withLock { _ = $0.removeValue(forKey: id) } }
 
-    /// Why the names could not be made durable. To synchronize them again would prove nothing in this life.
+    /// The error of the synchronization of the names. A second synchronization by this process would not prove that they are
+    /// durable.
     func synchronizationError(_ id: UploadID) -> StoreError? { errors.withLock { $0[id] ?? nil } }
 
     func setSynchronizationError(_ id: UploadID, _ error: StoreError) { errors.withLock { $0[id] = error } }

@@ -163,8 +163,8 @@ extension UploadLease {
 
     // MARK: Staging
 
-    /// From here on bytes are put in place, but neither received nor acknowledged before ``commitStaged()``. A take-over,
-    /// a release or a crash drops them.
+    /// Begins staging: bytes are written to their position, but do not count as received before ``commitStaged()``. A
+    /// take-over, a release or a crash discards them.
     ///
     /// - Parameter digests: those that run while the bytes arrive.
     package func beginStaging(digests: Set<DigestAlgorithm> = []) throws(StoreError) {

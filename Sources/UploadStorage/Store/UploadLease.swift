@@ -3,8 +3,8 @@ import SystemCalls
 
 /// The right to write to one upload, until another request takes the upload over.
 ///
-/// One thread uses it; ``isCurrent`` and the offsets can be read, and the right taken away, from any. Every operation
-/// fails with ``StoreError/superseded`` once it is, before anything is changed.
+/// Only one thread may use a lease, but any thread may read ``isCurrent`` and the offsets, or end the lease. Afterwards every
+/// operation fails with ``StoreError/superseded`` before it changes anything.
 package final class UploadLease: Sendable {
     let upload: OpenUpload
     let epoch: Int64

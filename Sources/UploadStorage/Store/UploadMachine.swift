@@ -375,7 +375,7 @@ struct UploadMachine: Hashable, Sendable {
     /// A plain upload has a row from now on, until it ends.
     mutating func record() { isRecorded = true }
 
-    /// That row is gone.
+    /// Notes that the row of the upload was removed.
     mutating func forgetRecord() { (isRecorded, isDecided) = (false, false) }
 
     /// The holder of the lease failed to bring a decided publication to its end: the next user does.

@@ -4,8 +4,8 @@ extension UploadStore {
     /// Reports every step to `observer` from now on, and to no other one.
     package func observe(by observer: any StoreObserver) { context.observer.withLock { $0 = observer } }
 
-    /// What the store holds now. Takes no longer the more it holds, but for uploads in processing: what is not counted yet
-    /// is left out.
+    /// Returns the current numbers of the store, without those that are not counted yet. Only uploads in processing are counted
+    /// here, so that the time does not depend on the size of the store.
     ///
     /// - Throws: `superseded` once the store is closed; `io` if the catalog cannot be read.
     package func statistics() throws(StoreError) -> StoreStatistics {

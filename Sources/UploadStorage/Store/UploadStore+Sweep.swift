@@ -11,10 +11,9 @@ extension UploadStore {
     private static let processingPage = 200
     /// Rows of each phase whose time one transaction limits.
     static let expiryBatch = 256
-    /// How long interrupted uploads wait after one of them could not be brought to its end, in nanoseconds: at first, and at
-    /// most.
+    /// The pause in nanoseconds after an interrupted upload could not be completed: the first pause, and the maximum.
     private static let settlingPauses: ClosedRange<Int64> = 1_000_000_000...60_000_000_000
-    /// How long one ``sweepPart()`` looks at what the store holds, in nanoseconds.
+    /// The time in nanoseconds for which one ``sweepPart()`` inspects the store.
     private static let inspectionTime: Int64 = 200_000_000
 
     /// Removes expired uploads, completes interrupted publications, and continues to check for missing bytes, bytes of no
@@ -103,7 +102,7 @@ extension UploadStore {
         guard context.clockObservation.withLock({ $0.hasLateExpiries }) else { return }
         do throws(StoreError) {
             while true {
-                // From now on: what is created meanwhile is not later than that.
+                // The limit starts at the current time, so that uploads created meanwhile do not exceed it.
                 let limit = time + max(configuration.lifetime, configuration.keepCompleted)
                 guard try catalog.isExpiring(after: limit) else { break }
                 let begun = SystemClock.monotonicNanoseconds()

@@ -106,9 +106,9 @@ public final class UploadStore: Sendable {
         return row.record
     }
 
-    /// Ends all work. Targets at work get a moment to end, then every lease that is out is superseded.
+    /// Ends all work. Running targets get ``StoreConfiguration/processingWait`` to end, then every current lease is superseded.
     ///
-    /// What the leases have received is not acknowledged here: release them first.
+    /// Received bytes are not acknowledged by this method: release the leases first.
     public func close() {
         let deadline =
             SystemClock.monotonicNanoseconds() + Int64(configuration.processingWait / .nanoseconds(1))

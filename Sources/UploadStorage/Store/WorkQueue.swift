@@ -55,7 +55,7 @@ final class WorkQueue: Sendable {
     private static func next(in state: Monitor<State>) -> (@Sendable () -> Void)? {
         state.waitForever { state -> (@Sendable () -> Void)?? in
             guard state.next < state.work.count else { return state.isClosed ? .some(nil) : nil }
-            // Nothing that is done keeps its upload in memory, and a queue that is never empty does not grow.
+            // Finished work keeps no upload in memory, and a queue that is never empty does not grow.
             let work = state.work[state.next].take()
             state.next += 1
             if state.next * 2 > state.work.count {

@@ -22,9 +22,9 @@ public struct StoreConfiguration: Sendable {
     package var clock: @Sendable () -> ClockReading = { SystemClock.reading() }
     /// The final response of an upload whose target was at work when the process ended.
     public var interruptedResponse: Response
-    /// What ``Publication/validated`` does, for a publication that recovery has to finish on its own.
+    /// The replacement for ``Publication/validated`` when recovery completes a publication.
     public var validated: @Sendable (Response, PublishedFile.Attributes) -> Response
-    /// How long ``UploadStore/cancel(_:principal:)`` waits for a target at work, and ``UploadStore/close()`` for all.
+    /// The time for which ``UploadStore/cancel(_:principal:)`` waits for a running target, and ``UploadStore/close()`` for all.
     public var processingWait: Duration
 
     /// A configuration with the defaults of `onward serve` unless said otherwise.

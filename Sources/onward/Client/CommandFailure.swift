@@ -67,7 +67,7 @@ extension ExitStatus {
     }
 }
 
-/// What a server gives as its reason, for people.
+/// The reason that a server states in its response, for messages.
 enum ResponseReason {
     /// `detail` or `title` of a problem document (RFC 9457), in one line; `nil` for any other content.
     static func of(_ response: TransferResponse) -> String? {

@@ -42,8 +42,8 @@ final class SignalWatch: Sendable {
 
     var isStopRequested: Bool { state.withLock { $0.isStopRequested } }
 
-    /// From now on the first signal that asks for an end ends the process at once, as it does at the beginning.
-    /// - Parameter status: the exit status then.
+    /// Makes the next signal that requests a stop end the process immediately, as it does at the beginning.
+    /// - Parameter status: the exit status in that case.
     func endAtOnce(with status: ExitStatus = .tryAgain) {
         state.withLock { state in
             state.stop = nil

@@ -123,7 +123,7 @@ struct TransferJob: Sendable {
             return try FileSource(path)
         } catch {
             var failure = CommandFailure(error)
-            // One that cannot be opened is as good as none (sysexits.h: EX_NOINPUT).
+            // A source that cannot be opened has the same status as a missing one (sysexits.h: EX_NOINPUT).
             failure.status = .noSource
             throw failure
         }

@@ -107,8 +107,8 @@ struct TerminalLine: Sendable, Hashable {
     /// The width of the current text in columns; 0: there is none.
     private(set) var shown = 0
 
-    /// What to write so that `text` takes the place of what stood there.
-    /// - Parameter columns: of the window now.
+    /// Returns the text that replaces the shown text by `text` when it is written.
+    /// - Parameter columns: the current width of the window.
     mutating func replace(with text: String, columns: Int) -> String {
         let erasure = erase(columns: columns)
         shown = DisplayText.width(text)

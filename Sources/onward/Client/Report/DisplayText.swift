@@ -12,7 +12,7 @@ enum DisplayText {
         return String(result)
     }
 
-    /// What the system says, without the name of the error: "No space left on device" of "ENOSPC (No space left on
+    /// Returns the message of the system without the name of the error: "No space left on device" of "ENOSPC (No space left on
     /// device)". Any other text is left as it is.
     static func reason(_ text: String) -> String {
         guard text.hasSuffix(")"), let space = text.firstIndex(of: " "), text[space...].hasPrefix(" ("),

@@ -68,10 +68,10 @@ enum ProgressMessages {
             """
     }
 
-    /// A word as a shell has to be given it.
+    /// Returns a path as a word of a shell command.
     static func shellWord(_ path: FilePath) -> String {
         guard let text = path.text, text == DisplayText.printable(text) else {
-            // What a terminal would obey or could not show, as bash, zsh and others read it.
+            // Bytes that a terminal would interpret or could not show are escaped as bash, zsh and others read them.
             let escaped = FilePath(path.bytes.flatMap { #"\'"#.utf8.contains($0) ? [UInt8(ascii: "\\"), $0] : [$0] })
             return "$'" + DisplayText.printable(escaped.description) + "'"
         }

@@ -39,10 +39,10 @@ struct TransferPosition: Sendable, Hashable {
         }
     }
 
-    /// For people: "42 %, 1.26 GB of 3.00 GB".
+    /// The position in messages: "42 %, 1.26 GB of 3.00 GB".
     var text: String { text(of: moved) }
 
-    /// What need not be moved again, for people: "42 %, 1.26 GB of 3.00 GB acknowledged".
+    /// The part that need not be sent or received again, in messages: "42 %, 1.26 GB of 3.00 GB acknowledged".
     var keptText: String { text(of: kept) + (kind == .put ? " acknowledged" : "") }
 
     private func text(of count: Int64) -> String {

@@ -39,7 +39,7 @@ final class FinishedFiles: Sendable {
         }
     }
 
-    /// What the list of this command knows of `path`, unless the file has changed since then.
+    /// Returns the entry of `path` in the list of this command; `nil` if there is none, or if the file has changed.
     func entry(of path: FilePath) -> SentFilesList.Entry? {
         state.withLock { state in
             guard let name = state.own, var list = state.lists[name] ?? nil, list.refresh() else { return nil }

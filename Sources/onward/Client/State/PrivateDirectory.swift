@@ -63,7 +63,7 @@ struct PrivateDirectory: Sendable {
             do throws(Errno) {
                 try FileDescriptor.makeDirectory(directory)
             } catch {
-                // What is there may be one in which nothing can be made, such as /.
+                // A directory that exists is no error, even if its parent permits no new entries.
                 if error != .fileExists && !directory.isDirectory { throw error }
             }
         }
@@ -134,7 +134,7 @@ struct PrivateDirectory: Sendable {
 
     /// Puts `content` in place of a file in one step, and on stable storage. The file is for its owner alone.
     func replace(_ name: FilePath, with content: Data) throws(Errno) {
-        // One name: what a process that was killed has left is removed by the next one.
+        // The name is always the same, so that the next process removes the file of a killed process.
         let temporary = "." + name + ".tmp"
         do throws(Errno) {
             try? descriptor.unlink(at: temporary)

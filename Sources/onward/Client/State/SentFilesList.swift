@@ -2,10 +2,10 @@ import Digests
 import Foundation
 import SystemCalls
 
-/// What a command with several files has sent, so that the same command does not send it again: a file that grows by one
-/// record for each of them, whatever their number.
+/// The list of the files that a command with several files has sent, so that the same command does not send them again. It
+/// is a file to which each sent file appends one record.
 ///
-/// It is read once; afterwards only what was appended since then, by whatever process.
+/// The list is read once. Afterwards only records are read that a process has appended since then.
 struct SentFilesList {
     /// One file, as it was when it was sent.
     struct Entry: Sendable, Hashable, Codable {
@@ -118,7 +118,7 @@ struct SentFilesList {
     /// The files that were sent.
     var sent: [FilePath] { Array(entries.keys) }
 
-    /// What is known of `path`, unless the file has changed since then.
+    /// Returns the entry of `path`; `nil` if there is none, or if the file has changed since it was sent.
     func entry(of path: FilePath) -> Entry? {
         guard let entry = entries[path], let now = try? path.status(), entry.isOf(now) else { return nil }
         return entry

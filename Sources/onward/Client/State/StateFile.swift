@@ -5,14 +5,14 @@ import SystemCalls
 
 /// The state of one command, locked by the process that runs it for as long as this object exists.
 final class StateFile: Sendable {
-    /// How the names of states in their own directory end.
+    /// The end of the names of files in the directory for states.
     static let suffix = ".state"
     private static let lockSuffix = ".lock"
 
     let identity: TransferIdentity
-    /// What `onward resume` and `onward cancel` call it: its name, or its path if the user chose that.
+    /// The operand for `onward resume` and `onward cancel`: the name of the state, or its path if the user chose one.
     let reference: FilePath
-    /// Whether the user named the file.
+    /// Whether the user chose the path of the file.
     var isChosen: Bool { reference.isAbsolute }
     private let directory: PrivateDirectory
     private let fileName: FilePath
@@ -31,9 +31,9 @@ final class StateFile: Sendable {
         self.locks = locks
     }
 
-    /// Takes the state of a command.
+    /// Creates or opens the state of a command, and locks it.
     /// - Parameter chosen: the absolute path of the state file, if the user chose it.
-    /// - Throws: 75 if the same command runs already.
+    /// - Throws: a failure with status 75 if the same command is already running.
     static func claim(_ identity: TransferIdentity, chosen: FilePath?) throws(CommandFailure) -> StateFile {
         let name = identity.name
         var locks: [CommandLock] = []
@@ -42,7 +42,7 @@ final class StateFile: Sendable {
             locks.append(try lock(FilePath(name + lockSuffix), in: states, identity))
             return StateFile(identity, FilePath(name), states, FilePath(name + suffix), locks)
         }
-        // Also against the same command with its state in another place.
+        // This lock also excludes the same command with a state file in another place.
         do throws(CommandFailure) {
             locks.append(try lock(FilePath(name + lockSuffix), in: try PrivateDirectory.states(), identity))
         } catch {
@@ -54,7 +54,7 @@ final class StateFile: Sendable {
         return StateFile(identity, chosen, directory, fileName, locks)
     }
 
-    /// Whether something is kept of a command, in the directory for states.
+    /// Returns whether the directory for states contains a state of the command.
     static func exists(of identity: TransferIdentity) -> Bool {
         PrivateDirectory.existingStates()?.contains(FilePath(identity.name + suffix)) ?? false
     }
@@ -78,7 +78,7 @@ final class StateFile: Sendable {
         }
     }
 
-    /// What an earlier run left; `nil` if there is nothing.
+    /// Returns the state that an earlier run saved; `nil` if there is none.
     func load() throws(CommandFailure) -> SavedTransfer? {
         guard let data = try directory.read(fileName) else { return nil }
         let path = directory.path(of: fileName)
@@ -98,8 +98,8 @@ final class StateFile: Sendable {
         }
     }
 
-    /// Saves what a later run needs. A failure is kept for ``saveFailure``: the transfer continues.
-    /// - Parameter sent: bytes up to which an upload has handed them out.
+    /// Saves the state for a later run. If that fails, ``saveFailure`` is set, and the transfer continues.
+    /// - Parameter sent: the position up to which an upload has sent bytes.
     func save(_ resumeData: ResumeData, options: SavedTransfer.Options, sent: Int64?) {
         let saved = SavedTransfer(
             identity: identity, options: options, sent: sent, savedAt: SystemClock.realtimeSeconds(),
@@ -124,7 +124,7 @@ final class StateFile: Sendable {
     /// The position, in bytes, of the state that was read or saved last; `nil` if there is none.
     var savedPosition: Int64? { saved.withLock { $0 } }
 
-    /// Why the last attempt to save failed.
+    /// The error of the last attempt to save.
     var saveFailure: Errno? { failure.withLock { $0 } }
 
     func remove() {
@@ -132,10 +132,10 @@ final class StateFile: Sendable {
         saved.withLock { $0 = nil }
     }
 
-    /// For people.
+    /// The path of the state file, for messages.
     var path: FilePath { directory.path(of: fileName) }
 
-    /// Whether a process uses the state of this name now.
+    /// Returns whether a process uses the state with this name now, and which.
     static func holder(of name: String, in states: PrivateDirectory) -> (isHeld: Bool, process: Int32?) {
         CommandLock.holder(of: FilePath(name + lockSuffix), in: states)
     }

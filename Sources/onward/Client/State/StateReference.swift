@@ -52,7 +52,7 @@ struct StateReference: Sendable {
         self.shown = shown
     }
 
-    /// What it says; `nil` if it is gone by now.
+    /// The content of the state file; `nil` if the file no longer exists.
     func load() throws(CommandFailure) -> SavedTransfer? {
         guard let data = try directory.read(fileName) else { return nil }
         do throws(CommandFailure) {
