@@ -252,8 +252,13 @@ final class MicroHTTPDaemon: @unchecked Sendable {
     private func respondEarly(
         _ response: Response, to request: RequestContext, on connection: RequestConnection
     ) -> MHD_Result {
-        let response = request.complete(response)
-        guard let content = (try? response.loaded())?.content.bytes else { return .NO }
+        var response = response
+        do { response = try response.loaded() } catch {
+            service.contentFailed(error, request: request.id)
+            response = Response(ProblemDetails.targetFailed)
+        }
+        response = request.complete(response)
+        let content = response.content.bytes ?? []
         var fields = response.fields
         if !response.status.forbidsContent { fields.set("Content-Length", "\(content.count)") }
         fields.set("Connection", "close")

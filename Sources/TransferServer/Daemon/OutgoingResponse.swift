@@ -94,7 +94,11 @@ private final class ContentFeed {
     func read(at position: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
         do {
             let count = try stream.read(into: buffer, at: position)
-            guard stream.length == nil else { return count }
+            guard stream.length == nil else {
+                // libmicrohttpd would ask for the same bytes again and again.
+                if count == 0 { throw Response.LoadingError.incomplete }
+                return count
+            }
             events.streamed(count)
             return count > 0 ? count : Self.end
         } catch {

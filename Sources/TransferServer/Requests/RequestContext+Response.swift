@@ -22,9 +22,8 @@ extension RequestContext {
     /// Adds the common fields to the response, and keeps its status for the log.
     func complete(_ response: Response) -> Response {
         var response = response
-        var code: String?
+        let code = ProblemCode(of: response)?.code
         if response.status.isClientError || response.status.isServerError {
-            code = ProblemCode(of: response)?.code
             explanation?.refusal = code ?? "status \(response.status)"
         }
         sent = SentResponse(

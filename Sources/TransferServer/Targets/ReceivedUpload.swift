@@ -54,7 +54,11 @@ public final class ReceivedUpload: Sendable {
         }
         let result: Result<Response, StoreError>
         do throws(StoreError) { result = .success(try lease.publish(publication)) } catch { result = .failure(error) }
-        publishing.withLock { $0 = result }
+        publishing.withLock { last in
+            // A second publication fails, because the upload is complete.
+            if case .success? = last { return }
+            last = result
+        }
         return try result.get()
     }
 

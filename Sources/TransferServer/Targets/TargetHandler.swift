@@ -40,7 +40,7 @@ public protocol TargetHandler: Sendable {
     /// upload, except with `completionIsRepeatable`.
     ///
     /// ``ReceivedUpload/publish(_:)`` makes the bytes a file; otherwise they are removed after this call. The response is
-    /// stored, so that it can be sent again: its content may have 1 MiB at most.
+    /// stored, so that it can be sent again: a stream may have 1 MiB at most.
     /// - Throws: any error; the client then gets 500 as the final response.
     func complete(_ upload: ReceivedUpload) throws -> Response
 

@@ -35,7 +35,17 @@ struct UploadCompletion {
             digest: digestValue)
         targetHasRun = true
         let result = Result { try context.handler.complete(upload) }
-        switch (upload.publicationResult, result) {
+        let publication = upload.publicationResult
+        if case .failure(let error) = result {
+            let isReported: Bool
+            if case .failure(let failure)? = publication {
+                isReported = error as? StoreError == failure
+            } else {
+                isReported = false
+            }
+            if !isReported { log(error) }
+        }
+        switch (publication, result) {
         case (.success(let published)?, _): return published
         case (_, .success(let response)): return try store(upload.withDigest(response))
         case (.failure(let error)?, .failure):
@@ -43,18 +53,20 @@ struct UploadCompletion {
                 throw error
             }
             return try store(Response(ProblemDetails(error)))
-        case (nil, .failure(let error)): return try store(failed(error))
+        case (nil, .failure): return try store(Response(ProblemDetails.targetFailed))
         }
     }
 
-    private func failed(_ error: any Error) -> Response {
+    private func log(_ error: any Error) {
         context.service.log.error("target failed: \(error)", request: context.request.id)
-        return Response(ProblemDetails.targetFailed)
     }
 
     private func store(_ response: Response) throws(StoreError) -> Response {
         let saved: Response
-        do { saved = try response.loaded() } catch { saved = failed(error) }
+        do { saved = try response.loaded() } catch {
+            log(error)
+            saved = Response(ProblemDetails.targetFailed)
+        }
         try lease.complete(with: saved)
         return saved
     }

@@ -178,7 +178,10 @@ extension FileBlobArea {
                 try parent.rename(from: newName, to: uploads, as: name)
                 try renameNoReplace(name, to: parent, as: newName)
             } else {
-                for _ in 0..<2 { try uploads.exchange(name, with: parent, newName) }
+                // The bytes get back their first name before they lose the published one, so that they always have a name on the
+                // disk.
+                try parent.exchange(newName, with: uploads, name)
+                try uploads.exchange(name, with: parent, newName)
             }
         } catch {
             throw error == .fileExists ? .preconditionFailed : .failure(error, during: "publish once more")

@@ -74,6 +74,8 @@ extension UploadLease {
     /// `targetIsDirectory`, `parentIsFile` and `noFreeName` leave the upload in processing, for the caller to complete or
     /// to end. After `io` the lease is lost if the publication was decided already; a take-over brings it to its end.
     package func publish(_ publication: Publication) throws(StoreError) -> Response {
+        var publication = publication
+        publication.refused = try publication.refused.saved()
         let isProcessing = upload.monitor.withLock { state in
             state.machine.epoch == epoch && state.machine.activity == .processing
         }
@@ -146,7 +148,7 @@ extension UploadLease {
                 name: name, replaced: current?.file.attributes.entityTag.opaque, identity: identity,
                 fields: publication.fields,
                 response: try publication.response(current == nil, name).saved(),
-                refused: try publication.refused.saved())
+                refused: publication.refused)
             try context.area.requirePublishable(name)
             // A failure after a new file was placed loses only that file. A failure during a replacement could lose the old
             // file, so that it needs a row.
