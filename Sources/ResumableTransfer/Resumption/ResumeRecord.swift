@@ -181,7 +181,7 @@ struct DownloadCheckpoint: Sendable, Hashable, Codable {
 }
 
 extension DownloadCheckpoint: TransferCheckpoint {
-    /// The least time between two checkpoints that differ only in the bytes received, in nanoseconds.
+    /// The minimum time between two checkpoints that differ only in the bytes received, in nanoseconds.
     private static let checkpointInterval: Int64 = 500_000_000
 
     var content: ResumeRecord.Content { .download(self) }

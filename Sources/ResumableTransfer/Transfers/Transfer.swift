@@ -61,7 +61,7 @@ extension DrivenTransfer {
         let control = control
         let progress = transferProgress
         let identifier = ObjectIdentifier(self)
-        // Noted before the work begins, which may be over at once.
+        // Registers the transfer before its work starts, because the work may end immediately.
         let isAdmitted = client.enter(self)
         control.run {
             defer { client.leave(identifier) }

@@ -23,14 +23,14 @@ final class TransferDriver<Operation: TransferOperation> {
     private var kept: Operation.Checkpoint?
     /// The position of an upload when its checkpoint was saved last, and the time of that in monotonic nanoseconds.
     private var saved: (position: Int64, time: Int64)
-    /// The least time, in nanoseconds, between two saves of an upload in which only the position differs.
+    /// The minimum time, in nanoseconds, between two saves of an upload in which only the position differs.
     private var saveInterval: Int64 { 1_000_000_000 }
 
     /// Whether the next content follows an interruption.
     var isResuming: Bool
     /// The last final response that an error can name.
     var response: TransferResponse?
-    /// The reason of the last interruption, in more words than the state machine needs.
+    /// The error of the last interruption, with its message.
     var lastFailure: TransferError?
     /// The number of requests that were sent.
     private(set) var requests = 0
@@ -49,7 +49,7 @@ final class TransferDriver<Operation: TransferOperation> {
 
     /// - Parameter isAdmitted: false: the client was shut down.
     func run(isAdmitted: Bool) async -> Result<Operation.Success, TransferError> {
-        // A later transfer may use both as soon as the result is known.
+        // Closes the files and releases the claim first: a later transfer may use them as soon as the result is returned.
         defer {
             operation.close()
             claim = nil
@@ -68,7 +68,8 @@ final class TransferDriver<Operation: TransferOperation> {
             if control.stop == nil { control.events.send(.started(total: Operation.total(of: plan))) }
             guard RequestURI(plan.request.uri) != nil else {
                 throw TransferError(
-                    .invalidRequest, "The URI of the \(Operation.noun) has to be an absolute one of http or https.")
+                    .invalidRequest, "The URL of the \(Operation.noun) must be absolute, with the scheme http or https."
+                )
             }
             let result =
                 if let result = try await operation.prepare() { result } else { try await transfer() }

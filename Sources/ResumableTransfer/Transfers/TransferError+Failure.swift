@@ -2,8 +2,8 @@ import HTTPSemantics
 import ResumableUpload
 
 extension TransferError {
-    /// What the engine could not do.
-    /// - Parameter uri: what it was to ask.
+    /// Converts a failure of the transport.
+    /// - Parameter uri: the URI of the request.
     init(_ failure: TransportFailure, asking uri: RequestURI) {
         switch failure {
         case .resolve: self.init(.hostNotFound, "The address of the host \(uri.host) could not be found.")
@@ -16,7 +16,7 @@ extension TransferError {
         case .connectStalled:
             self.init(.timedOut, "No connection to \(uri.authority) was made within the stall timeout.")
         case .stalled: self.init(.timedOut, "No data was transferred during the stall timeout.")
-        case .cancelled: self.init(.cancelled, "The request was cancelled.")
+        case .cancelled: self.init(.cancelled, "The request was canceled.")
         case .sourceFailed(let offset, let error):
             self.init(
                 .sourceUnavailable, "The source could not be read at \(offset).", underlying: error.map { "\($0)" })
@@ -42,7 +42,7 @@ extension TransferError {
             self.init(
                 status.isTransient ? .proxyFailed : .proxyRefused,
                 status == 407
-                    ? "The proxy asks for credentials (\(status))."
+                    ? "The proxy requires credentials (\(status))."
                     : "The proxy refused the connection to \(uri.authority) (\(status)).",
                 status: status)
         case .silent(let proxy):
@@ -59,7 +59,7 @@ extension TransferDriver {
         case .connection, .unreachable, .unusableConnection:
             lastFailure ?? TransferError(.connectionLost, "The connection was lost.")
         case .stall: lastFailure ?? TransferError(.timedOut, "No data was transferred during the stall timeout.")
-        case .truncated: TransferError(.connectionLost, "The content ended before its end.")
+        case .truncated: TransferError(.connectionLost, "The response ended before its content was complete.")
         case .status(let status):
             TransferError(
                 .serverUnavailable, "The server cannot serve the request now (\(status)).", status: status,
@@ -87,7 +87,7 @@ extension TransferDriver {
             TransferError(
                 .unauthorized,
                 status == 407
-                    ? "The proxy asks for credentials (\(status))."
+                    ? "The proxy requires credentials (\(status))."
                     : "The server does not allow the \(Operation.noun) (\(status)).", status: status, response: response
             )
         case .tooManyRedirects:
@@ -97,16 +97,20 @@ extension TransferDriver {
         case .violation(let text):
             TransferError(.protocolViolation, "The server's response could not be understood.", underlying: text)
         case .exhausted(let reason), .notResumable(let reason): error(of: reason)
-        case .cancelled: TransferError(.cancelled, "The \(Operation.noun) was cancelled.")
+        case .cancelled: TransferError(.cancelled, "The \(Operation.noun) was canceled.")
         case .gone(let status):
-            TransferError(.gone, "The server does not know the upload any more.", status: status, response: response)
+            TransferError(.gone, "The upload no longer exists on the server.", status: status, response: response)
         case .expired: TransferError(.gone, "The lifetime of the upload has passed.")
         case .tooLarge(let limit):
             TransferError(
-                .tooLarge, "The server accepts \(limit.map { "\($0) bytes" } ?? "less") at most.", response: response)
+                .tooLarge,
+                limit.map { "The server accepts at most \($0) bytes." }
+                    ?? "The upload is larger than the server accepts.",
+                response: response)
         case .offsetLost(let acknowledged, let reported):
             TransferError(
-                .offsetLost, "The server lost bytes: it had acknowledged \(acknowledged), and now \(reported).")
+                .offsetLost,
+                "The server lost bytes: it had acknowledged \(acknowledged) bytes, and now reports \(reported).")
         case .offsetImpossible(let offset):
             TransferError(.offsetImpossible, "The server reported the offset \(offset), beyond the end.")
         case .offsetUnknown(let status):
@@ -115,19 +119,21 @@ extension TransferDriver {
                 status: status, response: response)
         case .answerLost:
             TransferError(
-                .protocolViolation, "The server ended the upload before it had everything, and its response was lost.")
+                .protocolViolation,
+                "The server ended the upload before it had received all bytes, and its final response was lost.")
         case .resumptionUnsupported(let status):
             TransferError(
                 .resumptionUnsupported,
                 "The server does not support resumable uploads (\(status)). An empty or incomplete file may have been stored.",
                 status: status, response: response)
-        case .locationChanged: TransferError(.locationChanged, "The server named two resources for one upload.")
+        case .locationChanged: TransferError(.locationChanged, "The server reported two different URLs for one upload.")
         case .locationUnusable(.insecure):
             TransferError(.locationUnusable, "The server named an upload resource that is less secure.")
         case .locationUnusable:
             TransferError(.locationUnusable, "The server named an upload resource of another origin.")
         case .digestMismatch:
-            TransferError(.digestMismatch, "The server does not have the bytes of the source.", response: response)
+            TransferError(
+                .digestMismatch, "The bytes on the server do not match the digest of the source.", response: response)
         case .sourceUnavailable(let offset):
             TransferError(
                 .sourceUnavailable, "The source could not be read at \(offset).", underlying: lastFailure?.underlying)

@@ -2,7 +2,7 @@ import HTTPSemantics
 
 /// Why a transfer ended without success, or what interrupted it for a while.
 public struct TransferError: Error, Sendable {
-    /// The stable word for what happened; the same in events, logs and the command line's output.
+    /// The stable code of the error; the same in events, logs and the command line's output.
     public enum Code: String, Sendable, Hashable, CaseIterable {
         /// Paused by ``Transfer/pause()``, by its progress object or by cancelling the task that awaited it.
         case paused
@@ -14,7 +14,7 @@ public struct TransferError: Error, Sendable {
         case proxyFailed = "proxy-failed"
         /// The proxy refused for good, with ``TransferError/status``.
         case proxyRefused = "proxy-refused"
-        /// No secure connection: its peer's certificate, among others.
+        /// No TLS connection could be established, for example because the certificate of the server is not trusted.
         case insecureConnection = "insecure-connection"
         case connectionLost = "connection-lost"
         /// No byte moved for the stall timeout.
@@ -33,7 +33,7 @@ public struct TransferError: Error, Sendable {
         case unauthorized
         /// The upload is not known any more, or its lifetime has passed.
         case gone
-        /// More bytes than the server takes.
+        /// The upload is larger than the server accepts.
         case tooLarge = "too-large"
         /// The server reported a smaller offset than before: bytes that it had acknowledged are lost.
         case offsetLost = "offset-lost"
@@ -53,7 +53,7 @@ public struct TransferError: Error, Sendable {
         /// What the server sent cannot be understood.
         case protocolViolation = "protocol-violation"
 
-        /// There is no such file, or none that a transfer could be made of.
+        /// The file does not exist or is not a regular file.
         case noSuchSource = "no-such-source"
         /// The source could not be read at an offset that the server asked for.
         case sourceUnavailable = "source-unavailable"
@@ -64,7 +64,7 @@ public struct TransferError: Error, Sendable {
         /// The directory for tickets and partial files cannot be used.
         case storageUnusable = "storage-unusable"
 
-        /// No resume data of a version known here.
+        /// The data is not resume data, or has an unsupported version.
         case resumeDataInvalid = "resume-data-invalid"
         /// The resume data was superseded by later data that has been used, its transfer has ended, or another transfer is
         /// running with it; here or in another process.
@@ -128,7 +128,7 @@ extension TransferError: CustomStringConvertible {
 }
 
 extension TransferError {
-    /// The code of `NSURLErrorDomain` that says the same.
+    /// The code of `NSURLErrorDomain` with the same meaning.
     public var urlErrorCode: Int {
         switch code {
         case .paused, .cancelled, .shutDown: -999

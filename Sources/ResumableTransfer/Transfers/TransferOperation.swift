@@ -36,7 +36,7 @@ protocol TransferOperation: AnyObject {
 
     func next() -> ClientStep<Outcome>
 
-    /// The error that ends the transfer because of `failure`; `nil` if nothing more is known of it than of any transfer's.
+    /// The error that ends the transfer because of `failure`; `nil` if the general error text applies.
     func error(of failure: ClientFailure) -> TransferError?
 
     /// Does what is left after the last response.
@@ -93,7 +93,7 @@ enum TransferConclusion<Checkpoint> {
     case resumable(Checkpoint)
     /// Nothing can resume it. Its ticket is removed.
     case over
-    /// This run has nothing to resume. Other data of the transfer may still be good.
+    /// This run has no resume data. Data of an earlier run stays valid.
     case nothing
 }
 
@@ -106,7 +106,7 @@ extension TransferOperation {
     func stopped(by stop: StopRequest) -> TransferError {
         switch stop {
         case .pause: TransferError(.paused, "The \(Self.noun) was paused.")
-        case .cancel: TransferError(.cancelled, "The \(Self.noun) was cancelled.")
+        case .cancel: TransferError(.cancelled, "The \(Self.noun) was canceled.")
         }
     }
 }

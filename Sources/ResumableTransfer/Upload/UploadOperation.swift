@@ -180,7 +180,7 @@ final class UploadOperation: TransferOperation {
     private var deletionError: TransferError? {
         guard !driver.plan.input.isResumable else { return nil }
         guard machine.resumption != nil else {
-            return TransferError(.cancelled, "The upload was cancelled.", response: driver.response)
+            return TransferError(.cancelled, "The upload was canceled.", response: driver.response)
         }
         guard driver.lastFailure == nil, let response = driver.response else {
             return driver.lastFailure ?? TransferError(.connectionLost, "The connection was lost.")

@@ -22,7 +22,7 @@ extension HTTPURLResponse {
 
 extension URLError {
     /// - Parameters:
-    ///   - code: `nil` takes the one that says the same as the error.
+    ///   - code: `nil` takes the one with the same meaning as the error.
     ///   - key: of the resume data.
     init(_ error: TransferError, code: Int? = nil, url: URL?, resumeDataKey key: String) {
         var userInfo: [String: Any] = [

@@ -43,7 +43,7 @@ extension TransferTask {
             Task { _ = await transfer.pause() }
         case .endNow, .end:
             clearAway()
-            end(.failure(TransferError(.paused, "The task was cancelled.")))
+            end(.failure(TransferError(.paused, "The task was canceled.")))
         }
     }
 

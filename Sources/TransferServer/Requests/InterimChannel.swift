@@ -4,7 +4,7 @@ import SystemCalls
 /// Sends interim responses to one request. Only the thread of the connection may use it, between the first and the last
 /// call for that request, when nothing else writes to the connection.
 struct InterimChannel: Sendable {
-    /// Sends bytes and waits at most that many milliseconds until the connection is writable; `nil` if the client does
+    /// Sends bytes and waits at most `timeout` milliseconds until the connection is writable; `nil` if the client does
     /// not support interim responses (HTTP/1.0).
     let send: (@Sendable (_ bytes: [UInt8], _ timeout: Int32) -> SocketOutput.Outcome)?
     /// The base of the server's paths for the client.

@@ -28,7 +28,9 @@ extension ProblemDetails {
             + "In tus-js-client set the option protocol to 'ietf-draft-05'.",
         code: "tus-not-supported")
     static let targetFailed = ProblemDetails(
-        status: 500, detail: "The target failed to process the complete upload. It is not repeated.",
+        status: 500,
+        detail:
+            "The server received the complete upload, but failed to process it. It does not process this upload again.",
         code: "target-failed")
     static let stillProcessing = ProblemDetails(
         status: 503, detail: "The upload is complete, but the server still processes it. Repeat the request later.",
@@ -69,14 +71,14 @@ extension ProblemDetails {
 extension ProblemDetails {
     /// The problem of an invalid path.
     init(_ refusal: PathSegments.Refusal) {
-        let advice: String =
+        let reason: String =
             switch refusal {
             case .notAbsolute: "it does not begin with a slash."
             case .illegalCharacter: "it has a character that URLs must percent-encode."
             case .malformedEscape: "a percent sign is not followed by two hexadecimal digits."
             case .nul, .controlCharacter: "it has a control character."
             case .encodedSlash, .backslash: "a name must not contain a slash or backslash."
-            case .dotSegment: "\".\" and \"..\" are not followed."
+            case .dotSegment: "it has a \".\" or \"..\" segment."
             case .emptySegment: "it has two slashes in a row."
             case .segmentTooLong: "a name has more than \(PathSegments.maximumSegmentLength) bytes."
             case .pathTooLong: "it has more than \(PathSegments.maximumPathLength) bytes."
@@ -84,7 +86,7 @@ extension ProblemDetails {
             case .invalidUTF8: "it is not UTF-8."
             }
         self.init(
-            status: refusal == .pathTooLong ? 414 : 400, detail: "The path is refused: " + advice,
+            status: refusal == .pathTooLong ? 414 : 400, detail: "The path is refused: " + reason,
             code: refusal.rawValue)
     }
 }

@@ -4,7 +4,7 @@ import StructuredFields
 import SystemCalls
 import UploadStorage
 
-/// The response to a request, for its record.
+/// The data of a response for log and metrics.
 struct SentResponse {
     let status: Status
     /// The stable code of an error.

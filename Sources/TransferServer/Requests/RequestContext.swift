@@ -26,9 +26,9 @@ final class RequestContext {
 
     // MARK: From the head
 
-    /// Chunked until the head is accepted.
+    /// The framing of the content. The initial value is replaced when the head is accepted.
     var framing = MessageFraming.chunked
-    /// The peer of the connection until the head is accepted.
+    /// The client, as a trusted proxy reports it. Before the head is accepted: the peer of the connection.
     var origin: RequestOrigin
     var interim = InterimChannel(send: nil, base: PublicBase())
     /// Whether the connection is counted for the client that a proxy reported, instead of the proxy.
@@ -44,7 +44,7 @@ final class RequestContext {
     var route = Route.unknown.label
     /// The upload of the request.
     var upload: UploadID?
-    /// Bytes of that upload that are known to be durable.
+    /// The durable offset of the upload; `nil` if it is unknown.
     var offset: Int64?
     var progress = UploadProgress()
     /// `nil` if the request has no content for an upload or a target.
@@ -60,7 +60,7 @@ final class RequestContext {
     var contentReceived: Int64 = 0
     /// The bytes of content that arrived after the response.
     var discarded: Int64 = 0
-    /// The response as far as it was sent; `nil` before.
+    /// The data of the response; `nil` before the response is prepared.
     var sent: SentResponse?
     /// Whether to keep reading for a moment after the response, because content may still arrive.
     var shouldLinger = false

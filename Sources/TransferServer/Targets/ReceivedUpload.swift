@@ -40,9 +40,9 @@ public final class ReceivedUpload: Sendable {
         try lease.read(into: buffer, at: offset)
     }
 
-    /// Makes the bytes a file, atomically, and stores the response with it. The upload is complete then: the handler
-    /// returns this response.
-    /// - Returns: The response of the publication: that of its `condition`, its `response`, or `refused`.
+    /// Publishes the bytes as a file, atomically, and stores the final response. The handler must return this response.
+    /// - Returns: The response of `condition` if it rejected the file, of `refused` if the file could not be published, otherwise
+    ///   of `response`.
     /// - Throws: `StoreError`. After `targetIsDirectory`, `targetIsSpecial`, `parentIsFile` and `noFreeName` the handler
     ///   can still return a response of its own; if it throws them, the client gets 409.
     public func publish(_ publication: Publication) throws(StoreError) -> Response {
@@ -65,7 +65,7 @@ public final class ReceivedUpload: Sendable {
     /// The result of ``publish(_:)``; `nil` if it was not called.
     var publicationResult: Result<Response, StoreError>? { publishing.withLock { $0 } }
 
-    /// The response with the digest that the client wants.
+    /// The response with the digest that the client requested.
     func withDigest(_ response: Response) -> Response {
         var response = response
         if let digest { response.fields.set("Repr-Digest", digest) }

@@ -12,7 +12,7 @@ struct Routes: Sendable {
             .sorted { $0.prefix.count > $1.prefix.count }
     }
 
-    /// Finds out what the target of a request names.
+    /// Returns the route of a request target.
     func route(of target: RequestTarget) -> Route {
         if case .asterisk = target.form { return .server }
         switch target.path {
@@ -63,7 +63,7 @@ enum Route: Sendable {
     case invalid(PathSegments.Refusal, isUpload: Bool)
     case unknown
 
-    /// Whether a request can have content: for a target, an upload, or an invalid path.
+    /// Whether the server reads content: not for health checks, metrics and `*`.
     var canReceiveContent: Bool {
         switch self {
         case .health, .metrics, .server: false

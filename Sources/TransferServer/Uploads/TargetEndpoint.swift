@@ -153,7 +153,7 @@ struct TargetEndpoint {
                 case .sent: request.explanation?.announcements += 1
                 case .notWritable: request.explanation?.unwritable += 1
                 case .broken:
-                    // No client knows this upload.
+                    // The client did not receive the URL of this upload.
                     lease.release()
                     if let id = lease.id { _ = try? service.store.cancel(id, principal: principal) }
                     return .drop

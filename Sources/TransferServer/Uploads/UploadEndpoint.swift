@@ -107,7 +107,7 @@ struct UploadEndpoint {
         switch try UploadExchange.begin(context, lease: lease, plan: plan, origin: .retrieval) {
         case .respond(let response): return response
         case .receive(let exchange):
-            // Content that this request may have is not the upload's, and is not read.
+            // The content of this request does not belong to the upload and is not read.
             guard case .respond(let response) = exchange.finish() else { throw .superseded }
             return response
         case .drop: throw .superseded
@@ -140,7 +140,7 @@ struct UploadEndpoint {
         do { return try attempt() } catch .superseded { return .drop }
     }
 
-    /// An append to an upload that takes no more content.
+    /// Responds to an append to an upload that accepts no more content.
     private func answer(_ append: Append, _ record: UploadRecord, _ responses: UploadResponses) -> FirstStep {
         request.offset = record.offset
         let state = state(of: record, offset: record.offset)
@@ -218,7 +218,7 @@ struct UploadEndpoint {
 
     // MARK: Values
 
-    /// What completes the upload; `nil` if its target is no longer served.
+    /// The context to complete the upload; `nil` if its target is no longer served.
     private func context(of record: UploadRecord, _ responses: UploadResponses) -> UploadExchange.Context? {
         service.routes.match(reference: record.upload.target).map { handler, target in
             UploadExchange.Context(

@@ -17,7 +17,7 @@ final class UploadExchange: Exchange {
         let target: Target
     }
 
-    /// The kind of its request.
+    /// The kind of the request that is handled.
     enum Origin {
         /// A request without the upload protocol.
         case plain

@@ -115,7 +115,7 @@ enum InterimOmission: Sendable, Hashable {
     var sentence: String {
         switch self {
         case .withheld(.oldHTTP):
-            "the request is HTTP/1.0, which has no interim responses (a proxy may use it towards the server)"
+            "the request uses HTTP/1.0, which has no interim responses; a proxy may have changed the version"
         case .withheld(.turnedOff): "the server runs with --interim off"
         case .withheld(.declined): "the request has Onward-Interim: off"
         case .withheld(.noVersion):

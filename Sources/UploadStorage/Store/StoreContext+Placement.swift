@@ -107,7 +107,7 @@ extension StoreContext {
 
     /// Returns whether `blob` has the bytes of the upload: after a withdrawal their name may be that of the replaced file.
     private func isTheOne(_ blob: any Blob, _ intent: PublicationIntent) throws(StoreError) -> Bool {
-        try translating("identify") { () throws(Errno) in try blob.identity() } == intent.identity
+        try translating("read the identity of the file") { () throws(Errno) in try blob.identity() } == intent.identity
     }
 
     private func existing(_ blob: (any Blob)?, _ name: String) throws(StoreError) -> (any Blob)? {

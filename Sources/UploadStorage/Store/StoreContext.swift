@@ -55,7 +55,7 @@ final class StoreContext: Sendable {
     /// The time until which a complete or invalid upload is kept if it ends now.
     var expiryOfFinished: Int64 { time + configuration.keepCompleted }
 
-    /// Seconds by which lifetimes count: see ``UploadStore/time``.
+    /// The current time in seconds for the evaluation of lifetimes: see ``UploadStore/time``.
     var time: Int64 { clockObservation.withLock { $0.clock }.time(at: configuration.clock()) }
 
     /// Removes bytes that are not needed. What cannot be removed now is found by the sweep.

@@ -54,14 +54,14 @@ extension UploadLease {
         }
     }
 
-    /// Waits until nothing else is decided, and no acknowledgment runs.
+    /// Waits until no other thread completes or removes the upload, and no acknowledgment runs.
     private func enter(_ activity: UploadMachine.Activity) throws(StoreError) {
         let outcome = upload.monitor.waitForever { state -> Result<Void, StoreError>? in
             do throws(StoreError) {
                 return try state.machine.enter(activity, as: epoch) ? .success(()) : nil
             } catch { return .failure(error) }
         }
-        // A request that waits for the end of the lease does not wait for the target resource.
+        // Wakes waiting requests: a claim that must not wait for the target resource can return now.
         upload.monitor.notifyAll()
         try outcome.get()
     }
@@ -84,7 +84,7 @@ extension UploadLease {
         do throws(StoreError) {
             return try publishUnderSomeName(publication)
         } catch {
-            // The holder learns the end of its lease from the error.
+            // The error reports the end of the lease, so that no revocation is sent.
             upload.update { state in
                 if state.machine.isDecided { state.revocation = nil }
                 state.machine.leaveDecided()
@@ -97,12 +97,12 @@ extension UploadLease {
     private func cutOff() throws(StoreError) {
         let (blob, received) = upload.monitor.withLock { ($0.blob, $0.machine.received) }
         guard let blob else { throw .superseded }
-        let isLonger = try translating("cut off what does not count") { () throws(Errno) in
+        let isLonger = try translating("truncate the upload") { () throws(Errno) in
             let isLonger = try blob.size() != received
             if isLonger { try blob.truncate(to: received) }
             return isLonger
         }
-        // Nothing was acknowledged of an empty upload, but recovery has to find its bytes.
+        // An empty upload was never synchronized, but recovery needs its file.
         let needsName = received == 0 && !upload.isTransient
         if isLonger || needsName { try upload.synchronize(blob, includingName: needsName, askedBy: epoch) }
     }
@@ -130,7 +130,7 @@ extension UploadLease {
     ) throws(StoreError) -> Response? {
         let (blob, row) = upload.monitor.withLock { ($0.blob, $0.row) }
         guard let blob, let row else { throw .superseded }
-        let identity = try translating("identify") { () throws(Errno) in try blob.identity() }
+        let identity = try translating("read the identity of the file") { () throws(Errno) in try blob.identity() }
         for _ in 1...Self.maximumAttempts {
             let current: PublishedBlob?
             do throws(StoreError) {

@@ -6,7 +6,7 @@ extension UploadLease {
     private static let digestStep: Int64 = 1 << 20
     private static let digestBudget: Int64 = 8 << 20
 
-    /// Puts bytes behind those that are in place. After an error, a prefix of them may count; see ``received``.
+    /// Appends bytes to the upload. After an error, a prefix of them may count; see ``received``.
     ///
     /// - Parameter completes: whether these are the last bytes: once they are in place, the upload is not taken over any more.
     ///   ``beginProcessing(marksDurably:)`` or ``endProcessing()`` has to follow.
@@ -64,7 +64,7 @@ extension UploadLease {
     /// The catalog is on the same disk: bytes are refused before they take the space that it needs.
     private func requireSpace(upTo end: Int64, _ state: inout OpenUpload.State) throws(StoreError) {
         guard end > state.pace.spaceCheckedUpTo else { return }
-        let space = try translating("ask for free space") { () throws(Errno) in try context.area.space() }
+        let space = try translating("read the free space") { () throws(Errno) in try context.area.space() }
         let floor = min(context.configuration.effectiveMinFree(total: space.total) / 2, WritePace.catalogRoom)
         if let shortage = context.shortage(free: space.free, kept: floor) { throw .insufficientSpace(shortage) }
         state.pace.spaceChecked(upTo: end, spare: space.free - floor)
@@ -78,7 +78,7 @@ extension UploadLease {
         return machine.written - staged.covered >= Self.digestStep
     }
 
-    /// Starts what runs beside the receiving thread, and slows that one down if the disk is slower.
+    /// Starts digests and write-back in the background, and blocks the receiving thread while the disk is behind.
     private func keepPace() {
         let blob = upload.monitor.withLock { state -> (any Blob)? in
             guard state.machine.refusal(of: epoch) == nil, let blob = state.blob else { return nil }

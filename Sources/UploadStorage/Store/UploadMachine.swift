@@ -4,7 +4,7 @@
 /// It does no I/O and reads no clock. Every method is an event; its result says what the caller does next, and a later event
 /// reports how that went. The rules:
 ///
-/// - `epoch` is the fence. A lease may write only while its epoch is the current one, and a take-over raises it.
+/// - `epoch` is a fencing token. A lease may write only while its epoch is the current one, and a take-over raises it.
 /// - `durable` ≤ `received` ≤ `written`. `durable` is the offset that clients see: it never decreases.
 /// - One acknowledgment runs at a time. It belongs to the upload: what it makes durable is durable for the next lease, too.
 /// - While `activity` is not idle, one thread alone may complete or remove the upload. Requests wait for it, and are served in
@@ -34,7 +34,7 @@ struct UploadMachine: Hashable, Sendable {
     private(set) var epoch: Int64 = 0
     /// Whether others wait for the end of the current lease instead of taking the upload over.
     private(set) var isExclusive = false
-    /// Tickets of those who want the upload, in the order in which they came.
+    /// Tickets of the waiting requests, in the order in which they came.
     private(set) var waiting: [Int] = []
 
     /// Whether the row is known.
@@ -64,7 +64,7 @@ struct UploadMachine: Hashable, Sendable {
     /// Bytes that the usage ledger counts for this upload.
     private(set) var reserved: Int64 = 0
 
-    // MARK: Questions
+    // MARK: Queries
 
     /// Why the lease of this epoch may no longer write; nil if it may.
     func refusal(of lease: Int64) -> StoreError? {
@@ -114,7 +114,7 @@ struct UploadMachine: Hashable, Sendable {
         (epoch, length, recordedLength, self.reserved) = (row.epoch, row.length, row.length, reserved)
     }
 
-    /// The row was read. Without bytes it is one that has ended, or that is about to be removed.
+    /// The row was read. `hasBytes` is false if the upload has ended or is about to be removed.
     mutating func load(_ row: CatalogRow, hasBytes: Bool) {
         (isLoaded, isRecorded, self.hasBytes) = (true, true, hasBytes)
         (phase, isDecided, isRowCurrent) = (row.phase, row.intent != nil, true)
@@ -175,7 +175,7 @@ struct UploadMachine: Hashable, Sendable {
         return cutsOff
     }
 
-    /// The lease can be taken over from now on. Nothing if it has ended.
+    /// Allows other requests to take the lease over. Has no effect if the lease has ended.
     mutating func allowTakeOver(of lease: Int64) { if lease == epoch { isExclusive = false } }
 
     /// Ends the current lease.

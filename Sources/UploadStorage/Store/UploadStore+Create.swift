@@ -40,7 +40,7 @@ extension UploadStore {
     }
 
     private func requireSpace(for bytes: Int64) throws(StoreError) {
-        let space = try translating("ask for free space") { () throws(Errno) in try area.space() }
+        let space = try translating("read the free space") { () throws(Errno) in try area.space() }
         let kept = configuration.effectiveMinFree(total: space.total)
         if let shortage = context.shortage(free: space.free, kept: kept, announced: bytes) {
             throw .insufficientSpace(shortage)

@@ -10,7 +10,7 @@ struct ClockObservation {
 }
 
 extension UploadStore {
-    /// Seconds by which lifetimes count: creation and expiry of uploads are times of this clock. It begins as seconds since
+    /// The current time in seconds for the evaluation of lifetimes: creation and expiry of uploads are times of this clock. It begins as seconds since
     /// 1970, and continues without jumps when the wall clock is set.
     package var time: Int64 { context.time }
 

@@ -71,7 +71,7 @@ struct TransferRun: Sendable {
                     .notAllowed, "unauthorized",
                     "The server does not know the upload for these credentials; it was started with other ones:"
                         + " \(othersState.options.credentials)."),
-                advice: "Nothing was forgotten; --restart starts again from the beginning.")
+                advice: "The state was kept; --restart starts again from the beginning.")
         }
         var failure = CommandFailure(error)
         let isKept = error.resumeData != nil

@@ -34,7 +34,7 @@ struct CancelTests {
         let value = option == "--header" ? "Authorization: Bearer token-of-bob-000001" : home.path + "/bob"
         let refused = try home.run("cancel", option, value, state)
         try refused.expect(77)
-        #expect(refused.errors.contains("Nothing was forgotten") && refused.errors.contains(home.path + "/anna"))
+        #expect(refused.errors.contains("The state was kept") && refused.errors.contains(home.path + "/anna"))
         #expect(!refused.errors.contains("deleted") && !refused.errors.contains("token-of"))
         #expect(home.stateNames == [state + ".state"])
         #expect(!fixture.server.unfinished.isEmpty)
@@ -53,7 +53,7 @@ struct CancelTests {
         let refused = try home.run(
             (byPut ? ["put"] : ["resume"]) + ["--token-file", home.path + "/bob"] + (byPut ? put : [state]))
         try refused.expect(77)
-        #expect(refused.errors.contains("Nothing was forgotten") && refused.errors.contains(home.path + "/anna"))
+        #expect(refused.errors.contains("The state was kept") && refused.errors.contains(home.path + "/anna"))
         #expect(home.stateNames == [state + ".state"])
         let done = try home.run("resume", "--json", state)
         try done.expect(0)

@@ -17,6 +17,8 @@ package struct RunReport: CaseReport {
     package var subjects: [String] { ["\(method) \(url)"] }
     package var role: String { "server" }
     package var remark: String {
-        "\(base), speaks \(spoken.map(\.word).sorted().joined(separator: " "))\(announces ? "" : ", sends no 104")"
+        let versions = spoken.map(\.word).sorted().joined(separator: " ")
+        return
+            "\(base), \(versions.isEmpty ? "supports no version" : "supports \(versions)")\(announces ? "" : ", sends no 104")"
     }
 }

@@ -62,7 +62,7 @@ enum CancelCommand {
             let hint =
                 error.status == .notAllowed
                 ? " Give the credentials with which the upload was started, with --token-file or --header." : ""
-            return report.ended(error, advice: isKept ? "Nothing was forgotten." + hint : nil)
+            return report.ended(error, advice: isKept ? "The state was kept." + hint : nil)
         }
     }
 

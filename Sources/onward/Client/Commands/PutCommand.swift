@@ -45,7 +45,9 @@ enum PutCommand {
     private static func check(_ settings: ClientSettings, _ operands: [CommandArgument]) throws(OptionError) -> Plan {
         guard operands.count >= 2, let last = operands.last else {
             throw OptionError(
-                operands.isEmpty ? "FILE and URL are missing" : "'\(operands[0])' is alone: FILE and URL are needed")
+                operands.isEmpty
+                    ? "FILE and URL are missing"
+                    : "there is one operand, '\(operands[0])', but FILE and URL are required")
         }
         let files = operands.dropLast()
         let url = try TransferURL(last)

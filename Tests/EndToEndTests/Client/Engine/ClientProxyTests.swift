@@ -56,7 +56,7 @@ struct ClientProxyTests {
         let home = try CommandHome()
         let run = try run(try words(command, home, "http"), through: proxy.url, home)
         try run.expect(77)
-        #expect(run.errors.contains("The proxy asks for credentials (407"), "\(run.errors)")
+        #expect(run.errors.contains("The proxy requires credentials (407"), "\(run.errors)")
         #expect(run.errors.contains("http_proxy") && !run.errors.contains("--token-file"), "\(run.errors)")
     }
 

@@ -30,8 +30,8 @@ struct EmbeddingTests {
 
     /// Publishes under the name of its target, which may be that of a directory.
     private struct NamedPublisher: TargetHandler {
-        /// What the handler does about an error.
-        enum Manner: CaseIterable { case throwsIt, answers, answersAnyway }
+        /// What the handler does about an error, and after a publication.
+        enum Manner: CaseIterable { case throwsIt, answers, answersAnyway, publishesTwice, failsAfterwards }
 
         let manner: Manner
 
@@ -44,9 +44,13 @@ struct EmbeddingTests {
             do {
                 let response = try upload.publish(
                     Publication(name: name) { _, _ in HTTPSemantics.Response(status: 201) })
+                if manner == .publishesTwice {
+                    _ = try? upload.publish(Publication(name: name) { _, _ in HTTPSemantics.Response(status: 200) })
+                }
+                if manner == .failsAfterwards { throw RecordingTarget.Failure() }
                 return manner == .answersAnyway ? HTTPSemantics.Response(status: 200) : response
             } catch {
-                if manner == .throwsIt { throw error }
+                if manner == .throwsIt || manner == .failsAfterwards { throw error }
                 return HTTPSemantics.Response(status: 422)
             }
         }
@@ -63,7 +67,8 @@ struct EmbeddingTests {
                 }
             }
             #expect(try publish("/publish/a/b") == [201, 201], "\(manner)")
-            #expect(try publish("/publish/a") == (manner == .throwsIt ? [409, 409] : [422, 422]), "\(manner)")
+            let status = manner == .throwsIt || manner == .failsAfterwards ? 409 : 422
+            #expect(try publish("/publish/a") == [status, status], "\(manner)")
             #expect(try host.exchange(.get("/files/a/b")).content == [1], "\(manner)")
         }
     }

@@ -47,6 +47,17 @@ struct StreamingTargetTests {
         }
     }
 
+    /// Ends after half of its length.
+    private final class Half: ContentStream {
+        let length: Int64? = 100
+
+        func read(into buffer: UnsafeMutableRawBufferPointer, at position: Int64) throws -> Int {
+            guard position == 0 else { return 0 }
+            buffer.copyBytes(from: [UInt8](repeating: 7, count: 50))
+            return 50
+        }
+    }
+
     private struct Counting: TargetHandler {
         let released = Monitor(0)
         var storesQuery: Bool { true }
@@ -64,7 +75,8 @@ struct StreamingTargetTests {
         }
 
         private func numbers(for target: Target) -> HTTPSemantics.Response.Content {
-            .stream(
+            if target.segments.last == "half" { return .stream(Half()) }
+            return .stream(
                 Numbers(
                     to: Int(target.segments.last ?? "") ?? 0, failsAtEnd: target.query == "fail", released: released))
         }
@@ -132,5 +144,15 @@ struct StreamingTargetTests {
                 #expect(response.text.contains("target-failed"), "\(response.text)")
             }
         }
+    }
+
+    @Test("Content that ends before its length closes the connection, and the response to an upload is 500")
+    func half() throws {
+        let host = try EmbeddedServer(targets: [("count", Counting())])
+        let connection = try host.connect()
+        try connection.send(.get("/count/half"))
+        #expect(throws: WireFailure.self) { try connection.readResponse() }
+        let location = try host.begin(.v8, "POST", "/count/half", [1])
+        #expect(try host.exchange(.append(.v8, location, at: 1, complete: true, .none)).status == 500)
     }
 }
