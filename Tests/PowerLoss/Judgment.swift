@@ -1,7 +1,7 @@
 import ResumableUpload
 import UploadStorage
 
-/// Opens what a crash left and finds out whether every promise was kept.
+/// Opens the store after a crash and verifies that no acknowledged state was lost.
 struct Judgment {
     private let history: History
     private let expectation: Expectation
@@ -30,7 +30,7 @@ struct Judgment {
         checkDirectory(isRecovered: true)
     }
 
-    /// What `onward check` says, which changes nothing.
+    /// Runs `onward check`, which must not change anything.
     private mutating func checkDirectory(isRecovered: Bool) {
         let begin = recorder.position
         do throws(StoreError) {

@@ -8,8 +8,8 @@ public protocol Transfer: AnyObject, Sendable {
     func start()
 
     /// Stops the transfer in a way that it can be resumed, and waits until nothing of it is running any more.
-    /// - Returns: what it can be resumed with, once; `nil` if nothing can be resumed. Of a transfer that had failed
-    ///   before it is the data of the error.
+    /// - Returns: the resume data, which can be used once; `nil` if the transfer cannot be resumed. If the transfer has
+    ///   already failed, this is the resume data of its error.
     func pause() async -> ResumeData?
 
     /// Ends the transfer and waits until nothing of it is running any more.
@@ -17,7 +17,7 @@ public protocol Transfer: AnyObject, Sendable {
     ///   download from the disk.
     func cancel(deletingUpload: Bool) async
 
-    /// What can be resumed right now; `nil` if nothing can be. It carries no ticket: the caller ensures that at most one
+    /// The data to resume the transfer as it is now; `nil` if it cannot be resumed. The caller ensures that only one
     /// transfer at a time resumes it.
     var checkpoint: ResumeData? { get }
 

@@ -193,8 +193,9 @@ final class TransferDriver<Operation: TransferOperation> {
 
     // MARK: Checkpoints
 
-    /// Keeps what can be resumed, and hands it out if a later process needs it in place of what it has.
-    /// - Parameter isDue: whether it is handed out in any case.
+    /// Stores the current checkpoint for callers. Also saves it and sends the event `checkpoint` if it differs enough from the
+    /// last saved one.
+    /// - Parameter isDue: whether it is saved in any case.
     func keepCheckpoint(isDue: Bool = false) async {
         guard let checkpoint = operation.checkpoint else {
             handedOut = nil
@@ -243,8 +244,8 @@ final class TransferDriver<Operation: TransferOperation> {
 
     // MARK: Errors
 
-    /// The error of a transfer that could not claim the data that it was to resume. Unless that is used up or in use, it is
-    /// as good as before.
+    /// The error of a transfer that could not claim its resume data. The data stays valid, except with the code
+    /// `resumeDataUsed`.
     private func unclaimed(_ error: TransferError) -> TransferError {
         control.keep(nil)
         var error = error

@@ -15,7 +15,7 @@ public enum TransferEvent: Sendable {
     case interrupted(TransferError, retryIn: Duration)
     /// The transfer continues at this position, in bytes.
     case resumed(at: Int64)
-    /// What a later process needs has changed. Sent after ``TransferClient/Configuration/checkpointed`` has returned. The data
+    /// The data to resume the transfer has changed. Sent after ``TransferClient/Configuration/checkpointed`` has returned. The data
     /// carries no ticket: the caller ensures that at most one transfer at a time resumes it.
     case checkpoint(ResumeData)
     case completed

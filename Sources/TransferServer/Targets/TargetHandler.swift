@@ -54,15 +54,15 @@ public protocol TargetHandler: Sendable {
 }
 
 extension TargetHandler {
-    /// `false`
+    /// Returns `false`.
     public var completionIsRepeatable: Bool { false }
     /// The fields of representation metadata (RFC 9110 §8).
     public var storedFields: [String] {
         ["Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition"]
     }
-    /// All of `fields`.
+    /// Returns `fields` unchanged.
     public func storedPart(of fields: Fields) -> Fields { fields }
-    /// `false`
+    /// Returns `false`.
     public var storesQuery: Bool { false }
 }
 

@@ -73,8 +73,8 @@ struct UploadEndpoint {
         }
     }
 
-    /// Repeats a request without content if its lease ends: bytes that were received before could not be synchronized. The next
-    /// lease begins with those that are durable.
+    /// Runs `body` a second time if its lease ended because earlier bytes could not be synchronized. The second lease starts at
+    /// the durable offset.
     private func repeatingOnce<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
         do { return try body() } catch .superseded { return try body() }
     }
@@ -173,7 +173,7 @@ struct UploadEndpoint {
                 let state = state(of: record, offset: record.offset)
                 return responses.finished(response, state: state, uploadLocation: nil)
             case .lease(let lease):
-                // The store lost the processing of the target. A repeated request completes the upload.
+                // The target was interrupted. A repeated request completes the upload.
                 lease.release()
             case .processing: break
             }

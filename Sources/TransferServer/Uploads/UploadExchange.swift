@@ -184,7 +184,7 @@ final class UploadExchange: Exchange {
                 return .respond(finished(answer, length: length))
             }
         } catch {
-            // If a target that must not run twice has run, the release stores that it was interrupted.
+            // If the target has run and must not run again, `release` stores the response for an interrupted target.
             let isFinal = completion?.targetHasRun == true && !context.handler.completionIsRepeatable
             if isProcessing && !isFinal { lease.endProcessing() }
             return step(for: error)

@@ -71,8 +71,8 @@ extension UploadLease {
     /// Makes the bytes a published file and stores the final response. If the condition returns a response, stores that
     /// instead. Once the intent is durable, the publication is always completed or refused, also after a crash.
     ///
-    /// `targetIsDirectory`, `parentIsFile` and `noFreeName` leave the upload in processing, for the caller to complete or
-    /// to end. After `io` the lease is lost if the publication was decided already; a take-over brings it to its end.
+    /// `targetIsDirectory`, `parentIsFile` and `noFreeName` leave the upload in processing; the caller completes or ends
+    /// it. After `io` the lease has ended if the publication was decided; the next take-over completes the publication.
     package func publish(_ publication: Publication) throws(StoreError) -> Response {
         var publication = publication
         publication.refused = try publication.refused.saved()

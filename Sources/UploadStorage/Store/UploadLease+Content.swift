@@ -30,7 +30,7 @@ extension UploadLease {
         if isBehind { keepPace() }
     }
 
-    /// The quota is known only once everything is counted. Others can use the upload meanwhile.
+    /// Waits until the usage of the principal has been counted. It does not hold the lock of the upload.
     private func awaitCount(beforeAppending count: Int) {
         if context.ledger.canReserve { return }
         let reserves = upload.monitor.withLock { state in

@@ -1,8 +1,8 @@
 /// The state machine of one upload in use, as a value: which lease may write, which bytes count, and which thread may
 /// complete or remove the upload (draft sections 4.3 to 4.6).
 ///
-/// It does no I/O and reads no clock. Every method is an event; its result says what the caller does next, and a later event
-/// reports how that went. The rules:
+/// It does no I/O and reads no clock. The caller reports each event by a method call. The result is the next action, whose
+/// outcome the caller reports by a later call. The rules:
 ///
 /// - `epoch` is a fencing token. A lease may write only while its epoch is the current one, and a take-over raises it.
 /// - `durable` ≤ `received` ≤ `written`. `durable` is the offset that clients see: it never decreases.
@@ -42,11 +42,11 @@ struct UploadMachine: Hashable, Sendable {
     /// Whether the upload has a row at all. Plain uploads have one only while they replace a file.
     private(set) var isRecorded = true
     private(set) var phase = UploadRecord.Phase.receiving
-    /// Whether the row says that the target resource is at work.
+    /// Whether the row records that the target resource processes the upload.
     private(set) var isMarked = false
-    /// Whether a publication was decided that has not come to its end.
+    /// Whether the intent of a publication is durable, but its final response is not.
     private(set) var isDecided = false
-    /// Whether the row needs no change but a higher offset.
+    /// Whether the row is up to date, except for the offset.
     private(set) var isRowCurrent = true
     /// The length in the row.
     private(set) var recordedLength: Int64?
@@ -130,13 +130,13 @@ struct UploadMachine: Hashable, Sendable {
 
     enum Claim: Hashable {
         case wait
-        /// The target resource is at work, and the time to wait for it is over.
+        /// The target resource still processes the upload, and the time limit has passed.
         case atWork
         /// Read the row and open the bytes, then claim again.
         case load
         /// Finish the publication or the processing that was interrupted, then claim again.
         case settle
-        /// The caller decides now, without giving up the lock.
+        /// The caller is next, and acts before it releases the lock.
         case granted
     }
 
@@ -328,7 +328,7 @@ struct UploadMachine: Hashable, Sendable {
     mutating func acknowledgmentFailed() { acknowledgment = .idle }
 
     /// The bytes could not be made durable. The kernel may have dropped pages, and a second attempt would not report it:
-    /// nothing beyond the row counts any more, and the next user reads the row.
+    /// the bytes after the offset in the row are invalid, and the next request reads the row again.
     ///
     /// - Parameter asker: the lease whose call throws the error; nil if the acknowledgment ran in the background.
     /// - Returns: whether the holder of the lease has to be notified.
@@ -345,14 +345,14 @@ struct UploadMachine: Hashable, Sendable {
 
     // MARK: Completion
 
-    /// The row says from now on that the target resource is at work.
+    /// The row now records that the target resource processes the upload.
     mutating func mark() { isMarked = true }
 
     /// The processing could not begin, before the target resource was called. The row may be marked or not; the next
     /// acknowledgment resets it.
     mutating func processingFailed(as lease: Int64) {
         // After a failed synchronization the lease has ended, and a later one may be processing. Closing the store also ends the
-        // lease, but leaves the activity to it.
+        // lease, but the activity still belongs to that lease.
         guard activity == .processing, processor == lease else { return }
         activity = .idle
         isRowCurrent = !isRecorded
@@ -369,7 +369,7 @@ struct UploadMachine: Hashable, Sendable {
         return wasMarked
     }
 
-    /// A publication is durably decided: it will be carried out, or refused, whatever happens.
+    /// A publication is durably decided: it will be carried out or refused, also after a crash.
     mutating func decide() { isDecided = true }
 
     /// A plain upload has a row from now on, until it ends.
@@ -378,14 +378,14 @@ struct UploadMachine: Hashable, Sendable {
     /// Notes that the row of the upload was removed.
     mutating func forgetRecord() { (isRecorded, isDecided) = (false, false) }
 
-    /// The holder of the lease failed to bring a decided publication to its end: the next user does.
+    /// The holder of the lease could not complete a decided publication. The next request completes it.
     mutating func leaveDecided() {
         guard isDecided else { return }
         activity = .idle
         revoke()
     }
 
-    /// The upload has ended, durably. Its lease stays, and gets `completed` or `gone`.
+    /// The upload has ended, durably. Operations of its lease then throw `completed` or `gone`.
     /// - Returns: what was reserved.
     mutating func finish(as phase: UploadRecord.Phase) -> Int64 {
         self.phase = phase

@@ -21,7 +21,7 @@ struct ExplainTests {
             let location = try server.begin(.v4, "/files/part", [1])
             var cases: [(Request, String)] = [
                 (whole, "104 sent: the upload's URL"),
-                (old, "no 104: the request is HTTP/1.0"),
+                (old, "no 104: the request uses HTTP/1.0"),
                 (whole.with("Onward-Interim", "off"), "no 104: the request has Onward-Interim: off; not resumable"),
                 (
                     .creation(nil, complete: true, .bytes([1, 2, 3, 4])),
