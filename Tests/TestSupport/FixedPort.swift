@@ -10,7 +10,7 @@ package enum FixedPort {
     /// choosing these ports, for as long as this process runs.
     private static let reserved = Monitor<[FileDescriptor]>([])
 
-    /// A port on which nobody listens. Each call returns another one.
+    /// A port without a listener. Each call returns another one.
     package static func next() throws -> UInt16 {
         for _ in 0..<1000 {
             let port = UInt16.random(in: 12_000...19_999)

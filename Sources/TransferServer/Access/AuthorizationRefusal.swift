@@ -30,3 +30,8 @@ public struct AuthorizationRefusal: Error, Sendable {
         return fields
     }
 }
+
+extension Response {
+    /// The response to a request that is not authorized.
+    init(_ refusal: AuthorizationRefusal) { self.init(refusal.problem, fields: refusal.fields) }
+}

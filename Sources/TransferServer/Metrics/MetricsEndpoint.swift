@@ -12,7 +12,7 @@ struct MetricsEndpoint {
 
     func response() -> Response {
         if let refusal = service.refusal(of: identity, .readMetrics, at: PathSegments.metrics) {
-            return Response(refusal.problem, fields: refusal.fields)
+            return Response(refusal)
         }
         guard request.method == .get || request.method == .head else {
             return Response(ProblemDetails.methodNotAllowed, fields: ["Allow": "GET, HEAD"])

@@ -12,7 +12,7 @@ enum FirstStep {
     static func respond(_ problem: ProblemDetails) -> FirstStep { .respond(Response(problem)) }
 
     static func respond(_ refusal: AuthorizationRefusal) -> FirstStep {
-        .respond(Response(refusal.problem, fields: refusal.fields))
+        .respond(Response(refusal))
     }
 }
 

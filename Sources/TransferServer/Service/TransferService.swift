@@ -125,7 +125,7 @@ final class TransferService: RequestService {
     private func unauthenticated(_ request: RequestContext, refusal: AuthorizationRefusal) -> Response {
         guard refusal.isForLackOfCredentials, request.method == .options, !request.fields.contains("Authorization"),
             CrossOrigin.isPreflight(request.fields)
-        else { return Response(refusal.problem, fields: refusal.fields) }
+        else { return Response(refusal) }
         return Response(status: 204, fields: crossOrigin.optionsFields(for: request.fields, methods: Self.methods))
     }
 
@@ -177,7 +177,7 @@ final class TransferService: RequestService {
     private func server(_ request: RequestContext, _ identity: Identity) -> Response {
         guard request.method == .options else { return Response(ProblemDetails.malformedTarget) }
         if let refusal = refusal(of: identity, .discover, on: nil) {
-            return Response(refusal.problem, fields: refusal.fields)
+            return Response(refusal)
         }
         return discovery(request, methods: Self.methods)
     }

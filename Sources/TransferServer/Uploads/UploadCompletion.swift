@@ -35,25 +35,21 @@ struct UploadCompletion {
             digest: digestValue)
         targetHasRun = true
         let result = Result { try context.handler.complete(upload) }
-        let publication = upload.publicationResult
-        if case .failure(let error) = result {
-            let isReported: Bool
-            if case .failure(let failure)? = publication {
-                isReported = error as? StoreError == failure
-            } else {
-                isReported = false
-            }
-            if !isReported { log(error) }
-        }
-        switch (publication, result) {
-        case (.success(let published)?, _): return published
+        switch (upload.publicationResult, result) {
+        case (.success(let published)?, .success): return published
+        case (.success(let published)?, .failure(let error)):
+            log(error)
+            return published
         case (_, .success(let response)): return try store(upload.withDigest(response))
-        case (.failure(let error)?, .failure):
+        case (.failure(let error)?, .failure(let thrown)):
+            if thrown as? StoreError != error { log(thrown) }
             guard [.targetIsDirectory, .targetIsSpecial, .parentIsFile, .noFreeName].contains(error) else {
                 throw error
             }
             return try store(Response(ProblemDetails(error)))
-        case (nil, .failure): return try store(Response(ProblemDetails.targetFailed))
+        case (nil, .failure(let error)):
+            log(error)
+            return try store(Response(ProblemDetails.targetFailed))
         }
     }
 

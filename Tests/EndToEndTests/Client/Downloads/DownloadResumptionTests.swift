@@ -153,7 +153,7 @@ struct DownloadResumptionTests {
         let fixture = try UploadFixture()
         let download = try fixture.download(server.url)
         await download.awaitBytes(900_000)
-        // Nobody could continue it: it has no name.
+        // No client can continue it, because it has no name.
         #expect(fixture.downloads.isEmpty)
         #expect(download.checkpoint == nil)
         #expect(await download.pause() == nil)
