@@ -37,7 +37,7 @@ public enum CreationStyle: Sendable, Hashable, CaseIterable {
     case optimistic
     /// An empty request creates the upload; the content follows in appends.
     case careful
-    /// Optimistic up to ``maxSizeWithoutDiscovery`` bytes and for content of unknown length. For more bytes, the limits
+    /// Optimistic up to 4 MiB (4,194,304 bytes) and for content of unknown length. For more bytes, the limits
     /// of the target are requested first (draft section 4.1.4): careful if it announces resumable uploads of this
     /// version, otherwise optimistic. That costs two round trips, and makes interruptions cheap even behind proxies
     /// that do not forward 104.

@@ -6,8 +6,9 @@ public final class TokenAuthorizer: Authorizer {
     private let list: Monitor<TokenList>
     private let allowsPublicReading: Bool
 
-    /// - Parameter allowsPublicReading: whether files and listings can be read without a token. The metrics always need
-    ///   a token.
+    /// - Parameters:
+    ///   - list: the tokens that are valid now.
+    ///   - allowsPublicReading: whether files and listings can be read without a token. The metrics always need a token.
     public init(_ list: TokenList, allowsPublicReading: Bool = false) {
         self.list = Monitor(list)
         self.allowsPublicReading = allowsPublicReading

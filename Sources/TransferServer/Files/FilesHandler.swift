@@ -11,6 +11,7 @@ public struct FilesHandler: TargetHandler {
     private let resourcePolicy: ResourcePolicy
 
     /// - Parameters:
+    ///   - store: the store with the files, which is the same as that of the server.
     ///   - showsActiveTypes: whether types that browsers run or render as pages, such as HTML, SVG and PDF, are shown in a
     ///     sandbox. Otherwise they are attachments, which browsers save.
     ///   - resourcePolicy: which pages may embed files without CORS.

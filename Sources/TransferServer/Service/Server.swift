@@ -57,6 +57,7 @@ public final class Server: Sendable {
     private let running = Monitor(Running())
 
     /// - Parameters:
+    ///   - configuration: the addresses, limits and timeouts.
     ///   - store: the storage of uploads and files. The server observes it, and does not close it.
     ///   - handlers: target resources by the first segments of their URLs, such as `("files", FilesHandler(store:))`.
     public init(

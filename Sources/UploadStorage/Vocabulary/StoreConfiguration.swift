@@ -24,7 +24,7 @@ public struct StoreConfiguration: Sendable {
     public var interruptedResponse: Response
     /// The replacement for ``Publication/validated`` when recovery completes a publication.
     public var validated: @Sendable (Response, PublishedFile.Attributes) -> Response
-    /// The time for which ``UploadStore/cancel(_:principal:)`` waits for a running target, and ``UploadStore/close()`` for all.
+    /// The time for which the cancellation of an upload waits for a running handler, and ``UploadStore/close()`` for all.
     public var processingWait: Duration
 
     /// A configuration with the defaults of `onward serve` unless said otherwise.
