@@ -74,10 +74,10 @@ struct SessionDownloadTests {
             let fixture = try SessionFixture()
             let destination = fixture.directory.path + "/precious"
             try Data("precious".utf8).write(to: URL(fileURLWithPath: destination))
-            let client = TransferClient(fixture.transfers { $0.rateLimit = 1_000_000 })
+            let client = TransferClient(fixture.transfers { $0.rateLimit = 100_000 })
             let download = client.download(TransferRequest(server.url("/files/a.bin")), to: .file(destination))
             for await event in download.events {
-                if case .received(let position, _) = event, position > 200_000 { break }
+                if case .received(let position, _) = event, position > 0 { break }
             }
             let data = try #require(await download.pause())
             let recorder = SessionRecorder()
