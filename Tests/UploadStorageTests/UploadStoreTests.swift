@@ -99,7 +99,9 @@ import Testing
         let lease = try fixture.store.create(.testing())
         let id = try #require(lease.id)
         try lease.append("abcd")
-        #expect(throws: StoreError.invalidState("the length disagrees with what is known")) { try lease.setLength(3) }
+        #expect(throws: StoreError.invalidState("the length contradicts an earlier length or the received bytes")) {
+            try lease.setLength(3)
+        }
         try lease.setLength(6)
         try lease.setLength(6)
         #expect(try lease.acknowledge() == 4)

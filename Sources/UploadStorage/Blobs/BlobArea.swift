@@ -4,13 +4,13 @@ package typealias BlobNames = () throws(Errno) -> String?
 
 /// The storage of bytes: those of unfinished uploads, under names that the store chooses, and the published files.
 package protocol BlobArea: Sendable {
-    /// Creates empty bytes under a name.
+    /// Creates an empty blob with this name.
     func create(_ name: String) throws(Errno) -> any Blob
     func open(_ name: String) throws(Errno) -> any Blob
-    /// Removes the bytes of this name; does nothing if there are none.
+    /// Removes the blob with this name; does nothing if there is none.
     func remove(_ name: String) throws(Errno)
-    /// Returns an iterator over the names of bytes of unfinished uploads, in no order. Names that are created or removed
-    /// meanwhile may be among them.
+    /// Returns an iterator over the names of the blobs of unfinished uploads, in no particular order. Names that are
+    /// created or removed meanwhile may be among them.
     func names() throws(Errno) -> BlobNames
     /// Returns the number of bytes of an unfinished upload under this name; nil if there are none.
     func size(of name: String) throws(Errno) -> Int64?
@@ -18,46 +18,52 @@ package protocol BlobArea: Sendable {
     /// Writes a test file, makes it durable and removes it.
     func probe() throws(Errno)
 
-    /// Opens a published file. Throws `notFound`, `targetIsDirectory` or `parentIsFile`, or `targetIsSpecial` for anything else.
+    /// Opens a published file. Throws `notFound`, `targetIsDirectory` or `parentIsFile`; `targetIsSpecial` if the name
+    /// belongs to anything else that is not a regular file.
     func openPublished(_ name: PublishedName) throws(StoreError) -> PublishedBlob
-    /// Returns whether a file has this name. Only its directory is opened.
+    /// Returns whether a file has this name. Opens only the directory, not the file.
     func isPublished(_ name: PublishedName) throws(StoreError) -> Bool
-    /// Makes the directories that a name needs. `durably`: they, and those that others have just made, are on stable
-    /// storage on return. Throws as ``openPublished(_:)``.
+    /// Makes the missing directories of the path of a name. If `durably` is true, these directories, and those that
+    /// other threads have just made, are on stable storage on return. Throws the same errors as ``openPublished(_:)``.
     func makeDirectories(for name: PublishedName, durably: Bool) throws(StoreError)
-    /// Throws if bytes cannot be moved to this name: it is in another file system, or in a
-    /// directory that cannot be written.
+    /// Throws if bytes cannot be moved to this name, because it is in another file system or in a directory that cannot
+    /// be written.
     func requirePublishable(_ name: PublishedName) throws(StoreError)
-    /// Moves bytes to their published name in one step, into a directory that exists. Nothing is durable yet. A file that
-    /// is replaced gets the old name of the bytes, as far as the file system can exchange names: ``remove(_:)`` it.
-    /// Throws `preconditionFailed` if the name exists and may not be replaced, else as ``openPublished(_:)``.
-    /// - Returns: for ``synchronizePublication(_:of:since:)``.
+    /// Moves bytes to their published name in one step. The directory of that name must exist. The change is not
+    /// durable on return. If a file is replaced and the file system can exchange names, the replaced file gets the old
+    /// name of the bytes, and the caller must ``remove(_:)`` it. Throws `preconditionFailed` if a file has the
+    /// published name and `replacing` is false; otherwise the same errors as ``openPublished(_:)``.
+    /// - Returns: the epoch for ``synchronizePublication(_:of:since:)``.
     func publish(_ name: String, as published: PublishedName, replacing: Bool) throws(StoreError)
         -> SynchronizationEpoch
-    /// Publishes bytes once more that have their published name since another life of the store, of which it is unknown whether
-    /// it failed to make that durable: names and time are written again. Nothing is durable yet. Cut off at any point it leaves
-    /// the bytes under one of the two names. Throws `preconditionFailed` if another file has got the name meanwhile.
+    /// Publishes bytes again that were moved to their published name before the store was opened. It is unknown whether
+    /// that move became durable, so the names and the modification time are written again. The change is not durable on
+    /// return. After an interruption at any point, the bytes have one of the two names. Throws `preconditionFailed` if
+    /// another file has got the name meanwhile.
     /// - Parameters:
-    ///   - name: of the bytes before the publication; now of the file that was replaced, or free.
-    ///   - modified: nanoseconds since 1970.
-    /// - Returns: for ``synchronizePublication(_:of:since:)``.
+    ///   - name: the name that the bytes had before the publication. Now it belongs to the replaced file, or is free.
+    ///   - modified: the new modification time, in nanoseconds since 1970.
+    /// - Returns: the epoch for ``synchronizePublication(_:of:since:)``.
     func republish(_ published: PublishedName, from name: String, modified: Int64) throws(StoreError)
         -> SynchronizationEpoch
-    /// Returns once a publication is durable: the attributes of the file and its name, new and old.
+    /// Returns once a publication is durable: the attributes of the file, its published name, and the change of its old
+    /// name.
     ///
-    /// After a failure no repetition proves anything: ``withdraw(_:to:)``.
+    /// After a failure, call ``withdraw(_:to:)``: a later success of this method would not prove that the publication
+    /// is durable.
     /// - Parameters:
-    ///   - blob: the bytes, opened before they were published; nil: they were published in another life of the store.
-    ///   - epoch: from before the names were changed.
+    ///   - blob: the bytes, opened before they were published; nil if they were published before the store was opened.
+    ///   - epoch: the epoch from before the names were changed.
     func synchronizePublication(
         _ name: PublishedName, of blob: (any Blob)?, since epoch: SynchronizationEpoch
     ) throws(StoreError)
-    /// Withdraws a publication that has its name: the file that was replaced gets the name again, if it still exists, and
-    /// the bytes their old one; otherwise the name is removed. Nothing is durable yet. Not safe to repeat: a second exchange
-    /// would publish the bytes again.
-    /// - Returns: for ``synchronizeWithdrawal(_:since:)``.
+    /// Withdraws a publication whose bytes have their published name. If the replaced file still exists, it gets that
+    /// name again, and the bytes get their old name. Otherwise the published name is removed. The change is not durable
+    /// on return. Do not repeat this call: a second exchange would publish the bytes again.
+    /// - Returns: the epoch for ``synchronizeWithdrawal(_:since:)``.
     func withdraw(_ published: PublishedName, to name: String) throws(StoreError) -> SynchronizationEpoch
-    /// Returns once the names are durable, even if the directory of the published name does not exist.
+    /// Returns once the names that ``withdraw(_:to:)`` changed are durable. The directory of the published name need
+    /// not exist.
     func synchronizeWithdrawal(_ published: PublishedName, since epoch: SynchronizationEpoch) throws(StoreError)
     /// The current epoch.
     var synchronizationEpoch: SynchronizationEpoch { get }
@@ -69,15 +75,16 @@ package protocol BlobArea: Sendable {
     func close()
 }
 
-/// The bytes of one upload, open. Safe to use from any thread.
+/// The opened bytes of one upload. Safe to use from any thread.
 package protocol Blob: Sendable {
     /// Writes a prefix of `bytes` at the offset and returns its length, at least 1.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) -> Int
-    /// Reads from the offset on; fewer bytes than the buffer holds only at the end.
+    /// Reads bytes from the offset on and returns their number, which is smaller than the buffer only at the end.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int
-    /// Starts to write a range to stable storage. It reports no errors.
+    /// Starts to write a range to stable storage. Errors are not reported here, but by ``synchronize(includingName:)``.
     func startWriteBack(at offset: Int64, count: Int64)
-    /// Waits until a range has left the cache. ``synchronize(includingName:)`` reports errors.
+    /// Waits until a range has been written from the cache to the disk. Errors are reported by
+    /// ``synchronize(includingName:)``.
     func awaitWriteBack(at offset: Int64, count: Int64)
     /// Returns once all bytes are on stable storage, and their name if `includingName`.
     func synchronize(includingName: Bool) throws(Errno)
@@ -99,17 +106,17 @@ package struct PublishedBlob: Sendable {
     package var file: PublishedFile
 }
 
-/// The bytes of a published file, open.
+/// The opened content of a published file.
 package protocol PublishedContent: Sendable {
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int
-    /// Nil if the bytes are in no local file.
+    /// Returns a second descriptor of the file; nil if the bytes are not in a local file.
     func duplicateDescriptor() throws(Errno) -> FileDescriptor?
 }
 
 /// A directory of published files that is read in steps. Used by one thread at a time.
 package protocol PublishedDirectory: AnyObject {
-    /// Calls `body` with the bytes of the next name, in the order of the file system; returns nil at the end. Names that
-    /// belong neither to files nor to directories may be among them.
+    /// Calls `body` with the bytes of the next name, in the order of the file system; returns nil at the end. Names
+    /// that belong neither to files nor to directories may be among them.
     func nextName<Result>(_ body: (UnsafeRawBufferPointer) -> Result) throws(Errno) -> Result?
     /// Returns the file or directory that has this name now; nil if there is none.
     func entry(_ name: String) throws(Errno) -> PublishedEntry?
@@ -119,7 +126,7 @@ package protocol PublishedDirectory: AnyObject {
 package struct PublishedEntry: Sendable, Hashable {
     package var name: String
     package var isDirectory: Bool
-    /// Bytes; 0 for directories.
+    /// The size in bytes; 0 for directories.
     package var size: Int64
     /// The modification time, in seconds since 1970.
     package var modifiedSeconds: Int64

@@ -2,25 +2,27 @@ import SystemCalls
 
 /// The number of times that a directory could not be made durable since the store was opened.
 ///
-/// Linux reports a failed write once for each open description. What several threads change in one directory is written
-/// together, so that the one whose fsync(2) fails is not the only one whose change is in doubt: a success counts only if no
-/// directory failed since the change was made.
+/// Linux reports a failed write only once for each open file description, and it writes the changes of several threads
+/// in one directory together. If fsync(2) fails for one thread, the changes of other threads may be lost, too. So a
+/// successful fsync(2) proves that a change is durable only if no synchronization of a directory has failed since the
+/// change was made.
 package struct SynchronizationEpoch: Sendable, Hashable {
     var failures = 0
 }
 
-/// The directories of a blob area, as far as their durability is concerned.
+/// Synchronizes the directories of a blob area, and records which of them may be lost.
 final class DirectorySynchronization: Sendable {
     private enum Entry {
-        /// A later synchronization makes it durable.
+        /// The entry is not durable yet. A later synchronization makes it durable.
         case unconfirmed
-        /// A synchronization failed before it was durable: no later one proves anything, until the directory is created again.
+        /// A synchronization failed before the entry was durable. A later success does not prove that the entry is
+        /// durable, until the directory is created again.
         case lost
     }
 
     private struct State {
         var failures = 0
-        /// Directories that this life of the store made, until their entries are durable.
+        /// The directories that were made since the store was opened, until their entries are durable.
         var made: [PublishedName.Directory: Entry] = [:]
     }
 
@@ -30,16 +32,17 @@ final class DirectorySynchronization: Sendable {
 
     /// Returns once the changes in a directory are on stable storage.
     /// - Parameters:
-    ///   - epoch: from before it was changed.
+    ///   - epoch: the epoch from before the directory was changed.
     ///   - child: a directory whose entry is one of the changes.
     ///   - synchronize: makes the entries of the directory durable.
-    /// - Throws: the error of `synchronize`; `EIO` if one of another thread failed since.
+    /// - Throws: the error of `synchronize`; `EIO` if a synchronization by another thread has failed since `epoch`.
     func synchronize(
         since epoch: SynchronizationEpoch, confirming child: PublishedName.Directory? = nil,
         _ synchronize: () throws(Errno) -> Void
     ) throws(Errno) {
         do throws(Errno) { try synchronize() } catch {
-            // In one step, so that a thread that reads the epoch after this failure also finds what was lost.
+            // Both are changed in one step, so that a thread that reads the epoch after this failure also finds the
+            // lost directories.
             state.withLock { state in
                 state.failures += 1
                 state.made = state.made.mapValues { _ in .lost }
@@ -57,7 +60,7 @@ final class DirectorySynchronization: Sendable {
         try synchronize(since: epoch) { () throws(Errno) in try directory.synchronize() }
     }
 
-    /// Makes a directory unless it exists. One whose entry was lost is removed first.
+    /// Makes a directory unless it exists. A directory whose entry was lost is removed first.
     /// - Parameters:
     ///   - make: returns false if the directory exists.
     ///   - remove: removes an empty directory.
@@ -72,7 +75,8 @@ final class DirectorySynchronization: Sendable {
         }
     }
 
-    /// Removes a directory if its entry was lost, with those below it. If that fails, the next ``make(_:_:remove:)`` tries again.
+    /// Removes a directory, and the directories below it, if their entries were lost. If that fails, the next
+    /// ``make(_:_:remove:)`` tries again.
     func removeLost(_ directory: PublishedName.Directory, _ remove: (PublishedName.Directory) throws(Errno) -> Void) {
         state.withLock { state in _ = try? Self.removeLost(directory, &state, remove) }
     }

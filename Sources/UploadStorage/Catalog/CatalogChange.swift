@@ -8,10 +8,12 @@ import ResumableUpload
 package enum CatalogChange: Sendable {
     case insert(CatalogRow)
     case advance(Advance)
-    /// The target resource is about to run and must not run again.
+    /// Records that the target resource is about to process the upload, so that it does not run again after a crash.
     case markProcessing(UploadID, epoch: Int64)
+    /// Records that a publication was decided, with its intent.
     case intend(UploadID, epoch: Int64, PublicationIntent)
-    /// The publication that was decided could not be made durable: its names are restored, and it is not tried again.
+    /// Records that the decided publication could not be made durable: its names are restored, and it is not tried
+    /// again.
     case withdraw(UploadID, epoch: Int64)
     case complete(Completion)
     case invalidate(Invalidation)
@@ -19,13 +21,14 @@ package enum CatalogChange: Sendable {
     case delete([Removal])
     /// Removes finished uploads that have expired, the oldest first, at most `limit`.
     case removeFinished(expiredBy: Int64, limit: Int)
-    /// `ending` removes the row of a publication without an upload, which led to the file.
+    /// Records a published file. `ending` removes the row of the plain upload that created the file.
     case recordFile(FileRecord, ending: Removal?)
     case removeFiles([String])
     case recordTime(LifetimeClock.Mark)
-    /// Uploads that would expire later expire at this time, at most `limit` finished and as many unfinished ones.
+    /// Sets the expiry of uploads that would expire later to this time: of at most `limit` finished and `limit`
+    /// unfinished uploads.
     case limitExpiry(to: Int64, limit: Int)
-    /// Proves that a change can be made durable.
+    /// Makes a change without effect, to test whether changes can be made durable.
     case probe
 
     package struct Removal: Sendable {
@@ -33,7 +36,7 @@ package enum CatalogChange: Sendable {
         package var epoch: Int64
     }
 
-    /// Bytes up to `offset` are durable. Brings the upload back to receiving; the offset never goes down.
+    /// Records that the bytes up to `offset` are durable, and sets the phase to receiving. The offset never decreases.
     package struct Advance: Sendable {
         package var id: UploadID
         package var epoch: Int64
@@ -42,7 +45,7 @@ package enum CatalogChange: Sendable {
         package var digestStates: [[UInt8]]
     }
 
-    /// The final response, and the published file that the quota counts from now on.
+    /// Completes an upload with its final response, and with the published file that the quota counts from now on.
     package struct Completion: Sendable {
         package var id: UploadID
         package var epoch: Int64
@@ -50,7 +53,7 @@ package enum CatalogChange: Sendable {
         package var response: Response
         package var expiresAt: Int64?
         package var file: FileRecord?
-        /// The part of the creation that the finished upload keeps.
+        /// The properties that are kept after the end of the upload.
         package var upload: NewUpload
     }
 
@@ -60,7 +63,7 @@ package enum CatalogChange: Sendable {
         package var epoch: Int64
         package var reason: String
         package var expiresAt: Int64?
-        /// The part of the creation that the finished upload keeps.
+        /// The properties that are kept after the end of the upload.
         package var upload: NewUpload
     }
 }

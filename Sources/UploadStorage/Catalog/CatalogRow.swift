@@ -16,7 +16,7 @@ package struct CatalogRow: Sendable, Hashable {
     package var phase: UploadRecord.Phase
     /// The publication that was decided, until it is complete.
     package var intent: PublicationIntent?
-    /// Encoded states of the running digests, each of the first bytes up to its own count, none beyond `offset`.
+    /// The encoded states of the running digests. Each contains the count of bytes that it covers, at most `offset`.
     package var digestStates: [[UInt8]]
     /// Whether the publication in `intent` failed and has to be withdrawn.
     package var isWithdrawn = false
@@ -35,7 +35,7 @@ package struct CatalogRow: Sendable, Hashable {
         }
     }
 
-    /// Returns the row with another offset.
+    /// Returns the row with another offset, which is also its length.
     func advanced(to offset: Int64) -> CatalogRow {
         var row = self
         row.offset = offset
@@ -51,19 +51,20 @@ package struct CatalogRow: Sendable, Hashable {
 /// condition again.
 package struct PublicationIntent: Sendable, Hashable {
     package var name: PublishedName
-    /// The entity tag of the file that had this name at the decision; nil if there was none, so that none may be replaced.
+    /// The entity tag of the file that had this name when the publication was decided; nil if there was no file, and
+    /// then no file may be replaced.
     package var replaced: String?
     /// The identity of the bytes, which does not change with their name.
     package var identity: String
-    /// Representation metadata, to be served with the file.
+    /// The representation metadata that is served with the file.
     package var fields: Fields = [:]
     package var response: Response
     package var refused: Response
 
     /// Returns whether this file is the one for which the condition was evaluated.
     ///
-    /// - Parameter mayHaveMoved: whether it may have had another name since: that changes the last two parts of the tag, the time of
-    ///   the last change of attributes.
+    /// - Parameter mayHaveMoved: whether the file may have been renamed since. That changes the last two parts of the
+    ///   tag, which contain the time of the last change of attributes.
     func replaces(_ file: PublishedFile.Attributes, mayHaveMoved: Bool) -> Bool {
         guard mayHaveMoved, let replaced else { return file.entityTag.opaque == replaced }
         return file.entityTag.opaque.split(separator: "-").dropLast(2) == replaced.split(separator: "-").dropLast(2)

@@ -1,9 +1,9 @@
 /// The durable rows of a store. Safe to use from any thread.
 package protocol UploadCatalog: Sendable {
-    /// Makes a change and returns once it is durable. Changes of one caller keep their order. A change that fails does not
-    /// affect others.
+    /// Makes a change and returns once it is durable. Changes of one caller keep their order. A change that fails does
+    /// not affect others.
     ///
-    /// - Returns: the uploads that the change removed.
+    /// - Returns: the numbers of the uploads that the change removed.
     @discardableResult
     func commit(_ change: CatalogChange) throws(StoreError) -> RemovedUploads
 
@@ -26,20 +26,22 @@ package protocol UploadCatalog: Sendable {
 
     /// The totals of all rows when the catalog was opened; nil if ``countTotals()`` has to count them.
     var savedTotals: CatalogTotals? { get }
-    /// Counts the rows that existed when the catalog was opened, in constant memory. Throws
-    /// ``StoreError/damaged(_:)``, after which no change is made any more; after another error it can be called again.
-    /// ``verify()`` follows, whatever it throws.
+    /// Counts the rows that existed when the catalog was opened, in constant memory. Throws ``StoreError/damaged(_:)``,
+    /// and then the catalog accepts no more changes; after another error it can be called again. Call ``verify()``
+    /// afterwards, even if this method has thrown an error.
     func countTotals() throws(StoreError) -> CatalogTotals
-    /// Cuts off a count or a verification that runs, which then fails with ``StoreError/superseded``, so that the next start
+    /// Interrupts a running count or verification, which then fails with ``StoreError/superseded``; the next start
     /// repeats it. Called before ``close(saving:)``.
     func stopCounting()
     /// Whether the catalog was not closed properly, so that ``verify()`` is needed.
     var needsVerification: Bool { get }
-    /// Checks the database, as it was when the catalog was opened, for damage, unless ``needsVerification`` is false. It also
-    /// releases the resources of ``countTotals()``. Throws ``StoreError/damaged(_:)``, after which no change is made.
+    /// Checks the database for damage, in the state that it had when the catalog was opened. Does nothing if
+    /// ``needsVerification`` is false. It also releases the resources of ``countTotals()``. Throws
+    /// ``StoreError/damaged(_:)``, and then the catalog accepts no more changes.
     func verify() throws(StoreError)
 
-    /// The damage because of which no change is made any more; nil if none is known. Reading or writing a damaged page finds it.
+    /// The damage that was found when a damaged page was read or written; nil if none is known. After that the catalog
+    /// accepts no more changes.
     var damage: StoreError? { get }
 
     /// Returns the last recorded mark of the clock; nil if there is none.
@@ -49,10 +51,11 @@ package protocol UploadCatalog: Sendable {
     func sizeInBytes() throws(StoreError) -> Int64
 
     var statistics: CatalogStatistics { get }
-    /// Completes the changes that have begun and accepts no others: they fail with ``StoreError/superseded``. A running
-    /// count or verification is interrupted.
+    /// Completes the changes that have begun. Later changes fail with ``StoreError/superseded``. A running count or
+    /// verification is interrupted.
     ///
-    /// - Parameter totals: of all rows, for the next start; nil if they are not known exactly.
+    /// - Parameter totals: the totals of all rows, which are saved for the next start; nil if they are not known
+    ///   exactly.
     func close(saving totals: CatalogTotals?)
 }
 
@@ -64,9 +67,11 @@ package struct DurableBytes: Sendable, Hashable {
 }
 
 extension UploadCatalog {
-    /// Commits a change of one upload. A commit that failed may have been made all the same: then the row shows it.
+    /// Commits a change of one upload. Even if the commit fails, the change may have been made: if `isMade` returns
+    /// true for the row, the failure is ignored.
     ///
-    /// - Returns: the uploads that the change removed; nil if only the row shows that it was made.
+    /// - Returns: the numbers of the uploads that the change removed; nil if the commit failed, but the change was
+    ///   made.
     @discardableResult
     func commit(
         _ change: CatalogChange, of id: UploadID, knownBy isMade: (CatalogRow?) -> Bool
@@ -122,11 +127,12 @@ package struct RemovedUploads: Sendable, Hashable {
 
 /// The usage of a principal.
 package struct Usage: Sendable, Hashable {
-    /// Unfinished uploads.
+    /// The number of unfinished uploads.
     package var uploads: Int
-    /// Bytes reserved by unfinished uploads: their length, or what has arrived if that is unknown.
+    /// The number of bytes that unfinished uploads reserve: the length of each, or its received bytes if the length is
+    /// unknown.
     package var reservedBytes: Int64
-    /// Bytes of the published files that this principal created.
+    /// The number of bytes in the published files that this principal created.
     package var publishedBytes: Int64
 
     package init(uploads: Int = 0, reservedBytes: Int64 = 0, publishedBytes: Int64 = 0) {

@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// A copy of a catalog that no server uses, to be read: opening the original would already change it.
+/// A copy of a catalog that no server uses. The check reads a copy because opening the original would change it.
 final class CatalogCopy {
     /// The suffixes of the files of a database: the log, and the journal of an interrupted creation.
     private static let suffixes = ["", "-wal", "-journal"]
@@ -97,7 +97,7 @@ final class CatalogCopy {
         return (saved, counted)
     }
 
-    /// Hands over each upload in the order of the ids, if its row can be read.
+    /// Calls `body` for each upload in the order of the ids, with an error if its row cannot be read.
     func forEachUpload(_ body: (Result<CatalogRow, StoreError>) -> Void) throws(SQLiteFailure) {
         var last: [UInt8] = []
         while true {

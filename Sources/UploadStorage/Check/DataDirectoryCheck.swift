@@ -3,17 +3,19 @@ import SystemCalls
 
 /// Verifies a data directory that no server uses, and changes nothing in it.
 ///
-/// While it exists no server can use the directory either.
+/// While this object exists, no server can use the directory.
 package final class DataDirectoryCheck {
     private let area: FileBlobArea
     private let catalog: CatalogCopy
     private var summary = CheckSummary()
-    /// Names of one directory that are held in memory; the directory is read again for the next ones.
+    /// The maximum number of names of one directory that are in memory at the same time. For more names, the directory
+    /// is read again.
     var namesAtOnce = 20_000
 
     /// - Parameter scratch: a directory that can be written, for a copy of the catalog.
-    /// - Throws: ``StoreError/inUse``, or what a server would refuse the directory for: ``StoreError/unusableRoot(_:)``,
-    ///   ``StoreError/foreignData(_:)``, ``StoreError/newerSchema(_:)``, ``StoreError/damaged(_:)``.
+    /// - Throws: ``StoreError/inUse``, or an error with which a server would refuse the directory, too:
+    ///   ``StoreError/unusableRoot(_:)``, ``StoreError/foreignData(_:)``, ``StoreError/newerSchema(_:)``,
+    ///   ``StoreError/damaged(_:)``.
     package init(root: String, scratch: String = "/tmp") throws(StoreError) {
         let directory = try DataDirectory(existing: root)
         catalog = try CatalogCopy(of: directory.root, scratch: scratch)
@@ -57,14 +59,14 @@ package final class DataDirectoryCheck {
         if (saved.complete, saved.invalid) != (counted.complete, counted.invalid) {
             found(
                 """
-                \(saved.complete) complete and \(saved.invalid) invalid uploads were saved, \(counted.complete) and \
-                \(counted.invalid) are there
+                the last stop saved \(saved.complete) complete and \(saved.invalid) invalid uploads, but there are \
+                \(counted.complete) and \(counted.invalid)
                 """)
         }
         for principal in Set(saved.usage.keys).union(counted.usage.keys).sorted() {
             let (saved, counted) = (saved.usage[principal] ?? Usage(), counted.usage[principal] ?? Usage())
             if saved != counted {
-                found("of \(principal), \(Self.text(saved)) were saved, \(Self.text(counted)) are there")
+                found("the last stop saved for \(principal): \(Self.text(saved)); there are \(Self.text(counted))")
             }
         }
     }
@@ -84,7 +86,7 @@ package final class DataDirectoryCheck {
                 guard row.isUnfinished else { return }
                 summary.unfinished += 1
                 do throws(Errno) { check(row, size: try area.size(of: row.blob), report) } catch {
-                    found(.bytesMissing, "uploads/" + row.blob, "they cannot be read: \(error)", report)
+                    found(.bytesMissing, "uploads/" + row.blob, "the bytes cannot be read: \(error)", report)
                 }
             }
         }
@@ -97,20 +99,22 @@ package final class DataDirectoryCheck {
     }
 
     private func checkBytes(_ name: String, _ report: (CheckFinding) -> Void) throws(Errno) {
-        // What the catalog cannot answer has been reported.
+        // If the catalog cannot be read, that has been reported already.
         guard let size = try area.size(of: name), (try? catalog.needsBlob(name)) == false else { return }
-        found(.bytesUnknown, "uploads/" + name, "\(size) bytes of no unfinished upload", report)
+        found(.bytesUnknown, "uploads/" + name, "its \(size) bytes belong to no unfinished upload", report)
     }
 
     private func check(_ row: CatalogRow, size: Int64?, _ report: (CheckFinding) -> Void) {
         let path = "uploads/" + row.blob
         let acknowledged = "\(row.offset) bytes of \(row.id) were acknowledged"
-        // Its bytes are removed as soon as its names are restored.
+        // The bytes of a withdrawn publication are not needed: they are removed as soon as its names are restored.
         if row.isWithdrawn { return }
         if let intent = row.intent {
             let isInPlace = (try? area.openPublished(intent.name))?.identity == intent.identity
             if size ?? 0 < row.offset && !isInPlace {
-                found(.publicationLost, path, "\(acknowledged), to become files/\(intent.name.path)", report)
+                found(
+                    .publicationLost, path, "\(acknowledged) and were to be published as files/\(intent.name.path)",
+                    report)
             }
             return
         }
@@ -120,8 +124,8 @@ package final class DataDirectoryCheck {
             if row.offset > 0 { found(.bytesMissing, path, acknowledged, report) }
             return
         }
-        if size < row.offset { found(.bytesShort, path, "\(acknowledged), \(size) are there", report) }
-        if size > row.offset { found(.bytesUnacknowledged, path, "\(acknowledged), \(size) are there", report) }
+        if size < row.offset { found(.bytesShort, path, "\(acknowledged), but there are \(size)", report) }
+        if size > row.offset { found(.bytesUnacknowledged, path, "\(acknowledged), but there are \(size)", report) }
     }
 
     // MARK: Files
@@ -136,7 +140,7 @@ package final class DataDirectoryCheck {
     private func check(_ record: FileRecord, _ report: (CheckFinding) -> Void) {
         let path = "files/" + record.name
         guard let name = PublishedName(path: record.name) else {
-            return found(.rowUnreadable, path, "the recorded name is none", report)
+            return found(.rowUnreadable, path, "the recorded name is not a valid file name", report)
         }
         do throws(StoreError) {
             let file = try area.openPublished(name)
@@ -146,7 +150,7 @@ package final class DataDirectoryCheck {
             found(
                 isSameTime ? .fileResized : .fileChanged, path,
                 isSameTime
-                    ? "it was published with \(record.size) bytes, and has \(size)"
+                    ? "it was published with \(record.size) bytes, but now has \(size)"
                     : "it was changed since its publication", report)
         } catch {
             switch error {
@@ -159,7 +163,7 @@ package final class DataDirectoryCheck {
 
     // MARK: Digests
 
-    /// Reads every published file to its end and hands over its SHA-256, of 32 bytes, in the order of the names.
+    /// Reads every published file to its end and calls `body` with its SHA-256 (32 bytes), in the order of the names.
     package func forEachDigest(
         _ body: (PublishedName, [UInt8]) -> Void, failures report: (CheckFinding) -> Void
     ) throws(StoreError) -> CheckSummary {

@@ -27,10 +27,11 @@ final class DataDirectory: Sendable {
             return Set(devices).count == 1
         }
         guard isOneFileSystem else {
-            throw .unusableRoot("\(path), files and uploads in it must lie in one file system")
+            throw .unusableRoot("\(path), files and uploads in it must be in one file system")
         }
         if isNew { try requireNoOrphans(path) }
-        // SQLite gives its other files the permissions of the database.
+        // Creates the database with these permissions, because SQLite gives its other files the permissions of the
+        // database.
         try Self.translating(path) { [root] () throws(Errno) in
             _ = try root.open(at: Self.catalogName, [.readWrite, .create, .noFollow])
             try root.synchronize()
@@ -72,8 +73,8 @@ final class DataDirectory: Sendable {
     /// Removes the permissions of other users, after the directory has been identified as a data directory.
     func secure() throws(StoreError) {
         try Self.translating(path) { [root] () throws(Errno) in
-            // The catalog must not be opened here: closing any descriptor of it ends the locks of SQLite (fcntl(2)), and another
-            // program that closes the catalog would then remove the log that this process uses.
+            // The catalog must not be opened here: closing any descriptor of it ends the locks of SQLite (fcntl(2)),
+            // and another program that closes the catalog would then remove the log that this process uses.
             try root.setPermissions(0o600, at: Self.catalogName)
             // Only the superuser can use a directory of another user; its permissions stay as they are.
             if try root.status().owner == ProcessControl.effectiveUser { try root.setPermissions(0o700) }
@@ -109,7 +110,7 @@ final class DataDirectory: Sendable {
         try FileDescriptor.open(path + "/..", [.readOnly, .directory]).synchronize()
     }
 
-    /// Rejects a directory with contents of other programs, whose users would lose access.
+    /// Rejects a directory that contains files of other programs, because their users would lose access to them.
     /// - Returns: whether the directory contains no catalog yet.
     private static func requireOwn(_ root: FileDescriptor, _ path: String) throws(StoreError) -> Bool {
         let (owner, names) = try translating(path) { () throws(Errno) in

@@ -9,7 +9,8 @@ final class FileBlob: Blob {
     private let directories: DirectorySynchronization
     private let epoch: SynchronizationEpoch
     private let nameIsDurable = Atomic(false)
-    // Waiting for write-back consumes the error of an open file description, and the synchronization has to see it.
+    // A separate open file description: waiting for write-back consumes the error of a description, and the
+    // synchronization must still get that error.
     private let writeBackDescriptor = Monitor<FileDescriptor?>(nil)
 
     /// - Parameter epoch: the epoch from before the file got its name.

@@ -1,7 +1,7 @@
 import SystemCalls
 
 extension FileBlobArea {
-    /// A published file's descriptor as content.
+    /// The content of a published file, read from a descriptor.
     private struct Content: PublishedContent {
         let descriptor: FileDescriptor
 
@@ -69,7 +69,8 @@ extension FileBlobArea {
         guard durably else { return }
         try translating("synchronize directories") { () throws(Errno) in
             do throws(Errno) {
-                // Every parent: another thread may have made a directory, and not have synchronized its parent yet.
+                // Every parent is synchronized: another thread may have made a directory without having synchronized
+                // its parent yet.
                 for (index, parent) in chain.dropFirst().reversed().enumerated() {
                     let child = PublishedName.Directory(segments: Array(name.directory.segments[...index]))
                     try directories.synchronize(since: epoch, confirming: child) { () throws(Errno) in
@@ -91,7 +92,7 @@ extension FileBlobArea {
     }
 
     func requirePublishable(_ name: PublishedName) throws(StoreError) {
-        // As far down as there are directories.
+        // Goes down the path as far as its directories exist.
         var parent = directory.files
         for segment in name.directory.segments {
             do throws(Errno) {
@@ -103,7 +104,7 @@ extension FileBlobArea {
             }
         }
         let uploads = directory.uploads
-        try translating("publish in \(name.directory.segments.joined(separator: "/")), in files/") { () throws(Errno) in
+        try translating("publish in files/\(name.directory.segments.joined(separator: "/"))") { () throws(Errno) in
             if try parent.status().device != uploads.status().device { throw .crossDevice }
             try parent.requireWritableDirectory()
         }
@@ -142,7 +143,7 @@ extension FileBlobArea {
             guard
                 error == .invalidArgument || error == .notImplemented || error == .notSupported || error == .noSuchFile
             else { throw error }
-            // A file system without the flag, or the file has just been removed by hand.
+            // The file system does not support the flag, or the file has just been removed by hand.
             try withdrawing(newName, from: parent) { () throws(Errno) in
                 try uploads.rename(from: name, to: parent, as: newName)
             }
@@ -154,8 +155,8 @@ extension FileBlobArea {
             try directory.uploads.renameNoReplace(from: name, to: parent, as: newName)
         } catch {
             guard error == .invalidArgument || error == .notImplemented || error == .notSupported else { throw error }
-            // A file system without the flag. In between, both names are of the same file, and recovery knows it by
-            // its identity.
+            // The file system does not support the flag. Between the two calls, both names belong to the same file,
+            // which recovery recognizes by its identity.
             try directory.uploads.link(from: name, to: parent, as: newName)
             try directory.uploads.unlink(at: name)
         }
@@ -172,14 +173,14 @@ extension FileBlobArea {
             try file.setModified(FileStatus.Time(nanoseconds: modified))
             let other = try identity(of: name)
             let isSecondName = try other == file.status().identity
-            // A publication by two names that was cut off.
+            // The publication used `link` and was interrupted before `unlink`.
             if isSecondName { try uploads.unlink(at: name) }
             if other == nil || isSecondName {
                 try parent.rename(from: newName, to: uploads, as: name)
                 try renameNoReplace(name, to: parent, as: newName)
             } else {
-                // The bytes get back their first name before they lose the published one, so that they always have a name on the
-                // disk.
+                // The bytes get back their first name before they lose the published one, so that they always have a
+                // name on the disk.
                 try parent.exchange(newName, with: uploads, name)
                 try uploads.exchange(name, with: parent, newName)
             }
@@ -201,7 +202,8 @@ extension FileBlobArea {
     ) throws(StoreError) {
         let parent = try walk(name.directory)[0]
         try translating("synchronize a publication") { [directory, directories] () throws(Errno) in
-            // The description with which they were written reports what a new one does not.
+            // The file description with which the bytes were written reports errors that a new description does not
+            // report.
             if let blob {
                 try blob.synchronizeWithAttributes()
             } else {
@@ -218,7 +220,7 @@ extension FileBlobArea {
         try translating("withdraw a publication") { [directory] () throws(Errno) in
             do throws(Errno) {
                 let replaced = try directory.uploads.status(at: name)
-                // A second name of the same file is none of another one.
+                // If both names belong to the same file, no other file was replaced.
                 guard try parent.status(at: published.lastSegment).identity != replaced.identity else {
                     throw .noSuchFile
                 }
@@ -287,7 +289,7 @@ extension FileBlobArea {
             try withdrawing(name.lastSegment, from: parent) { () throws(Errno) in
                 try parent.unlink(at: name.lastSegment)
             }
-            // Counted as a failure if it is one, for others that have changed this directory.
+            // A failure is counted, because the changes of other threads in this directory may be lost, too.
             try directories.synchronize(parent, since: epoch)
         } catch {
             switch error {
@@ -298,12 +300,13 @@ extension FileBlobArea {
         }
     }
 
-    /// Opens a directory component by component, without following any link: it and those above it, the root last.
+    /// Opens a directory component by component, without following links. Returns the directory, then its parents, the
+    /// root last.
     private func walk(_ path: PublishedName.Directory) throws(StoreError) -> [FileDescriptor] {
         try walk(path) { _, _ throws(Errno) in }
     }
 
-    /// - Parameter before: called with each directory on the way and its parent before it is opened.
+    /// - Parameter before: called before each directory of the path is opened, with its parent and its name.
     private func walk(
         _ path: PublishedName.Directory, before: (FileDescriptor, PublishedName) throws(Errno) -> Void
     ) throws(StoreError) -> [FileDescriptor] {

@@ -1,11 +1,12 @@
 import Synchronization
 import SystemCalls
 
-/// Bytes in files: unfinished ones in `uploads/`, published ones under their own names in `files/`.
+/// A blob area whose bytes are in files: those of unfinished uploads in `uploads/`, published files under their own
+/// names in `files/`.
 final class FileBlobArea: BlobArea {
     private static let probeName = ".probe"
 
-    /// Files above this size, in bytes, are freed by another thread: some gigabytes take a second.
+    /// Files above this size, in bytes, are freed by another thread, because freeing some gigabytes takes a second.
     private static let largestFreedAtOnce: Int64 = 8 << 20
 
     let directory: DataDirectory
@@ -38,8 +39,8 @@ final class FileBlobArea: BlobArea {
         }
     }
 
-    /// Runs what removes the last name of a file. A large one is held open meanwhile and closed by another thread, so
-    /// that no request waits until the file system has freed its blocks.
+    /// Runs `body`, which removes the last name of a file. A large file is held open meanwhile and is then closed by
+    /// another thread, so that no request waits until the file system has freed its blocks.
     func withdrawing(_ name: String, from parent: FileDescriptor, _ body: () throws(Errno) -> Void) throws(Errno) {
         let held = try? parent.open(at: name, [.readOnly, .noFollow, .nonBlocking])
         try body()

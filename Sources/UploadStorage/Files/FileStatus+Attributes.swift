@@ -2,15 +2,15 @@ import HTTPSemantics
 import SystemCalls
 
 extension FileStatus.Time {
-    /// - Parameter nanoseconds: since 1970.
+    /// - Parameter nanoseconds: the time in nanoseconds since 1970.
     init(nanoseconds: Int64) {
         self.init(seconds: nanoseconds / 1_000_000_000, nanoseconds: nanoseconds % 1_000_000_000)
     }
 }
 
 extension FileStatus {
-    /// Strong, as every change of content or attributes moves the time of the last change, and every publication has
-    /// an inode or a time of its own.
+    /// Returns the attributes of a published file. The entity tag is strong: every change of content or attributes
+    /// changes the time of the last change, and no two publications have the same inode and the same time.
     func publishedAttributes() throws(Errno) -> PublishedFile.Attributes {
         let parts = [
             UInt64(bitPattern: Int64(inode)), UInt64(bitPattern: size), UInt64(bitPattern: modified.seconds),
@@ -23,6 +23,6 @@ extension FileStatus {
             size: size, modifiedSeconds: modified.seconds, modifiedNanoseconds: modified.nanoseconds, entityTag: tag)
     }
 
-    /// What distinguishes one file of a file system from all others.
+    /// A text that distinguishes this file from all others of its file system.
     var identity: String { String(inode, radix: 16) }
 }

@@ -5,7 +5,7 @@ package final class FaultPlan: Sendable {
     package enum Operation: Sendable, Hashable {
         case create, open, write, read, synchronize, truncate, remove, removeDirectory, setTime, rename
         case synchronizeNames, commit
-        /// A commit that was made, before its caller returns.
+        /// The moment between a commit and the return of the call.
         case committed
     }
 
@@ -23,28 +23,28 @@ package final class FaultPlan: Sendable {
     private let state: Monitor<State>
 
     /// - Parameters:
-    ///   - crashStep: the step that is not made any more, and with which everything ends.
-    ///   - failures: steps that fail.
+    ///   - crashStep: the step at which a crash is simulated: this step and all later ones fail and change nothing.
+    ///   - failures: the errors of steps that fail, by the number of the step.
     package init(crashStep: Int? = nil, failures: [Int: Errno] = [:]) {
         state = Monitor(State(crashStep: crashStep, failures: failures))
     }
 
-    /// Steps made so far.
+    /// The number of steps so far.
     package var steps: Int { state.withLock { $0.steps } }
 
     package var history: [Operation] { state.withLock { $0.history } }
 
     package var isCrashed: Bool { state.withLock { $0.isCrashed } }
 
-    /// Ends everything now: every later operation fails and changes nothing.
+    /// Simulates a crash now: every later operation fails and changes nothing.
     package func crash() { state.withLock { $0.isCrashed = true } }
 
-    /// From now on every operation of this kind fails; nil ends that.
+    /// Makes every operation of this kind fail from now on; nil makes them succeed again.
     package func fail(_ operation: Operation, with error: Errno?) {
         state.withLock { $0.failing[operation] = error }
     }
 
-    /// Once the next operation of this kind has been made, every operation of the other kinds fails.
+    /// Makes every operation of the kinds in `operations` fail after the next operation of the kind `operation`.
     package func fail(_ operations: [Operation], after operation: Operation, with error: Errno) {
         let failing = Dictionary(uniqueKeysWithValues: operations.map { ($0, error) })
         state.withLock { $0.failingAfter = (operation, failing) }
@@ -55,7 +55,7 @@ package final class FaultPlan: Sendable {
         state.withLock { $0.before = (operation, body) }
     }
 
-    /// Called before an operation has any effect.
+    /// Counts an operation, and throws if it has to fail. Called before the operation has any effect.
     func step(_ operation: Operation) throws(Errno) {
         let body = state.withLock { state -> (@Sendable () -> Void)? in
             guard let (awaited, body) = state.before, awaited == operation else { return nil }

@@ -20,7 +20,7 @@ final class MemoryBlob: Blob {
         return try area.state.withLock { (state) throws(Errno) in
             let free = max(0, state.capacity - state.used)
             let growth = offset + Int64(bytes.count) - Int64(state.inodes[inode]?.content.count ?? 0)
-            // Like a disk: what still fits goes in.
+            // As on a disk, the bytes that still fit are written.
             let count = growth <= free ? bytes.count : bytes.count - Int(growth - free)
             guard count > 0 else { throw .noSpace }
             state.inodes[inode]?.write(UnsafeRawBufferPointer(rebasing: bytes[..<count]), at: Int(offset))

@@ -25,8 +25,8 @@ package final class MemoryBlobArea: BlobArea {
         self.state = Monitor(state)
     }
 
-    /// Returns the area that the next process opens after a power loss: everything that was synchronized, and any part of the
-    /// other changes.
+    /// Returns the area that the next process opens after a power loss: everything that was synchronized, and any part
+    /// of the other changes.
     package func durableImage(
         using generator: inout some RandomNumberGenerator, plan: FaultPlan = FaultPlan()
     ) -> MemoryBlobArea {

@@ -1,5 +1,5 @@
-/// The names in the in-memory implementation, as changes. Each is durable once all directories that it touches are
-/// synchronized.
+/// The names in the in-memory implementation, and the changes that led to them. A change is durable once all
+/// directories that it affects are synchronized.
 struct MemoryNamespace {
     enum Node: Hashable {
         case directory
@@ -18,7 +18,8 @@ struct MemoryNamespace {
 
     private(set) var nodes: [String: Node] = [uploads: .directory, files: .directory]
     private var base: [String: Node] = [uploads: .directory, files: .directory]
-    /// How often a node was renamed. A journal writes the change time that a rename sets together with the names.
+    /// The number of renames of each node. A journaling file system writes the names together with the change time that
+    /// a rename sets.
     private(set) var renames: [Node: Int] = [:]
     private var baseRenames: [Node: Int] = [:]
     private var changes: [Change] = []

@@ -2,13 +2,14 @@ import CSQLite
 import HTTPSemantics
 import SystemCalls
 
-/// Brings the schema of a catalog up to date. A migration that was cut off at any point is repeated by the next start.
+/// Brings the schema of a catalog up to date. If a migration is interrupted at any point, the next start repeats it.
 struct CatalogMigration {
-    /// Bytes that have to be free beside two copies of the catalog.
+    /// The number of bytes that must be free in addition to the space for two copies of the catalog.
     private static let margin: Int64 = 16 << 20
 
-    /// The fields that an unfinished upload of an older version keeps. Older versions stored nearly all fields, and the store does
-    /// not know which of them its handler needs, or which are credentials. The migration depends on this list: do not change it.
+    /// The fields that an unfinished upload of an older version keeps. Older versions stored nearly all fields, and the
+    /// store cannot determine which of them a handler needs, or which are credentials. The migration depends on this
+    /// list: do not change it.
     private static let keptFields = [
         "Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition", "If-Match", "If-None-Match",
         "If-Modified-Since", "If-Unmodified-Since", "Repr-Digest", "Want-Repr-Digest",
@@ -74,8 +75,10 @@ struct CatalogMigration {
         // Old versions of pages are in the log, too, until it is emptied.
         guard try connection.rows(CatalogSQL.checkpoint).first?[0].integer == 0 else {
             throw StoreError.unusableRoot(
-                "another program reads \(DataDirectory.catalogName), which has to be rewritten; end it and start again"
-            )
+                """
+                another program reads \(DataDirectory.catalogName), which has to be rewritten; end that program and \
+                start again
+                """)
         }
         try afterStep()
     }
@@ -86,9 +89,9 @@ struct CatalogMigration {
         }
     }
 
-    /// One transaction. Cleaning rows that are clean changes nothing.
+    /// Cleans one page of rows in one transaction. Rows that are already clean do not change.
     ///
-    /// - Returns: the last id; nil once there are no more rows.
+    /// - Returns: the id of the last row; nil if there are no more rows.
     private func cleanRows(after last: [UInt8]) throws(SQLiteFailure) -> [UInt8]? {
         let page = try connection.rows(CatalogSQL.selectCreations, [.blob(last)])
         try connection.execute(CatalogSQL.begin)
@@ -142,7 +145,8 @@ struct CatalogMigration {
                 : "changes it") + "; older versions cannot open it then"
     }
 
-    /// The new copy is written twice: to a temporary file, and to the log.
+    /// Returns the number of free bytes that a rewrite needs. The new copy is written twice: to a temporary file, and
+    /// to the log.
     private func neededSpace() throws(SQLiteFailure) -> Int64 {
         2 * (try connection.rows(CatalogSQL.readUsedSize).first?[0].integer ?? 0) + Self.margin
     }
@@ -151,8 +155,8 @@ struct CatalogMigration {
         .unusableRoot(
             """
             \(DataDirectory.catalogName) is of an older version and has to be rewritten once, which needs \(needed) bytes \
-            of free space, and \(free) are free. Free some, or move the data directory to a larger disk, and start again. \
-            Nothing is lost
+            of free space, and \(free) are free. Free some space, or move the data directory to a larger disk, and \
+            start again. No data is lost
             """)
     }
 }

@@ -1,9 +1,9 @@
 /// All SQL of the catalog.
 enum CatalogSQL {
-    /// "Onwd": marks the file as ours (sqlite.org/pragma.html#pragma_application_id).
+    /// "Onwd": identifies the file as a catalog of Onward (sqlite.org/pragma.html#pragma_application_id).
     static let applicationID: Int64 = 0x4F6E_7764
 
-    /// Numbers of `uploads.phase`. Below `complete` an upload is unfinished.
+    /// The values of `uploads.phase`. Uploads with a value below `complete` are unfinished.
     enum Phase {
         static let receiving: Int64 = 0
         static let processing: Int64 = 1
@@ -52,7 +52,8 @@ enum CatalogSQL {
             CREATE TABLE marks (name TEXT NOT NULL PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
             """),
         .removeUnneededFields,
-        // Finished and unfinished uploads expire on their own, and a clean stop saves the totals.
+        // Separate indexes for the expiry of unfinished and of finished uploads, and a table for the totals that a
+        // clean stop saves.
         .script(
             """
             DROP INDEX uploads_by_expiry;
@@ -76,7 +77,8 @@ enum CatalogSQL {
         """
     static let countTables = "SELECT count(*) FROM sqlite_schema"
     static let quickCheck = "PRAGMA quick_check(1)"
-    /// Each reads from the root of a table or an index to a leaf, so that the time does not depend on the number of rows.
+    /// Each statement reads from the root of a table or an index to a leaf, so that the time does not depend on the
+    /// number of rows.
     static let spotChecks = [
         "SELECT 1 FROM uploads LIMIT 1", "SELECT 1 FROM uploads WHERE id = x'80'",
         "SELECT 1 FROM uploads WHERE blob = '8'", "SELECT 1 FROM files LIMIT 1", "SELECT 1 FROM files WHERE name = 'n'",
@@ -116,7 +118,7 @@ enum CatalogSQL {
         """
     static let selectUpload = "SELECT \(columns) FROM uploads WHERE id = ?"
     static let selectUploads = "SELECT \(columns) FROM uploads WHERE id > ? ORDER BY id LIMIT 500"
-    // "phase < 2" names the index.
+    // The condition "phase < 2" makes SQLite use the partial index.
     static let selectProcessing = """
         SELECT id FROM uploads WHERE phase = 1 AND phase < 2 AND id > ? ORDER BY id LIMIT ?
         """
@@ -128,7 +130,8 @@ enum CatalogSQL {
         SELECT id FROM uploads WHERE phase < 2 AND expires_at <= ? ORDER BY expires_at LIMIT ?
         """
 
-    // Pages, as the sorter of one large statement needs memory or temporary files for all of it.
+    // The rows are added up page by page: to sort all rows in one statement, SQLite would need much memory or temporary
+    // files.
     static let sumUploads = """
         SELECT principal, phase, count(*), sum(min(coalesce(length, "offset"), 1 << 50)), max(id)
         FROM (SELECT id, principal, phase, length, "offset" FROM uploads WHERE id > ? ORDER BY id LIMIT 2000)
@@ -148,7 +151,7 @@ enum CatalogSQL {
     static let setCreation = "UPDATE uploads SET creation = ?2 WHERE id = ?1"
     static let deleteUnreadable = "DELETE FROM uploads WHERE id = ?"
 
-    // The fence: a lease that was taken over changes nothing.
+    // The fence: with this condition, the statements of a lease that was taken over change no row.
     private static let fence = "WHERE id = ?1 AND epoch <= ?2 AND phase < 2"
     static let advance = """
         UPDATE uploads SET epoch = ?2, "offset" = max("offset", ?3), length = coalesce(?4, length), digests = ?5, phase = 0
@@ -157,7 +160,7 @@ enum CatalogSQL {
     static let markProcessing = "UPDATE uploads SET epoch = ?2, phase = 1 \(fence) AND intent IS NULL"
     static let intend = "UPDATE uploads SET epoch = ?2, phase = 1, intent = ?3 \(fence)"
     static let withdrawn = "withdrawn"
-    // In an unfinished upload the reason has no other use.
+    // For an unfinished upload, the column `reason` has no other use.
     static let withdraw = "UPDATE uploads SET epoch = ?2, reason = '\(withdrawn)' \(fence) AND intent IS NOT NULL"
     static let complete = """
         UPDATE uploads SET epoch = ?2, "offset" = max("offset", ?3), phase = 2, response = ?4, expires_at = ?5,
@@ -173,7 +176,7 @@ enum CatalogSQL {
         "UPDATE uploads SET expires_at = ?1 WHERE id IN (SELECT id FROM \(later) LIMIT ?2)"
     }
     static let selectExpiringLater = expiringLater.map { later in "SELECT 1 FROM \(later) LIMIT 1" }
-    // Each names an index.
+    // The condition on the phase makes SQLite use a partial index.
     private static let expiringLater = [
         "uploads WHERE phase < 2 AND expires_at > ?1", "uploads WHERE phase >= 2 AND expires_at > ?1",
     ]

@@ -54,7 +54,7 @@ extension CatalogRow {
 }
 
 extension FileRecord {
-    /// From the columns of ``CatalogSQL/selectFile``.
+    /// Creates a record from the columns of ``CatalogSQL/selectFile``.
     init(columns: [SQLiteValue]) {
         self.init(
             name: columns[0].text ?? "", principal: columns[1].text ?? "", size: columns[2].integer ?? 0,
@@ -109,7 +109,7 @@ extension CatalogTotals {
         }
     }
 
-    /// What a clean stop saved; nil if the last stop saved nothing.
+    /// Reads the totals that a clean stop saved; nil if the last stop saved none.
     init?(savedIn connection: SQLiteConnection) throws(SQLiteFailure) {
         guard try connection.mark("totals-saved") == 1 else { return nil }
         self.init()

@@ -1,6 +1,7 @@
 import SystemCalls
 
-/// Changes on their way to the catalog's thread, each with a thread that waits for it.
+/// The queue of changes for the thread that writes the catalog. For each change, another thread waits until it is
+/// durable.
 final class CommitQueue: Sendable {
     /// A change and, later, its outcome.
     final class Pending: Sendable {
@@ -24,10 +25,10 @@ final class CommitQueue: Sendable {
 
     private struct State {
         var pending: [Pending] = []
-        /// Changes that were handed to the writer.
+        /// The number of changes that the writer has received.
         var taken = 0
         var isClosed = false
-        /// The error because of which no change is made any more, although the catalog is open.
+        /// The error with which all later changes fail, although the catalog is open; nil if there is none.
         var failure: StoreError?
         var finalTotals: CatalogTotals?
         var isVerified = true
@@ -36,7 +37,7 @@ final class CommitQueue: Sendable {
 
     private let state = Monitor(State())
 
-    /// Hands a change over and waits until it is durable.
+    /// Adds a change to the queue and waits until it is durable.
     func commit(_ change: CatalogChange) throws(StoreError) -> RemovedUploads {
         let pending = Pending(change)
         let refusal = state.withLock { state -> StoreError? in

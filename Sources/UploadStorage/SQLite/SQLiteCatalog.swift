@@ -2,19 +2,21 @@ import CSQLite
 import HTTPSemantics
 import SystemCalls
 
-/// The catalog in an SQLite database: one thread writes, and puts all changes that wait into one transaction.
+/// The catalog in an SQLite database: one thread writes, and makes all waiting changes in one transaction.
 final class SQLiteCatalog: UploadCatalog {
     let queue = CommitQueue()
     private let thread: WorkerThread
     /// Nil once the catalog is closed.
     private let reader: Monitor<SQLiteConnection?>
-    /// A view of the database as it was when it was opened; nil if it need not be counted or verified.
+    /// A view of the database in the state that it had when it was opened; nil if neither a count nor a verification is
+    /// needed.
     private let snapshot: SQLiteSnapshot?
     let savedTotals: CatalogTotals?
     let needsVerification: Bool
 
-    /// Opens or creates the database and brings its schema up to date. After an unclean stop ``verify()`` checks it: the
-    /// time for that grows with the database. Until it ends, a statement fails only if it reads a damaged page.
+    /// Opens or creates the database and brings its schema up to date. After an unclean stop, ``verify()`` checks the
+    /// database, which takes longer for a larger database. Until the check ends, a statement fails only if it reads a
+    /// damaged page.
     init(path: String, durability: Durability) throws(StoreError) {
         do {
             let writer = try SQLiteCatalogWriter(path: path, durability: durability, queue: queue)
@@ -56,8 +58,9 @@ final class SQLiteCatalog: UploadCatalog {
         return totals
     }
 
-    /// Runs `body`. If it finds damage, all changes end, since more writes could increase the damage, and the snapshot ends,
-    /// since the log cannot be emptied before. The next start counts and checks everything.
+    /// Runs `body`. If it finds damage, the catalog accepts no more changes, because more writes could increase the
+    /// damage, and the snapshot ends, because the log cannot be emptied while the snapshot exists. The next start
+    /// counts and checks everything.
     private func stoppingChanges<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
         do throws(StoreError) { return try body() } catch {
             if error.isDamage {
@@ -87,7 +90,8 @@ final class SQLiteCatalog: UploadCatalog {
         snapshot?.end()
         queue.close(saving: totals)
         thread.join()
-        // After the writer: a connection that only reads leaves the log's files in place, so that the next start needs no room for them.
+        // The reader is closed after the writer: a connection that only reads leaves the files of the log in place, so
+        // that the next start needs no space for them.
         reader.withLock { $0 = nil }
     }
 

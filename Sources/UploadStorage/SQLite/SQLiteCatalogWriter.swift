@@ -6,7 +6,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
     private static let cleanMark = "clean-stop"
     private static let totalsMark = "totals-saved"
     private static let probeMark = "probe"
-    /// Nanoseconds of ``LifetimeClock/Mark``.
+    /// The names of the marks that store the two times of a ``LifetimeClock/Mark``, in nanoseconds.
     static let timeMark = "lifetime-clock"
     static let wallMark = "wall-clock"
 
@@ -19,9 +19,10 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
 
     private let connection: SQLiteConnection
     private let queue: CommitQueue
-    /// Whether a transaction has failed, so that the totals in memory may not be those of the rows.
+    /// Whether a transaction has failed, so that the totals in memory may differ from those of the rows.
     private var hasFailed = false
-    /// Whether a start after a crash would find out that there was one. Until then nothing is changed.
+    /// Whether the database records that it is in use, so that a start after a crash detects the crash. This is
+    /// recorded before any other change, or together with the first one.
     private var isMarkedUnclean = false
     /// Whether the last stop was unclean, and the database has not been checked since.
     let needsVerification: Bool
@@ -31,7 +32,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
     init(path: String, durability: Durability, queue: CommitQueue) throws {
         connection = try SQLiteConnection(path: path)
         self.queue = queue
-        // Before anything is written to it.
+        // This check comes before anything is written to the database.
         let version = try connection.requireOwn()
         try connection.execute(CatalogSQL.configureWriter(durability))
         try Self.emptyLog(of: connection)
@@ -44,7 +45,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
         }
         let directory = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
         try CatalogMigration(connection, in: directory.isEmpty ? "." : directory).run(from: version)
-        // A database that cannot be used at all is refused now, whatever the last stop was like.
+        // A database that cannot be used at all is rejected now, even after a clean stop.
         for statement in CatalogSQL.spotChecks { _ = try connection.rows(statement) }
         needsVerification = !isClean && isCurrent
         if version == 0 {
@@ -55,21 +56,22 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
         try markUnclean()
     }
 
-    /// Serves the queue until it is closed.
+    /// Makes the changes of the queue until it is closed.
     func run() {
         while let batch = queue.next() { commit(batch) }
         stop()
     }
 
-    // MARK: Beginning and end
+    // MARK: Start and stop
 
-    /// Makes the log of the last process invalid before anything is appended to it.
+    /// Empties the log of the last process before anything is appended to it.
     ///
-    /// After a loss of power the log may end in pages of a commit of which the first pages are missing. Were they written
-    /// again, as they were, by a commit that is cut off as well, both halves together would be a commit that never happened.
+    /// After a power loss, the log may end with the last pages of a commit whose first pages are missing. If a later
+    /// commit wrote the same first pages again and was interrupted, too, SQLite would read both parts as one complete
+    /// commit, which never happened.
     private static func emptyLog(of connection: SQLiteConnection) throws(SQLiteFailure) {
         do throws(SQLiteFailure) { _ = try connection.rows(CatalogSQL.checkpoint) } catch {
-            // On a full disk files can still be served.
+            // On a full disk, files can still be served.
             guard error.primaryCode == SQLITE_FULL else { throw error }
         }
     }
@@ -91,8 +93,8 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
         for name in [Self.cleanMark, Self.totalsMark] { try setMark(name, 0) }
     }
 
-    /// Saves the totals and empties the log for the next start. If this fails, the next start counts, checks the database and
-    /// replays the log.
+    /// Saves the totals and empties the log for the next start. If this fails, the next start counts, checks the
+    /// database and replays the log.
     private func stop() {
         do throws(SQLiteFailure) {
             try connection.run(CatalogSQL.begin)
@@ -131,7 +133,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
             outcomes = try transact(batch)
         } catch {
             if error.concernsOneChange && batch.count > 1 {
-                // Which one it was shows when each has a transaction of its own.
+                // Each change now gets its own transaction, so that only the failing change fails.
                 outcomes = batch.map(commitAlone)
             } else {
                 outcomes = batch.map { _ in .failure(error.error.storeError(during: "write the catalog")) }
@@ -164,12 +166,14 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
         } catch {
             if !connection.isInAutocommit { _ = try? connection.run(CatalogSQL.rollback) }
             hasFailed = true
-            // Fewer pages may fit. After any other error of a commit, such as a failed synchronization, nothing is retried.
+            // On a full disk, a transaction with fewer pages may fit. After any other error of a commit, such as a
+            // failed synchronization, nothing is retried.
             throw Failure(error: error, concernsOneChange: concernsOneChange || error.primaryCode == SQLITE_FULL)
         }
     }
 
-    /// Returns an error if this change alone fails and has done nothing; throws if the transaction cannot continue.
+    /// Makes a change. Returns an error if only this change fails and has changed nothing; throws if the transaction
+    /// cannot continue.
     private func apply(_ change: CatalogChange) throws(SQLiteFailure) -> CommitQueue.Outcome {
         let refusal: StoreError?
         switch change {

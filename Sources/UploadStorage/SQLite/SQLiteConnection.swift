@@ -1,7 +1,8 @@
 import CSQLite
 import SystemCalls
 
-/// One connection to a database (sqlite.org/c3ref/sqlite3.html) with its prepared statements. Only one thread may use it at a time.
+/// One connection to a database (sqlite.org/c3ref/sqlite3.html) with its prepared statements. Only one thread may use
+/// it at a time.
 final class SQLiteConnection {
     private let handle: OpaquePointer
     private var statements: [String: SQLiteStatement] = [:]
@@ -90,7 +91,7 @@ final class SQLiteConnection {
 extension SQLiteConnection {
     /// Rejects a database that is not a catalog, or that a newer version has written.
     ///
-    /// - Returns: the number of steps of the schema that the database has.
+    /// - Returns: the number of migration steps that the database has completed.
     func requireOwn() throws -> Int {
         let application = try rows(CatalogSQL.readApplicationID).first?[0].integer ?? 0
         let tables = try rows(CatalogSQL.countTables).first?[0].integer ?? 0
@@ -114,7 +115,7 @@ struct SQLiteFailure: Error, Sendable {
     func storeError(during operation: String) -> StoreError {
         switch primaryCode {
         case SQLITE_FULL: .insufficientSpace(nil)
-        // Only ``UploadCatalog/close(saving:)`` interrupts a statement.
+        // Only ``SQLiteSnapshot/end()`` interrupts a statement.
         case SQLITE_INTERRUPT: .superseded
         case SQLITE_CORRUPT: .damaged(message)
         case SQLITE_NOTADB: .foreignData("the catalog's file is not a database")

@@ -2,10 +2,10 @@ import CSQLite
 import Synchronization
 import SystemCalls
 
-/// A read-only view of the database as it was when the snapshot was created. Later writes do not change it. Safe to use from
-/// any thread.
+/// A read-only view of the database as it was when the snapshot was created. Later writes do not change it. Safe to use
+/// from any thread.
 final class SQLiteSnapshot: @unchecked Sendable {
-    // Used with the lock held, but for the interruption, which SQLite allows from any thread.
+    // Used only while `isEnded` is locked, except for the interruption, which SQLite allows from any thread.
     private let connection: SQLiteConnection
     private let isEnded = Monitor(false)
     private let isInterrupted = Atomic(false)

@@ -8,7 +8,7 @@ final class SQLiteStatement {
 
     deinit { sqlite3_finalize(handle) }
 
-    /// Binds the parameters in order and runs to the end, handing over each row.
+    /// Binds the parameters in order, runs the statement to its end and calls `body` with each row.
     func run(_ parameters: [SQLiteValue], on connection: SQLiteConnection, _ body: ([SQLiteValue]) -> Void)
         throws(SQLiteFailure)
     {

@@ -3,9 +3,9 @@ import HTTPSemantics
 import Synchronization
 import SystemCalls
 
-/// Digests of the bytes of one blob from `base` on, which follow what has been received.
+/// Digests of the bytes of one blob from `base` on, which are advanced while bytes are received.
 ///
-/// One thread at a time advances them, on a copy outside the lock.
+/// Only one thread at a time advances them. It works on a copy, without holding the lock.
 final class DigestTracker: Sendable {
     private struct State {
         var digests: [DigestAlgorithm: RunningDigest]
@@ -16,7 +16,7 @@ final class DigestTracker: Sendable {
 
     let base: Int64
     let isEmpty: Bool
-    /// Whether a thread is to advance them. That thread clears it.
+    /// Whether a thread has been scheduled to advance the digests. That thread sets this to false.
     let isScheduled = Atomic(false)
     private let coveredMirror: Atomic<Int64>
     private let state: Monitor<State>
@@ -42,14 +42,14 @@ final class DigestTracker: Sendable {
         Int64(clamping: digests.values.map(\.count).min() ?? 0)
     }
 
-    /// The states now, in a stable order.
+    /// The current states, encoded, in a stable order.
     var encodedStates: [[UInt8]] {
         state.withLock { state in
             state.digests.sorted { $0.key.rawValue < $1.key.rawValue }.map { $0.value.encodedState() }
         }
     }
 
-    /// Offset in the blob up to which all digests are computed.
+    /// The offset in the blob up to which all digests are computed.
     var covered: Int64 { base + coveredMirror.load(ordering: .acquiring) }
 
     /// Adds the bytes of `blob` up to the offset `end` to the digests; stops after about `budget` bytes.
@@ -88,7 +88,8 @@ final class DigestTracker: Sendable {
         defer { buffer.deallocate() }
         var left = budget
         while left > 0 {
-            // The digests that cover fewer bytes come first, until all cover the same and share what is read.
+            // The digests that cover the fewest bytes are advanced first. Once all digests cover the same bytes, each
+            // piece is read only once.
             let counts = digests.values.map { Int64(clamping: $0.count) }
             let start = counts.min() ?? 0
             let stop = min(end - base, counts.filter { $0 > start }.min() ?? .max)

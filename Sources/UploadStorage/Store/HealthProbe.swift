@@ -1,8 +1,8 @@
-/// Decides which request for the store's health runs a check, and which result the other requests get. It is a value: the
-/// caller runs the check, and waits.
+/// Decides which request for the store's health runs a check, and which result the other requests get. It is a value:
+/// the caller runs the check, and waits.
 ///
-/// One check runs at a time, and its result is used for a second. While a check runs, other requests get the last result
-/// immediately. If a check has not ended after ``timeout``, the store is not ready.
+/// One check runs at a time, and its result is used for a second. While a check runs, other requests get the last
+/// result immediately. If a check has not ended after ``timeout``, the store is not ready.
 struct HealthProbe {
     enum Decision: Equatable {
         case answer(Health)
@@ -12,9 +12,9 @@ struct HealthProbe {
         case wait
     }
 
-    /// Nanoseconds for which a result is used.
+    /// The time in nanoseconds for which a result is used.
     static let validity: Int64 = 1_000_000_000
-    /// Nanoseconds after which a running check counts as stuck.
+    /// The time in nanoseconds after which a running check counts as stuck.
     static let timeout: Int64 = 3_000_000_000
     static let stuck = Health(ready: false, reasons: ["store-check-stuck"])
 
@@ -47,7 +47,7 @@ struct HealthProbe {
     }
 }
 
-/// Whether the store can do its work now.
+/// Whether the store can accept new uploads now, and if not, why.
 public struct Health: Sendable, Hashable {
     /// Whether new uploads can be accepted.
     public var ready: Bool

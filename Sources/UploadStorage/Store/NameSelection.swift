@@ -1,19 +1,19 @@
 import HTTPSemantics
 
-/// Selects one page out of the names of a directory, which are offered in any order: the first ones after a cursor, in the
-/// order of their bytes. It never keeps more than about twice as many names as a page has.
+/// Selects the names of one page of a directory: the first names after a cursor, in the order of their bytes. The names
+/// of the directory can be offered in any order. At most about twice as many names as a page has are kept.
 struct NameSelection: ~Copyable {
     /// The size of a page plus 1: the additional name shows whether there is another page.
     private let capacity: Int
     private let cursor: [UInt8]
     private let isListing: Bool
     private var names: [[UInt8]] = []
-    /// The last name that can still be on the page; empty: any.
+    /// If this is not empty, only names before it can still be on the page.
     private var bound: [UInt8] = []
 
     /// - Parameters:
-    ///   - limit: of names on the page, at least one.
-    ///   - isListing: whether only names that a URL can have are selected, or all of UTF-8.
+    ///   - limit: the maximum number of names on the page, at least one.
+    ///   - isListing: whether only names that a URL can have are selected. Otherwise all names in UTF-8 are selected.
     init(after cursor: String?, limit: Int, isListing: Bool = true) {
         precondition(limit > 0)
         self.isListing = isListing
@@ -30,7 +30,7 @@ struct NameSelection: ~Copyable {
         if names.count == 2 * capacity { reduce() }
     }
 
-    /// The names of the page in their order, and whether there are more behind it.
+    /// Returns the names of the page in their order, and whether there are more names after them.
     consuming func page() -> (names: [String], hasMore: Bool) {
         reduce()
         let hasMore = names.count == capacity
@@ -40,7 +40,7 @@ struct NameSelection: ~Copyable {
 
     private mutating func reduce() {
         names.sort { $0.lexicographicallyPrecedes($1) }
-        // Some file systems give a name twice that was replaced while they were read.
+        // Some file systems return a name twice if its file is replaced while the directory is read.
         var last = 0
         for index in names.indices where names[index] != names[last] {
             last += 1

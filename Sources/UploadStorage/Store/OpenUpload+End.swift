@@ -2,7 +2,8 @@ import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 
-// The end of an upload. Each caller has reserved the activity of the machine, so that no other thread decides meanwhile.
+// These methods end an upload. Each caller has reserved the activity of the machine, so that no other thread completes
+// or removes the upload meanwhile.
 extension OpenUpload {
     /// Makes the upload permanently unusable, and records that durably.
     func invalidate(because reason: String) throws(StoreError) {
@@ -27,7 +28,7 @@ extension OpenUpload {
 
     /// Makes the final response durable.
     ///
-    /// - Parameter leavesName: whether something may have the name of the bytes.
+    /// - Parameter leavesName: whether a file may still have the name of the bytes.
     func finish(
         with response: Response, publishedAs file: FileRecord?, leavesName: Bool = true
     ) throws(StoreError) {
@@ -51,9 +52,9 @@ extension OpenUpload {
             do throws(StoreError) {
                 try context.catalog.commit(.recordFile(file, ending: ending), of: id) { ending != nil && $0 == nil }
             } catch {
-                // With a row left the publication is repeated, and may be withdrawn then.
+                // The row still exists, so the publication is repeated, and may then be withdrawn.
                 if ending != nil { throw error }
-                // The file is in its place. That it is not counted is no reason to call it a failure.
+                // The file is published. It is only missing in the usage, and that is not reported as a failure.
                 isRecorded = false
             }
         } else {
@@ -73,7 +74,7 @@ extension OpenUpload {
             if let upload = state.row?.upload { state.row?.upload = upload.withoutFields }
             state.stagedDigests = nil
             state.blob = nil
-            // The response is on its way, and nothing can be written any more: there is nothing to stop.
+            // The final response is known, and nothing can be written any more, so no lease has to be stopped.
             state.revocation = nil
             return (state.row, state.machine.finish(as: phase), state.publication?.intent.name)
         }
@@ -81,11 +82,11 @@ extension OpenUpload {
         guard let row else { return }
         if !isTransient { context.finished.add(phase) }
         context.ledger.end(row.upload.principal, releasing: reserved, counts: !isTransient)
-        // After a publication this is the name of the replaced file, a second one of the new file, or free.
+        // After a publication, this name belongs to the replaced file, is a second name of the new file, or is free.
         if leavesName { context.discard(row.blob) }
     }
 
-    /// Removes the row of a plain upload, if it has one. Nothing is to be done for it any more.
+    /// Removes the row of a plain upload, if it has one. After that, no work is left for the upload.
     func removeRecord() throws(StoreError) {
         let machine = monitor.withLock { $0.machine }
         guard isTransient, machine.isRecorded else { return }
@@ -102,7 +103,7 @@ extension OpenUpload {
 
     // MARK: Interrupted publications
 
-    /// Completes an interrupted publication or processing.
+    /// Completes an interrupted publication or processing of the upload.
     func settle() throws(StoreError) {
         do throws(StoreError) {
             let (row, publication) = monitor.withLock { ($0.row, $0.publication) }
@@ -116,7 +117,7 @@ extension OpenUpload {
                     }
                 }
             } else {
-                // The target resource was at work, and must not run again.
+                // The target resource was processing the upload, and must not run again.
                 try finish(with: context.configuration.interruptedResponse, publishedAs: nil)
             }
         } catch {
@@ -142,11 +143,11 @@ extension OpenUpload {
         }
     }
 
-    /// Ends the upload, whose file could not be made durable: what of it is on the disk is unknown.
+    /// Ends an upload whose file could not be made durable: it is unknown which parts of the file are on the disk.
     ///
-    /// The failure is recorded before a name changes, so that a publication of which some names are withdrawn is never
-    /// mistaken for one to carry out. The bytes are removed last: until the names are durable, their name may be that of the file
-    /// that they had replaced.
+    /// The failure is recorded before a name changes, so that a partly withdrawn publication is never completed. The
+    /// bytes are removed last: until the names are durable, the name of the bytes may belong to the file that they
+    /// replaced.
     func withdraw(_ intent: PublicationIntent, _ row: CatalogRow) throws(StoreError) {
         context.failedPublications.insert(id)
         let machine = monitor.withLock { $0.machine }
@@ -169,17 +170,17 @@ extension OpenUpload {
 
     // MARK: Removal
 
-    /// An upload that is being removed: its row still exists, and no other thread decides about it.
+    /// An upload that is being removed: its row still exists, and no other thread can complete or remove it.
     struct Removal {
         var row: CatalogRow
         var epoch: Int64
         var reserved: Int64
-        /// To be called without a lock, before the row is removed.
+        /// The closure to call without a lock, before the row is removed.
         var revocation: (@Sendable () -> Void)?
     }
 
-    /// Ends every lease, and removes row and bytes. Nil if the target resource is at work beyond the deadline, false if
-    /// `isWanted` says no.
+    /// Ends every lease, and removes row and bytes. Returns nil if the target resource still processes the upload at
+    /// the deadline, and false if `isWanted` returns false.
     func remove(
         principal: String?, until deadline: Int64, if isWanted: (UploadRecord) -> Bool = { _ in true }
     ) throws(StoreError) -> Bool? {
@@ -205,8 +206,8 @@ extension OpenUpload {
         return true
     }
 
-    /// Begins to remove an upload that has expired, without waiting: others may be held in the same way.
-    /// Nil if it is in use in a way that would have to be waited for.
+    /// Begins to remove an upload that has expired. It never waits, because the caller may hold other uploads in the
+    /// same state. Returns nil if it would have to wait.
     func beginRemoval(ifExpiredBy now: Int64) throws(StoreError) -> Removal? {
         let (expiry, removal) = update { state -> (UploadMachine.Expiry, Removal?) in
             if let row = state.row, state.machine.isLoaded, row.expiresAt.map({ $0 > now }) ?? true {
@@ -218,7 +219,7 @@ extension OpenUpload {
         }
         guard expiry == .load else { return removal }
         do throws(StoreError) {
-            // Its bytes need not be opened for that.
+            // The bytes need not be opened for the removal.
             guard let row = try context.catalog.row(id) else { throw .notFound }
             return update { state in
                 guard row.phase == .receiving, row.intent == nil, row.expiresAt.map({ $0 <= now }) ?? false else {
@@ -256,7 +257,7 @@ extension OpenUpload {
             context.ledger.end(removal.row.upload.principal, releasing: removal.reserved, counts: true)
             context.discard(removal.row.blob)
         } else {
-            // The sweep may have been faster.
+            // If the sweep has removed the row already, `removed` is empty.
             var phase = RemovedUploads()
             phase.add(removal.row.phase)
             context.finished.remove(removed ?? phase)

@@ -3,7 +3,8 @@ import ResumableUpload
 import Synchronization
 import SystemCalls
 
-/// One upload in use: its ``UploadMachine``, protected by a lock, and the row, bytes and digests that the machine controls.
+/// One upload in use: its ``UploadMachine``, protected by a lock, and the row, bytes and digests that the machine
+/// controls.
 ///
 /// While the lock is held, a thread waits only for writes and truncations of the bytes. Synchronization, changes of the
 /// catalog and revocations are carried out without it. The ledger and the trackers have inner locks.
@@ -19,7 +20,7 @@ final class OpenUpload: Sendable {
     let receivedMirror = Atomic<Int64>(0)
     let durableMirror = Atomic<Int64>(0)
 
-    /// A publication that was decided and has not come to its end.
+    /// A publication that was decided and is not complete.
     struct DecidedPublication {
         var intent: PublicationIntent
         var validated: @Sendable (Response, PublishedFile.Attributes) -> Response
@@ -46,7 +47,8 @@ final class OpenUpload: Sendable {
             return (event(&machine), revocation)
         }
 
-        /// Staged bytes have been dropped. If they cannot be cut off now, they are overwritten, or cut off before publication.
+        /// Cuts off staged bytes that were dropped. If that fails, they are overwritten later, or cut off before the
+        /// publication.
         mutating func cutOffStaged() {
             stagedDigests = nil
             pace.limit(to: machine.written)
@@ -72,7 +74,7 @@ final class OpenUpload: Sendable {
         }
     }
 
-    /// As ``change(_:)``, for what cannot fail.
+    /// Does the same as ``change(_:)`` for a `body` that cannot throw.
     func update<Result>(_ body: (inout State) -> Result) -> Result {
         defer { monitor.notifyAll() }
         return monitor.withLock { state in
@@ -100,7 +102,7 @@ final class OpenUpload: Sendable {
 
     // MARK: Use
 
-    /// What ``claim(principal:until:_:)`` does next, without the lock.
+    /// The next step of ``claim(principal:until:_:)``, which runs without the lock.
     private enum ClaimStep<Value> {
         case load
         case settle
@@ -108,11 +110,13 @@ final class OpenUpload: Sendable {
         case decided(Result<Value, StoreError>)
     }
 
-    /// Waits for its turn, loads the upload, finishes what was interrupted, and then runs `decide` with the lock held.
-    /// Nil if the target resource is at work when the deadline passes.
+    /// Waits until all earlier requests for the upload are served, loads the upload, completes an interrupted
+    /// publication or processing, and then runs `decide` with the lock held. Returns nil if the target resource still
+    /// processes the upload at the deadline.
     ///
     /// - Parameters:
-    ///   - principal: the principal of the request. Uploads of other principals throw `notFound`. Nil: the store itself.
+    ///   - principal: the principal of the request. Uploads of other principals throw `notFound`. Nil: the store
+    ///     itself.
     ///   - deadline: monotonic nanoseconds.
     func claim<Result>(
         principal: String?, until deadline: Int64, _ decide: (inout State) throws(StoreError) -> Result
@@ -150,7 +154,7 @@ final class OpenUpload: Sendable {
         }
     }
 
-    /// Fills in a new upload, whose row, if it has one, is durable.
+    /// Sets the state of a new upload. If the upload has a row, the row is durable.
     func begin(_ row: CatalogRow, blob: any Blob, reserved: Int64) -> Int64 {
         update { state in
             state.row = row
@@ -165,8 +169,8 @@ final class OpenUpload: Sendable {
 
     /// Reads the row and opens the bytes. The caller got ``UploadMachine/Claim/load``.
     ///
-    /// Bytes beyond the recorded offset were never acknowledged and are dropped. Bytes missing below it make the upload
-    /// invalid: its offset never decreases.
+    /// Bytes beyond the recorded offset were never acknowledged and are dropped. If bytes before the recorded offset
+    /// are missing, the upload becomes invalid, because its offset must never decrease.
     private func load() throws(StoreError) {
         do throws(StoreError) {
             guard let row = try context.catalog.row(id) else { throw .notFound }
@@ -175,7 +179,7 @@ final class OpenUpload: Sendable {
             if row.isWithdrawn { context.failedPublications.insert(id) }
             update { state in
                 load(row, blob: blob, &state)
-                // Others wait until the loss is durable.
+                // Other requests wait until the loss is recorded durably.
                 if isLost { state.machine.leaveActivity(for: .settling) }
             }
             if isLost { try invalidateLost() }
@@ -201,7 +205,8 @@ final class OpenUpload: Sendable {
     private func openBlob(of row: CatalogRow) throws(StoreError) -> (any Blob)? {
         try translating("open the bytes of an upload") { () throws(Errno) -> (any Blob)? in
             if row.offset == 0 {
-                // Nothing was acknowledged, perhaps because bytes or name could not be made durable: both are created again.
+                // Nothing was acknowledged, perhaps because bytes or name could not be made durable: both are created
+                // again.
                 try context.area.remove(row.blob)
                 return try context.area.create(row.blob)
             }
@@ -220,7 +225,7 @@ final class OpenUpload: Sendable {
 
     // MARK: Acknowledgment
 
-    /// Returns once everything that has been received is durable, and the length, with the durable offset.
+    /// Waits until all received bytes and the length are durable, and returns the durable offset.
     func acknowledge(as lease: Int64) throws(StoreError) -> Int64 {
         var goal: Int64?
         while true {
@@ -241,7 +246,7 @@ final class OpenUpload: Sendable {
         }
     }
 
-    /// What one acknowledgment works on, copied with the lock held.
+    /// The input of one acknowledgment, copied with the lock held.
     private struct Work {
         var advance: UploadMachine.Advance
         var blob: any Blob
@@ -255,7 +260,7 @@ final class OpenUpload: Sendable {
         }
     }
 
-    /// Runs on a thread of its own what ``UploadMachine/queueAcknowledgment(as:)`` has queued.
+    /// Runs the acknowledgment that ``UploadMachine/queueAcknowledgment(as:)`` has queued. Called on a separate thread.
     func runQueuedAcknowledgment() {
         let work = monitor.withLock { state in Work(state.machine.runQueuedAcknowledgment(), state) }
         // A caller that waits for the offset gets the same error.
@@ -282,7 +287,8 @@ final class OpenUpload: Sendable {
         update { $0.machine.acknowledged(advance) }
     }
 
-    /// - Parameter asker: the lease that learns from the error that it has ended; nil: none does.
+    /// - Parameter asker: the lease whose holder gets the error, and so needs no other notification that the lease has
+    ///   ended; nil if there is none.
     func synchronize(_ blob: any Blob, includingName: Bool, askedBy asker: Int64?) throws(StoreError) {
         guard context.shouldSynchronize else { return }
         do throws(Errno) {

@@ -1,15 +1,16 @@
 import HTTPSemantics
 import SystemCalls
 
-/// The entries of a directory of published files, one at a time: attributes are read when an entry is asked for.
+/// The entries of a directory of published files, one at a time. The attributes of an entry are read only when
+/// ``next()`` returns it.
 ///
-/// Files and directories alone are listed, under names that a URL can have (``PathSegments``). Used by one thread at a
-/// time; the directory is open for as long as this object lives.
+/// Only files and directories whose names a URL can have (``PathSegments``) are listed. Used by one thread at a time;
+/// the directory is open for as long as this object lives.
 package final class PublishedListing {
     private let directory: any PublishedDirectory
-    /// The names of a page that are still to come; nil: those of the directory, as it is read.
+    /// The remaining names of the page; nil if the names of the complete directory are listed while it is read.
     private var names: ArraySlice<String>?
-    /// The cursor of the page behind this one; nil if this is the last page, or no page.
+    /// The cursor of the next page; nil if this is the last page, or if the complete directory is listed.
     package let nextCursor: String?
 
     init(_ directory: any PublishedDirectory) {
@@ -25,7 +26,7 @@ package final class PublishedListing {
     }
 
     /// The next entry; nil at the end.
-    /// - Throws: `StoreError` if the directory cannot be read on: the entries so far are not all.
+    /// - Throws: `StoreError` if the directory cannot be read further. The entries so far are then incomplete.
     package func next() throws(StoreError) -> PublishedEntry? {
         try translating("list a directory") { () throws(Errno) in
             while let name = try nextName() {

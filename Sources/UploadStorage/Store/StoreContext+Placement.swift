@@ -3,9 +3,9 @@ import SystemCalls
 extension StoreContext {
     /// The result of an attempt to move bytes to their published name.
     enum Placement {
-        /// `leavesName`: something else may have the name of the bytes now.
+        /// `leavesName`: whether a file may still have the old name of the bytes.
         case published(PublishedFile.Attributes, leavesName: Bool)
-        /// The file of the name has changed since the decision.
+        /// The file with the published name has changed since the publication was decided.
         case occupied
         /// The bytes have neither their old nor their published name.
         case lost
@@ -13,8 +13,8 @@ extension StoreContext {
         case failed(StoreError)
     }
 
-    /// The file of a name; nil if there is none. Throws `targetIsDirectory` or `targetIsSpecial` for anything else
-    /// that has the name.
+    /// Returns the file with a name; nil if there is none. Throws `targetIsDirectory` or `targetIsSpecial` if anything
+    /// else has the name.
     func lookUp(_ name: PublishedName) throws(StoreError) -> PublishedBlob? {
         do throws(StoreError) {
             return try area.openPublished(name)
@@ -24,17 +24,18 @@ extension StoreContext {
         }
     }
 
-    /// Carries an intent out, or finds that it was carried out already. Safe to repeat after an interruption at any point.
-    /// The path lock of the name is held, and the content is durable.
+    /// Carries out an intent, or detects that it has been carried out already. Safe to repeat after an interruption at
+    /// any point. The path lock of the name is held, and the content is durable.
     ///
-    /// Afterwards the old name is that of the replaced file, a second name of the new one, or free. It is to be removed once
-    /// the publication is recorded: until then the replaced file may have to come back.
+    /// Afterwards the old name belongs to the replaced file, is a second name of the new file, or is free. The caller
+    /// removes it once the publication is recorded: until then, the replaced file may have to be restored.
     func place(_ intent: PublicationIntent, from name: String, _ blob: (any Blob)?) throws(StoreError) -> Placement {
         do throws(StoreError) {
             let current = try lookUp(intent.name)
             if let current, current.identity == intent.identity {
-                // Renamed before an interruption. What this life synchronizes proves nothing of a change that another one may
-                // have failed to synchronize. The content needs no proof: it was durable before the intent was.
+                // The bytes were renamed before an interruption, and the synchronization of that may have failed. A
+                // success now would not prove that the rename is durable, so the names are written again. The content
+                // was made durable before the intent.
                 if shouldSynchronize {
                     let epoch = try area.republish(intent.name, from: name, modified: nextModification())
                     if let error = synchronize(intent.name, nil, since: epoch) { return .failed(error) }
@@ -47,7 +48,8 @@ extension StoreContext {
             try translating("set the time of a publication") { () throws(Errno) in
                 try blob.setModified(nextModification())
             }
-            // Before the bytes leave their directory: otherwise a crash could remove the new one with them.
+            // The directories are made before the bytes are moved: otherwise a crash could remove a new directory
+            // together with the bytes.
             try area.makeDirectories(for: intent.name, durably: shouldSynchronize)
             let epoch = try area.publish(name, as: intent.name, replacing: current != nil)
             if let error = synchronize(intent.name, blob, since: epoch) { return .failed(error) }
@@ -62,7 +64,8 @@ extension StoreContext {
     }
 
     /// Makes a publication durable.
-    /// - Returns: the error, after which a second attempt would prove nothing.
+    /// - Returns: the error, if there is one. After it, the success of a second attempt would not prove that the
+    ///   publication is durable.
     private func synchronize(
         _ name: PublishedName, _ blob: (any Blob)?, since epoch: SynchronizationEpoch
     ) -> StoreError? {
@@ -77,10 +80,10 @@ extension StoreContext {
         }
     }
 
-    /// Restores the names as they were before a publication, durably. Safe to repeat after an interruption at any point.
-    /// The path lock of the name is held.
+    /// Restores the names as they were before a publication, durably. Safe to repeat after an interruption at any
+    /// point. The path lock of the name is held.
     ///
-    /// Until this returns, `name` may be that of the replaced file.
+    /// Until this returns, `name` may belong to the replaced file.
     func withdraw(_ intent: PublicationIntent, from name: String, of id: UploadID) throws(StoreError) {
         if let error = failedPublications.synchronizationError(id) { throw error }
         var current: PublishedBlob?
@@ -91,8 +94,8 @@ extension StoreContext {
         if current?.identity == intent.identity {
             epoch = try area.withdraw(intent.name, to: name)
         } else if current != nil, shouldSynchronize, let blob = try existing(nil, name), try isTheOne(blob, intent) {
-            // An earlier life exchanged the names, and may have failed to synchronize that. What this one synchronizes proves
-            // nothing of it, so that both names are written again.
+            // The names were restored before the store was opened, and the synchronization of that may have failed. A
+            // success now would not prove that the names are durable, so both names are written again.
             epoch = try area.withdraw(intent.name, to: name)
             _ = try area.withdraw(intent.name, to: name)
         } else {
@@ -105,7 +108,8 @@ extension StoreContext {
         }
     }
 
-    /// Returns whether `blob` has the bytes of the upload: after a withdrawal their name may be that of the replaced file.
+    /// Returns whether `blob` contains the bytes of the upload. After a withdrawal, their name may belong to the
+    /// replaced file.
     private func isTheOne(_ blob: any Blob, _ intent: PublicationIntent) throws(StoreError) -> Bool {
         try translating("read the identity of the file") { () throws(Errno) in try blob.identity() } == intent.identity
     }
@@ -123,10 +127,10 @@ extension StoreContext {
     }
 }
 
-/// Publications that failed in this life of the store and are not withdrawn yet.
+/// Publications that have failed since the store was opened and are not withdrawn yet.
 ///
-/// The row says so, too, once that could be recorded. Until then only this keeps a publication from being tried again when
-/// its upload is loaded again.
+/// The row of the upload also records the failure, but only once the catalog can be written. Until then, only this
+/// object prevents that the publication is tried again when the upload is loaded again.
 final class FailedPublications: Sendable {
     private let errors = Monitor<[UploadID: StoreError?]>([:])
 
@@ -140,8 +144,8 @@ final class FailedPublications: Sendable {
 
     func remove(_ id: UploadID) { errors.withLock { _ = $0.removeValue(forKey: id) } }
 
-    /// The error of the synchronization of the names. A second synchronization by this process would not prove that they are
-    /// durable.
+    /// The error of the synchronization of the names. A second synchronization by this process would not prove that
+    /// they are durable.
     func synchronizationError(_ id: UploadID) -> StoreError? { errors.withLock { $0[id] ?? nil } }
 
     func setSynchronizationError(_ id: UploadID, _ error: StoreError) { errors.withLock { $0[id] = error } }

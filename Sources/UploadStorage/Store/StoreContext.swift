@@ -58,13 +58,13 @@ final class StoreContext: Sendable {
     /// The current time in seconds for the evaluation of lifetimes: see ``UploadStore/time``.
     var time: Int64 { clockObservation.withLock { $0.clock }.time(at: configuration.clock()) }
 
-    /// Removes bytes that are not needed. What cannot be removed now is found by the sweep.
+    /// Removes bytes that are not needed. If that fails, the sweep removes them.
     func discard(_ blob: String) { _ = try? area.remove(blob) }
 
     /// A number for one request in the queue of an upload.
     func nextTicket() -> Int { lastTicket.wrappingAdd(1, ordering: .relaxed).newValue }
 
-    /// The time now in nanoseconds since 1970, and never the same twice.
+    /// Returns the current time in nanoseconds since 1970, and never the same time twice.
     func nextModification() -> Int64 {
         lastModification.withLock { last in
             last = max(last + 1, SystemClock.realtimeNanoseconds())
@@ -83,7 +83,7 @@ final class StoreContext: Sendable {
         do throws(Failure) {
             return try body()
         } catch {
-            // A take-over is no failure of the storage.
+            // An error that a take-over causes is not a failure of the storage.
             hasFailed = (error as? StoreError)?.concernsOperator ?? true
             throw error
         }
@@ -105,8 +105,8 @@ extension SystemClock {
     }
 }
 
-/// One lock for each published name, held while the file of that name is evaluated and changed, and the publications of a
-/// name that were decided and are not complete.
+/// One lock for each published name, which is held while the file with that name is evaluated and changed. Also records
+/// for each name the upload whose publication was decided and is not complete.
 final class PathLocks: Sendable {
     private struct State {
         var held: Set<PublishedName> = []
@@ -140,7 +140,8 @@ final class PathLocks: Sendable {
     }
 }
 
-/// The numbers of finished uploads whose response is kept. They are counted in memory, because counting rows takes time.
+/// The numbers of finished uploads whose response is kept. They are counted in memory, because counting rows takes
+/// time.
 final class FinishedUploads: Sendable {
     private let completeCount: Atomic<Int>
     private let invalidCount: Atomic<Int>
@@ -154,7 +155,8 @@ final class FinishedUploads: Sendable {
     var complete: Int { completeCount.load(ordering: .relaxed) }
     var invalid: Int { invalidCount.load(ordering: .relaxed) }
 
-    /// Uploads that became invalid because acknowledged bytes were missing, since the store was opened.
+    /// The number of uploads that have become invalid since the store was opened, because acknowledged bytes were
+    /// missing.
     var lost: Int { lostCount.load(ordering: .relaxed) }
 
     func addLost() { lostCount.add(1, ordering: .relaxed) }
@@ -180,7 +182,8 @@ final class FinishedUploads: Sendable {
 }
 
 extension UploadStore {
-    /// What is missing for new uploads; `nil` if there is enough free space, or if it is unknown.
+    /// The numbers of the shortage if there is too little free space for new uploads; `nil` if there is enough, or if
+    /// it is unknown.
     package var spaceShortage: SpaceShortage? {
         guard let space = try? context.area.space() else { return nil }
         return context.shortage(free: space.free, kept: context.configuration.effectiveMinFree(total: space.total))
@@ -188,7 +191,8 @@ extension UploadStore {
 }
 
 extension StoreContext {
-    /// What is missing below `announced` bytes and those that are kept.
+    /// Returns the numbers of the shortage if fewer bytes are free than `kept` and `announced` together; nil if enough
+    /// are free.
     func shortage(free: Int64, kept: Int64, announced: Int64 = 0) -> SpaceShortage? {
         let needed = kept.addingReportingOverflow(announced)
         guard needed.overflow || free < needed.partialValue else { return nil }

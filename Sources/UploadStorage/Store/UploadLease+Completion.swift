@@ -5,10 +5,11 @@ import SystemCalls
 extension UploadLease {
     private static let maximumAttempts = 1000
 
-    /// Acknowledges everything and begins the target's work: from here on a take-over waits.
+    /// Makes all received bytes durable and begins the processing by the target. From now on a take-over waits.
     ///
-    /// - Parameter marksDurably: for a target that must not run twice; a crash from here on leads to
-    ///   ``StoreConfiguration/interruptedResponse``, and so does a release without a response.
+    /// - Parameter marksDurably: whether the processing is recorded durably, for a target that must not run twice.
+    ///   After a crash, or a release without a response, the upload then gets
+    ///   ``StoreConfiguration/interruptedResponse``.
     package func beginProcessing(marksDurably: Bool) throws(StoreError) {
         if upload.monitor.withLock({ $0.machine.isStaging }) {
             throw .invalidState("staged bytes are neither committed nor discarded")
@@ -71,8 +72,9 @@ extension UploadLease {
     /// Makes the bytes a published file and stores the final response. If the condition returns a response, stores that
     /// instead. Once the intent is durable, the publication is always completed or refused, also after a crash.
     ///
-    /// `targetIsDirectory`, `parentIsFile` and `noFreeName` leave the upload in processing; the caller completes or ends
-    /// it. After `io` the lease has ended if the publication was decided; the next take-over completes the publication.
+    /// `targetIsDirectory`, `parentIsFile` and `noFreeName` leave the upload in processing, and the caller completes or
+    /// ends it. After `io`, the lease has ended if the publication was decided; the next take-over completes the
+    /// publication.
     package func publish(_ publication: Publication) throws(StoreError) -> Response {
         var publication = publication
         publication.refused = try publication.refused.saved()
@@ -93,7 +95,7 @@ extension UploadLease {
         }
     }
 
-    /// The blob becomes the file, so that it must end where the received bytes end.
+    /// Cuts off all bytes after the received bytes, because the blob becomes the published file.
     private func cutOff() throws(StoreError) {
         let (blob, received) = upload.monitor.withLock { ($0.blob, $0.machine.received) }
         guard let blob else { throw .superseded }
@@ -124,7 +126,7 @@ extension UploadLease {
         return try refuse(publication, because: .noFreeName)
     }
 
-    /// Nil if another name has to be tried. The path lock of the name is held.
+    /// Publishes under one name. Returns nil if another name has to be tried. The path lock of the name is held.
     private func publish(
         _ publication: Publication, under name: PublishedName
     ) throws(StoreError) -> Response? {
@@ -150,8 +152,8 @@ extension UploadLease {
                 response: try publication.response(current == nil, name).saved(),
                 refused: publication.refused)
             try context.area.requirePublishable(name)
-            // A failure after a new file was placed loses only that file. A failure during a replacement could lose the old
-            // file, so that it needs a row.
+            // A failure after a new file was placed loses only that file. A failure during a replacement could lose the
+            // old file, so a replacement needs a row.
             if current != nil || upload.monitor.withLock({ $0.machine.isRecorded }) {
                 try decide(intent, publication.validated)
             }
@@ -164,7 +166,7 @@ extension UploadLease {
                     leavesName: leavesName)
                 return response
             case .occupied:
-                // Another program put a file there in between: look again.
+                // Another program has created a file with this name meanwhile: look again.
                 continue
             case .lost:
                 if upload.isTransient { try upload.removeRecord() } else { try upload.invalidateLost() }
@@ -196,7 +198,8 @@ extension UploadLease {
         context.pathLocks.setUnsettled(intent.name, id)
     }
 
-    /// Gives a plain upload a row, so that a failure or a crash in between is dealt with like that of an upload.
+    /// Creates a row for a plain upload, so that a failure or a crash during the publication is handled as for an
+    /// upload with a resource.
     private func record(_ intent: PublicationIntent) throws(StoreError) {
         guard
             var row = upload.monitor.withLock({ state in state.row?.advanced(to: state.machine.received) })
@@ -214,7 +217,7 @@ extension UploadLease {
         upload.update { $0.machine.record() }
     }
 
-    /// Leaves the row and the bytes: the next sweep, publication under the name, or start removes them.
+    /// Keeps the row and the bytes. The next sweep, publication under the name, or start removes them.
     private func leaveToCatalog() {
         let left = upload.update { state -> (row: CatalogRow, surplus: Int64)? in
             guard state.machine.isDecided, let row = state.row else { return nil }
@@ -231,7 +234,8 @@ extension UploadLease {
         registry.removeNewBlob(row.blob)
     }
 
-    /// Before the publication is decided, an error changes nothing. Afterwards `publication.refused` is the final response.
+    /// Ends a publication that is not possible. Throws `error` for a plain upload, or if the publication was not
+    /// decided yet; otherwise stores and returns `publication.refused` as the final response.
     private func refuse(_ publication: Publication, because error: StoreError) throws(StoreError) -> Response {
         guard !upload.isTransient, upload.monitor.withLock({ $0.machine.isDecided }) else {
             try upload.removeRecord()

@@ -8,13 +8,13 @@ extension UploadLease {
 
     /// Appends bytes to the upload. After an error, a prefix of them may count; see ``received``.
     ///
-    /// - Parameter completes: whether these are the last bytes: once they are in place, the upload is not taken over any more.
-    ///   ``beginProcessing(marksDurably:)`` or ``endProcessing()`` has to follow.
+    /// - Parameter completes: whether these are the last bytes. Once they are written, the upload cannot be taken over
+    ///   any more, and the caller must call ``beginProcessing(marksDurably:)`` or ``endProcessing()``.
     package func append(_ bytes: UnsafeRawBufferPointer, completes: Bool = false) throws(StoreError) {
         awaitCount(beforeAppending: bytes.count)
         let isBehind = try upload.monitor.withLock { (state) throws(StoreError) in
             let end = try state.machine.end(ofAppending: bytes.count, as: epoch)
-            guard let blob = state.blob else { throw .invalidState("the bytes are gone") }
+            guard let blob = state.blob else { throw .invalidState("the bytes are not available any more") }
             if state.machine.length == nil { try reserve(upTo: end, &state) }
             try requireSpace(upTo: end, &state)
             defer { upload.mirror(state.machine) }
@@ -61,7 +61,7 @@ extension UploadLease {
         }
     }
 
-    /// The catalog is on the same disk: bytes are refused before they take the space that it needs.
+    /// Throws if the bytes would use the space that the catalog needs, which is on the same disk.
     private func requireSpace(upTo end: Int64, _ state: inout OpenUpload.State) throws(StoreError) {
         guard end > state.pace.spaceCheckedUpTo else { return }
         let space = try translating("read the free space") { () throws(Errno) in try context.area.space() }
@@ -119,13 +119,14 @@ extension UploadLease {
                 if isStaged { return state.stagedDigests === tracker ? state.machine.written : nil }
                 return state.digests === tracker ? state.machine.received : nil
             }
-            // An error shows again when the digest is needed.
+            // If this fails, the error occurs again when the digest is needed.
             if let end { _ = try? tracker.advance(over: blob, to: end, budget: Self.digestBudget) }
             tracker.isScheduled.store(false, ordering: .releasing)
         }
     }
 
-    /// Sets the length of the representation, once; durable when ``acknowledge()`` returns.
+    /// Sets the length of the representation, which cannot change later. The length is durable when ``acknowledge()``
+    /// returns.
     package func setLength(_ length: Int64) throws(StoreError) {
         let needsQuota = try upload.monitor.withLock { (state) throws(StoreError) in
             try state.machine.reservation(forLength: length, as: epoch) ?? 0 > 0
@@ -141,7 +142,7 @@ extension UploadLease {
         }
     }
 
-    /// Reads received bytes; fewer than the buffer holds only at their end.
+    /// Reads received bytes and returns their number, which is smaller than the buffer only at their end.
     package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StoreError) -> Int {
         let (blob, end) = try bytes { ($0.machine.received) }
         guard offset >= 0, offset < end else { return 0 }
@@ -156,7 +157,7 @@ extension UploadLease {
     ) throws(StoreError) -> (any Blob, Result) {
         try upload.monitor.withLock { (state) throws(StoreError) in
             try state.machine.requireBytes(epoch)
-            guard let blob = state.blob else { throw .invalidState("the bytes are gone") }
+            guard let blob = state.blob else { throw .invalidState("the bytes are not available any more") }
             return (blob, try body(state))
         }
     }
@@ -166,7 +167,7 @@ extension UploadLease {
     /// Begins staging: bytes are written to their position, but do not count as received before ``commitStaged()``. A
     /// take-over, a release or a crash discards them.
     ///
-    /// - Parameter digests: those that run while the bytes arrive.
+    /// - Parameter digests: the digests that are calculated while the bytes arrive.
     package func beginStaging(digests: Set<DigestAlgorithm> = []) throws(StoreError) {
         try upload.change { (state) throws(StoreError) in
             try state.machine.beginStaging(as: epoch)
@@ -200,7 +201,7 @@ extension UploadLease {
         do throws(Errno) {
             return try tracker.digest(algorithm, of: blob, to: end)
         } catch {
-            // A take-over removes staged bytes.
+            // If the upload was taken over, its staged bytes were removed.
             if let refusal = upload.monitor.withLock({ $0.machine.refusal(of: epoch) }) { throw refusal }
             throw .failure(error, during: "digest")
         }

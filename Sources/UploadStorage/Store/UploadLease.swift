@@ -3,15 +3,15 @@ import SystemCalls
 
 /// The right to write to one upload, until another request takes the upload over.
 ///
-/// Only one thread may use a lease, but any thread may read ``isCurrent`` and the offsets, or end the lease. Afterwards every
-/// operation fails with ``StoreError/superseded`` before it changes anything.
+/// Only one thread may use a lease, but any thread may read ``isCurrent`` and the offsets, or end the lease. Afterwards
+/// every operation fails with ``StoreError/superseded`` before it changes anything.
 package final class UploadLease: Sendable {
     let upload: OpenUpload
     let epoch: Int64
-    /// Nil once the lease is released.
+    /// The use of the upload; nil once the lease is released.
     private let use: Mutex<UploadUse?>
     let registry: UploadRegistry
-    /// The upload when the lease was given.
+    /// The state of the upload when the lease began.
     package let record: UploadRecord
 
     init(_ use: UploadUse, epoch: Int64, record: UploadRecord) {
@@ -29,17 +29,18 @@ package final class UploadLease: Sendable {
     /// Nil for a plain upload, which has no upload resource.
     package var id: UploadID? { upload.isTransient ? nil : upload.id }
 
-    /// Bytes in place, contiguous from 0; staged ones are not among them.
+    /// The number of received bytes, contiguous from 0, without staged bytes.
     package var received: Int64 { upload.receivedMirror.load(ordering: .acquiring) }
 
-    /// Bytes that are durable: the offset that may be reported to the client.
+    /// The number of durable bytes: the offset that may be reported to the client.
     package var acknowledged: Int64 { upload.durableMirror.load(ordering: .acquiring) }
 
     /// Whether the lease is valid: the upload has not been taken over.
     package var isCurrent: Bool { upload.epochMirror.load(ordering: .acquiring) == epoch }
 
-    /// Sets a closure that is called once when the upload is taken over, on the thread of the other request, or at once if that
-    /// has happened. It must not wait for this lease's thread. Afterwards others do not wait for the end of an exclusive lease.
+    /// Sets a closure that is called once when the upload is taken over, on the thread of the other request. If the
+    /// upload has been taken over already, the closure is called immediately. It must not wait for the thread of this
+    /// lease. From now on, other requests do not wait for the end of an exclusive lease.
     package func onRevocation(_ closure: @escaping @Sendable () -> Void) {
         let isCurrent = upload.update { state in
             guard state.machine.epoch == epoch else { return false }
@@ -57,7 +58,8 @@ package final class UploadLease: Sendable {
         guard !upload.isTransient, upload.monitor.withLock({ $0.machine.queueAcknowledgment(as: epoch) }) else {
             return
         }
-        // The job uses the upload beyond the end of the lease: a second object for it must never exist beside this one.
+        // The job may use the upload after the end of the lease. Until the job ends, no second object for the same
+        // upload may exist.
         let use = use.withLock { $0 }
         let isQueued = context.acknowledging.enqueue { [upload] in
             upload.runQueuedAcknowledgment()
@@ -68,19 +70,19 @@ package final class UploadLease: Sendable {
 
     /// Waits until all bytes received so far are durable, and returns the offset.
     ///
-    /// If the bytes cannot be synchronized, the lease has ended: what comes next starts from the last durable offset.
+    /// If the bytes cannot be synchronized, the lease ends, and the next lease starts at the last durable offset.
     package func acknowledge() throws(StoreError) -> Int64 { try upload.acknowledge(as: epoch) }
 
     // MARK: The end
 
-    /// Ends the lease. A target at work counts as interrupted. What has been received is acknowledged; the bytes of a plain
-    /// upload are removed.
+    /// Ends the lease. If the target is processing the upload, it counts as interrupted. Received bytes are made
+    /// durable; the bytes of a plain upload are removed.
     package func release() {
         guard let use = use.withLock({ $0.take() }) else { return }
         defer { withExtendedLifetime(use) {} }
         let (isCurrent, machine) = upload.update { state in
             guard state.machine.epoch == epoch else { return (false, state.machine) }
-            // Its holder needs no notification.
+            // The holder of the lease needs no notification.
             state.revocation = nil
             if state.machine.discardStaged(as: epoch) { state.cutOffStaged() }
             return (true, state.machine)

@@ -1,14 +1,15 @@
 /// The state machine of one upload in use, as a value: which lease may write, which bytes count, and which thread may
 /// complete or remove the upload (draft sections 4.3 to 4.6).
 ///
-/// It does no I/O and reads no clock. The caller reports each event by a method call. The result is the next action, whose
-/// outcome the caller reports by a later call. The rules:
+/// It does no I/O and reads no clock. The caller reports each event with a method call. The result of the call is the
+/// next action. The caller reports the outcome of that action with a later call. The rules:
 ///
 /// - `epoch` is a fencing token. A lease may write only while its epoch is the current one, and a take-over raises it.
 /// - `durable` ≤ `received` ≤ `written`. `durable` is the offset that clients see: it never decreases.
-/// - One acknowledgment runs at a time. It belongs to the upload: what it makes durable is durable for the next lease, too.
-/// - While `activity` is not idle, one thread alone may complete or remove the upload. Requests wait for it, and are served in
-///   the order in which they came.
+/// - One acknowledgment runs at a time. It belongs to the upload: bytes that it makes durable are durable for the next
+///   lease, too.
+/// - While `activity` is not idle, one thread alone may complete or remove the upload. Requests wait for it, and are
+///   served in the order in which they came.
 struct UploadMachine: Hashable, Sendable {
     enum Activity: Hashable {
         case idle
@@ -22,7 +23,7 @@ struct UploadMachine: Hashable, Sendable {
 
     enum Acknowledgment: Hashable {
         case idle
-        /// Waits for a thread. A caller that needs it at once runs it instead.
+        /// The acknowledgment waits for a thread. A caller that needs it immediately runs it instead.
         case queued
         case running
     }
@@ -37,7 +38,7 @@ struct UploadMachine: Hashable, Sendable {
     /// Tickets of the waiting requests, in the order in which they came.
     private(set) var waiting: [Int] = []
 
-    /// Whether the row is known.
+    /// Whether the row has been read.
     private(set) var isLoaded = false
     /// Whether the upload has a row at all. Plain uploads have one only while they replace a file.
     private(set) var isRecorded = true
@@ -53,20 +54,20 @@ struct UploadMachine: Hashable, Sendable {
 
     /// Whether the bytes are open.
     private(set) var hasBytes = false
-    /// End of the bytes that are in place, staged ones included.
+    /// The end of the written bytes, staged bytes included.
     private(set) var written: Int64 = 0
-    /// End of the bytes that count: in place, contiguous from 0, not staged.
+    /// The end of the received bytes: written, contiguous from 0, and not staged.
     private(set) var received: Int64 = 0
-    /// End of the bytes that are durable, with the row that says so: the offset that is reported.
+    /// The end of the durable bytes, which the row records durably: the offset that is reported to clients.
     private(set) var durable: Int64 = 0
     private(set) var isStaging = false
     private(set) var length: Int64?
-    /// Bytes that the usage ledger counts for this upload.
+    /// The number of bytes that the usage ledger counts for this upload.
     private(set) var reserved: Int64 = 0
 
     // MARK: Queries
 
-    /// Why the lease of this epoch may no longer write; nil if it may.
+    /// The reason why the lease of this epoch may no longer write; nil if it may.
     func refusal(of lease: Int64) -> StoreError? {
         guard lease == epoch else { return .superseded }
         return switch phase {
@@ -80,10 +81,10 @@ struct UploadMachine: Hashable, Sendable {
         if let refusal = refusal(of: lease) { throw refusal }
     }
 
-    /// As ``require(_:)``, and that the bytes are open.
+    /// Does the same as ``require(_:)``, and also throws if the bytes are not open.
     func requireBytes(_ lease: Int64) throws(StoreError) {
         try require(lease)
-        if !hasBytes { throw .invalidState("the bytes are gone") }
+        if !hasBytes { throw .invalidState("the bytes are not available any more") }
     }
 
     var isUnfinished: Bool {
@@ -146,15 +147,15 @@ struct UploadMachine: Hashable, Sendable {
 
     /// - Parameter isLate: whether the time to wait for a target resource has passed.
     mutating func claim(_ ticket: Int, isLate: Bool) -> Claim {
-        // Only after all received bytes are durable, as the caller reports `durable` as the offset.
+        // Returned only after all received bytes are durable, because the caller reports `durable` as the offset.
         if activity == .processing, durable >= received, isLate {
             leave(ticket)
             return .atWork
         }
         guard waiting.first == ticket, activity == .idle, !isExclusive else { return .wait }
         if needsLoading || needsSettling {
-            // Loading drops bytes that are not acknowledged. An acknowledgment of them that ended later would raise `durable`
-            // after new bytes have replaced them.
+            // Loading drops bytes that are not acknowledged. An acknowledgment of them that ended later would raise
+            // `durable` after new bytes have replaced them.
             if acknowledgment == .running { return .wait }
             acknowledgment = .idle
             activity = needsLoading ? .loading : .settling
@@ -166,7 +167,7 @@ struct UploadMachine: Hashable, Sendable {
 
     /// Ends the current lease and raises `epoch`, whose new value belongs to the new lease.
     ///
-    /// - Parameter exclusive: whether others wait for its end.
+    /// - Parameter exclusive: whether other requests wait for the end of the new lease.
     /// - Returns: whether bytes beyond `received` are to be cut off.
     mutating func takeOver(exclusive: Bool) -> Bool {
         let cutsOff = dropStaged()
@@ -203,7 +204,7 @@ struct UploadMachine: Hashable, Sendable {
     /// - Returns: the end of `count` more bytes.
     func end(ofAppending count: Int, as lease: Int64) throws(StoreError) -> Int64 {
         try require(lease)
-        guard activity == .idle, hasBytes else { throw .invalidState("the upload takes no bytes now") }
+        guard activity == .idle, hasBytes else { throw .invalidState("the upload accepts no bytes now") }
         let (end, overflow) = written.addingReportingOverflow(Int64(count))
         if let length, overflow || end > length { throw .lengthExceeded(length: length) }
         return end
@@ -216,7 +217,7 @@ struct UploadMachine: Hashable, Sendable {
         if !isStaging { received = written }
     }
 
-    /// The last bytes are in place: from now on others wait. Staged bytes still have to be verified.
+    /// The last bytes are written: from now on other requests wait. Staged bytes still have to be verified.
     mutating func endContent() {
         activity = isStaging ? .settling : .processing
         processor = epoch
@@ -255,7 +256,7 @@ struct UploadMachine: Hashable, Sendable {
         try require(lease)
         if self.length == length { return nil }
         guard self.length == nil, length >= 0, length >= written else {
-            throw .invalidState("the length disagrees with what is known")
+            throw .invalidState("the length contradicts an earlier length or the received bytes")
         }
         return max(0, length - reserved)
     }
@@ -267,7 +268,7 @@ struct UploadMachine: Hashable, Sendable {
 
     // MARK: Acknowledgment
 
-    /// What one acknowledgment makes durable.
+    /// The data that one acknowledgment makes durable.
     struct Advance: Hashable {
         var epoch: Int64
         var offset: Int64
@@ -286,7 +287,8 @@ struct UploadMachine: Hashable, Sendable {
         Advance(epoch: epoch, offset: received, hasNewBytes: received > durable, length: length)
     }
 
-    /// - Parameter goal: what is to become durable: all that was received at the first call.
+    /// - Parameter goal: the offset that has to become durable; nil for the first call, which sets it to the end of the
+    ///   received bytes.
     mutating func acknowledge(_ goal: inout Int64?, as lease: Int64) throws(StoreError) -> AcknowledgmentStep {
         try require(lease)
         let end = goal ?? received
@@ -298,7 +300,7 @@ struct UploadMachine: Hashable, Sendable {
         return .run(advance)
     }
 
-    /// - Returns: false if there is nothing to do, or it is in progress.
+    /// - Returns: false if there is nothing to do, or an acknowledgment is in progress.
     mutating func queueAcknowledgment(as lease: Int64) -> Bool {
         guard refusal(of: lease) == nil, acknowledgment == .idle, activity == .idle,
             received > durable || !isRowCurrent
@@ -307,7 +309,7 @@ struct UploadMachine: Hashable, Sendable {
         return true
     }
 
-    /// Nil if the acknowledgment is not needed any more.
+    /// Returns nil if the acknowledgment is not needed any more.
     mutating func runQueuedAcknowledgment() -> Advance? {
         guard acknowledgment == .queued, hasBytes else { return nil }
         acknowledgment = .running
@@ -323,19 +325,19 @@ struct UploadMachine: Hashable, Sendable {
         if length == advance.length { isRowCurrent = true }
     }
 
-    /// The bytes are durable, but the commit of the row failed, or its result is unknown. It can be repeated: the offset in a
-    /// row never decreases.
+    /// The bytes are durable, but the commit of the row failed, or its result is unknown. It can be repeated: the
+    /// offset in a row never decreases.
     mutating func acknowledgmentFailed() { acknowledgment = .idle }
 
-    /// The bytes could not be made durable. The kernel may have dropped pages, and a second attempt would not report it:
-    /// the bytes after the offset in the row are invalid, and the next request reads the row again.
+    /// The bytes could not be made durable. The kernel may have dropped pages, and a second attempt would not report
+    /// it: the bytes after the offset in the row are invalid, and the next request reads the row again.
     ///
     /// - Parameter asker: the lease whose call throws the error; nil if the acknowledgment ran in the background.
     /// - Returns: whether the holder of the lease has to be notified.
     mutating func synchronizationFailed(askedBy asker: Int64?) -> Bool {
         let mustNotify = epoch != asker
-        // The holder of the lease may be about to process or verify the last bytes. It checks its lease first, so that the
-        // activity can be reset here.
+        // The holder of the lease may be about to process or verify the last bytes. It checks its lease first, so that
+        // the activity can be reset here.
         if activity == .processing && !isDecided || activity == .settling && isStaging { activity = .idle }
         acknowledgment = .idle
         (hasBytes, isStaging, received, written) = (false, false, durable, durable)
@@ -348,11 +350,11 @@ struct UploadMachine: Hashable, Sendable {
     /// The row now records that the target resource processes the upload.
     mutating func mark() { isMarked = true }
 
-    /// The processing could not begin, before the target resource was called. The row may be marked or not; the next
+    /// The processing could not begin, and the target resource was not called. The row may be marked or not; the next
     /// acknowledgment resets it.
     mutating func processingFailed(as lease: Int64) {
-        // After a failed synchronization the lease has ended, and a later one may be processing. Closing the store also ends the
-        // lease, but the activity still belongs to that lease.
+        // After a failed synchronization the lease has ended, and a later one may be processing. Closing the store also
+        // ends the lease, but the activity still belongs to that lease.
         guard activity == .processing, processor == lease else { return }
         activity = .idle
         isRowCurrent = !isRecorded
@@ -386,7 +388,7 @@ struct UploadMachine: Hashable, Sendable {
     }
 
     /// The upload has ended, durably. Operations of its lease then throw `completed` or `gone`.
-    /// - Returns: what was reserved.
+    /// - Returns: the number of bytes that were reserved.
     mutating func finish(as phase: UploadRecord.Phase) -> Int64 {
         self.phase = phase
         _ = dropStaged()
@@ -407,7 +409,7 @@ struct UploadMachine: Hashable, Sendable {
     }
 
     enum Expiry: Hashable {
-        /// It is in use: the removal would have to wait.
+        /// The upload is in use, so the removal would have to wait.
         case busy
         /// Read the row, then remove the upload.
         case load
@@ -432,8 +434,8 @@ struct UploadMachine: Hashable, Sendable {
         return true
     }
 
-    /// The row and the bytes are gone, or belong to another object from now on.
-    /// - Returns: what was reserved.
+    /// The row and the bytes were removed, or belong to another object from now on.
+    /// - Returns: the number of bytes that were reserved.
     @discardableResult
     mutating func forget() -> Int64 {
         (isLoaded, hasBytes, isDecided, isStaging) = (false, false, false, false)
@@ -447,8 +449,8 @@ struct UploadMachine: Hashable, Sendable {
         return reserved
     }
 
-    /// Releases the bytes that are reserved beyond the length or the offset in the row. The next ``OpenUpload`` of this upload
-    /// begins with these.
+    /// Releases the bytes that are reserved beyond the length or the offset in the row, and returns their number. The
+    /// next ``OpenUpload`` of this upload begins with the length or the offset in the row.
     mutating func takeSurplus() -> Int64 {
         guard isLoaded, isUnfinished else { return 0 }
         let needed = recordedLength ?? durable

@@ -1,7 +1,7 @@
 import SystemCalls
 
-/// The uploads in use, one object each, and the names of bytes that no row knows yet. An outer lock: held for nothing but
-/// the table itself.
+/// The uploads in use, one object for each, and the names of new bytes for which there is no row yet. The lock is held
+/// only to read or change these two tables.
 final class UploadRegistry: Sendable {
     private struct Entry {
         var upload: OpenUpload
@@ -77,7 +77,7 @@ final class UploadRegistry: Sendable {
         state.withLock { state in state.entries[id].flatMap { $0.upload.isTransient ? nil : $0.upload } }
     }
 
-    /// Announces bytes of which no row knows yet.
+    /// Announces bytes for which there is no row yet.
     func addNewBlob(_ name: String) throws(StoreError) {
         try state.withLock { (state) throws(StoreError) in
             if state.isClosed { throw .superseded }
@@ -89,7 +89,8 @@ final class UploadRegistry: Sendable {
 
     func isNewBlob(_ name: String) -> Bool { state.withLock { $0.newBlobs.contains(name) } }
 
-    /// Refuses further use, and returns the uploads in use and whether they are all: no upload is being created.
+    /// Refuses further use. Returns the uploads in use, and whether the list is complete because no upload is being
+    /// created.
     func close() -> (uploads: [OpenUpload], isComplete: Bool) {
         defer { state.notifyAll() }
         return state.withLock { state in
@@ -98,7 +99,7 @@ final class UploadRegistry: Sendable {
         }
     }
 
-    /// Whether the registry is closed within this time.
+    /// Waits at most this time until the registry is closed, and returns whether it is.
     func waitForClosing(nanoseconds: Int64) -> Bool {
         let end = SystemClock.monotonicNanoseconds() + nanoseconds
         return state.wait(until: end) { state -> Void? in state.isClosed ? () : nil } != nil
@@ -108,14 +109,15 @@ final class UploadRegistry: Sendable {
 
     // MARK: Names of files
 
-    /// Runs `body` while the name is locked and no other upload's decided publication waits for it: what was decided
-    /// first happens first.
+    /// Runs `body` while the name is locked. If another upload has already decided to publish under this name, its
+    /// publication is completed first.
     func withName<Result>(
         _ name: PublishedName, for id: UploadID? = nil, _ body: () throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
         let locks = context.pathLocks
         while true {
-            // With the lock held, the upload that decided is not at work any more: it was stopped by an error.
+            // The lock is held, so the publication of the other upload is not running any more: an error has stopped
+            // it.
             let result = try locks.withLock(name) { () throws(StoreError) -> Result? in
                 if let other = locks.unsettled(name), other != id { return nil }
                 return try body()
@@ -125,7 +127,7 @@ final class UploadRegistry: Sendable {
         }
     }
 
-    /// Brings another upload's interrupted publication to its end. No lock is held.
+    /// Completes the interrupted publication of another upload. No lock is held.
     private func settle(_ id: UploadID, for name: PublishedName) throws(StoreError) {
         do throws(StoreError) {
             try withUpload(id) { (upload) throws(StoreError) in
@@ -139,7 +141,7 @@ final class UploadRegistry: Sendable {
     }
 }
 
-/// One use of an upload. As long as there is one, no second object for the same upload exists.
+/// One use of an upload. While it exists, there is no second object for the same upload.
 final class UploadUse: Sendable {
     let upload: OpenUpload
     let registry: UploadRegistry

@@ -17,12 +17,12 @@ extension UploadStore {
     }
 
     private func begin(_ new: NewUpload, isTransient: Bool) throws(StoreError) -> UploadLease {
-        if let length = new.length, length < 0 { throw .invalidState("a length is not negative") }
+        if let length = new.length, length < 0 { throw .invalidState("the length must not be negative") }
         let reserved = new.length ?? 0
         // The name of the bytes differs from the id of the upload, which is secret.
         let blob = UploadID().text
-        // Announced before anything is counted, so that a stop meanwhile saves no totals; and before the bytes exist, so that
-        // the sweep does not remove them.
+        // The bytes are announced before anything is counted, so that a stop meanwhile saves no totals; and before they
+        // exist, so that the sweep does not remove them.
         try registry.addNewBlob(blob)
         do throws(StoreError) {
             try ledger.begin(new.principal, reserving: reserved, counts: !isTransient)

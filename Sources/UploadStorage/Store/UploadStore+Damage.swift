@@ -5,8 +5,8 @@ struct CatalogDamage {
 }
 
 extension UploadStore {
-    /// Calls `report` once if the catalog turns out to be damaged; at once if it has. From then on the store is not ready
-    /// and changes nothing; published files can still be read.
+    /// Calls `report` once, when the catalog is found to be damaged; immediately if damage was found before. From then
+    /// on the store is not ready and changes nothing; published files can still be read.
     package func onDamage(_ report: @escaping @Sendable (StoreError) -> Void) {
         let error = damage.withLock { damage in
             damage.report = report
@@ -36,8 +36,8 @@ struct Losses {
 }
 
 extension UploadStore {
-    /// Calls `report` with each upload that became invalid because acknowledged bytes were missing, those included that were
-    /// found when the store was opened. It runs on the thread that finds the loss, and must not block.
+    /// Calls `report` with each upload that became invalid because acknowledged bytes were missing, those included that
+    /// were found when the store was opened. It runs on the thread that finds the loss, and must not block.
     package func onLoss(_ report: @escaping @Sendable (UploadID) -> Void) {
         let unreported = context.losses.withLock { losses in
             defer { losses = Losses(report: report) }

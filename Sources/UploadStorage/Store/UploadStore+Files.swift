@@ -1,8 +1,9 @@
 import SystemCalls
 
 extension UploadStore {
-    /// Opens a published file. `notFound` if there is none, `targetIsDirectory` if the name is a directory,
-    /// `targetIsSpecial` if it is a link or something else that is no file, `parentIsFile` if it is below a file.
+    /// Opens a published file. Throws `notFound` if there is none, `targetIsDirectory` if the name belongs to a
+    /// directory, `targetIsSpecial` if it belongs to a link or another object that is not a regular file, and
+    /// `parentIsFile` if a directory of the path is a file.
     public func publishedFile(_ name: PublishedName) throws(StoreError) -> PublishedFile {
         let found = try area.openPublished(name)
         guard let record = try catalog.file(name.path), record.describes(found), !record.fields.isEmpty else {
@@ -11,16 +12,18 @@ extension UploadStore {
         return found.file.described(by: record.fields)
     }
 
-    /// Reads a directory in the order of the file system, an entry at a time. Throws `notFound` if there is none.
+    /// Reads a directory in the order of the file system, one entry at a time. Throws `notFound` if the directory does
+    /// not exist.
     package func listing(of directory: PublishedName.Directory) throws(StoreError) -> PublishedListing {
         PublishedListing(try openDirectory(directory))
     }
 
-    /// The entries of a directory whose names come after `cursor` in the order of their bytes, the first `limit` of them.
+    /// Returns the first `limit` entries of a directory whose names come after `cursor` in the order of their bytes.
     ///
-    /// The directory is read to its end for each page, and the names of one page are kept. A name that is present during
-    /// the reading of all pages is on exactly one of them, whatever is made and removed meanwhile.
-    /// - Parameter cursor: nil: from the start. It need not be the name of an entry.
+    /// The directory is read to its end for each page, and only the names of one page are kept. A name that exists
+    /// while all pages are read is on exactly one of them, even if other names are created or removed meanwhile.
+    /// - Parameter cursor: the name after which the page begins; nil for the first page. It need not be the name of an
+    ///   entry.
     package func page(
         of directory: PublishedName.Directory, after cursor: String?, limit: Int
     ) throws(StoreError) -> PublishedListing {
@@ -48,7 +51,7 @@ extension UploadStore {
         try registry.withName(name) { () throws(StoreError) in
             guard condition(try publishedFile(name).attributes) else { throw .preconditionFailed }
             try area.removePublished(name)
-            // Counted a little too long if this fails: the sweep finds it.
+            // If this fails, the file is counted until the next sweep.
             _ = try? forgetFile(name)
         }
     }

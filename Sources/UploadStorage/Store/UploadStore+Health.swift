@@ -1,18 +1,20 @@
 import SystemCalls
 
 extension UploadStore {
-    /// Returns whether new uploads can be accepted: whether bytes and rows can be written, which is tried, and whether there is
-    /// more free space than has to be kept. One thread checks that, at most once a second.
+    /// Returns whether new uploads can be accepted. A check writes test data to the blob area and to the catalog, and
+    /// compares the free space with the space that must stay free. One thread does this, at most once a second.
     ///
-    /// Returns within ``HealthProbe/timeout`` even if the disk never does: with the reason `store-check-stuck`.
+    /// Returns within ``HealthProbe/timeout`` even if the disk does not respond; the reason is then
+    /// `store-check-stuck`.
     package func health() -> Health {
         health(until: SystemClock.monotonicNanoseconds() + HealthProbe.timeout, acceptsLast: true) ?? HealthProbe.stuck
     }
 
-    /// Waits for a running check and returns its result; nil if it has not ended by the deadline (monotonic nanoseconds).
+    /// Waits for a running check and returns its result; nil if it has not ended by the deadline (monotonic
+    /// nanoseconds).
     package func health(until deadline: Int64) -> Health? { health(until: deadline, acceptsLast: false) }
 
-    /// - Parameter acceptsLast: whether the result of the check before will do while one is running.
+    /// - Parameter acceptsLast: whether the result of the last check is enough while another check is running.
     private func health(until deadline: Int64, acceptsLast: Bool) -> Health? {
         if registry.isClosed { return Health(ready: false, reasons: ["store-closed"]) }
         if let error = damage.withLock({ $0.error }) ?? catalog.damage {
@@ -36,8 +38,8 @@ extension UploadStore {
         return healthProbe.wait(until: deadline) { probe in probe.checks > checks ? probe.last : nil }
     }
 
-    /// Returns whether the threads that make uploads durable begin the work that is queued now before the deadline (monotonic
-    /// nanoseconds).
+    /// Returns whether the threads that make uploads durable begin the work that is queued now before the deadline
+    /// (monotonic nanoseconds).
     package func isAtWork(until deadline: Int64) -> Bool {
         let isDone = Monitor(false)
         let isQueued = context.acknowledging.enqueue {

@@ -30,7 +30,8 @@ extension UploadStore {
         .done(until: SystemClock.monotonicNanoseconds() + inspectionInterval)
     }
 
-    /// Uploads in use were verified when they were loaded, and those that are used later will be.
+    /// Checks whether the bytes of uploads exist. Uploads in use are skipped, because they were verified when they were
+    /// loaded.
     private func inspectUploads(
         after last: UploadID?, _ report: inout SweepReport
     ) throws(StoreError) -> StoreInspection.Stage {
@@ -60,7 +61,7 @@ extension UploadStore {
             guard let name = try translating("list bytes", { () throws(Errno) in try names() }) else {
                 return .files(after: "")
             }
-            // In this order: bytes are no longer new once their row can be found.
+            // The order of these checks matters: bytes count as new until their row can be found.
             if registry.isNewBlob(name) { continue }
             if try catalog.needsBlob(name) { continue }
             try translating("remove bytes") { () throws(Errno) in try area.remove(name) }
@@ -102,21 +103,22 @@ extension UploadStore {
     }
 }
 
-/// The progress of a check of everything in a store. Its size is constant.
+/// The progress of a check of the complete store. Its size does not depend on the size of the store.
 struct StoreInspection {
     enum Stage {
-        /// Uploads whose acknowledged bytes may be missing, from behind this one on.
+        /// The uploads after this one are checked next: their acknowledged bytes may be missing.
         case uploads(after: UploadID?)
-        /// Bytes that may belong to no upload.
+        /// These bytes are checked next: they may belong to no upload.
         case bytes(BlobNames)
-        /// Records of published files that may have been removed by hand, from behind this name on.
+        /// The records of published files after this name are checked next: the files may have been removed by hand.
         case files(after: String)
-        /// Everything has been looked at; again from this time on, in monotonic nanoseconds.
+        /// Everything has been checked. The next check begins at this time, in monotonic nanoseconds.
         case done(until: Int64)
     }
 
     var stage = Stage.uploads(after: nil)
-    /// When interrupted uploads are settled again, in monotonic nanoseconds, after a pause for failures of this length.
+    /// The time from which interrupted uploads are settled again, in monotonic nanoseconds.
     var settlesAgainAt: Int64 = 0
+    /// The length of the last pause after a failure to settle uploads, in nanoseconds; 0 if there was no failure.
     var settlingPause: Int64 = 0
 }

@@ -4,8 +4,8 @@ extension UploadStore {
     /// Reports every step to `observer` from now on, and to no other one.
     package func observe(by observer: any StoreObserver) { context.observer.withLock { $0 = observer } }
 
-    /// Returns the current numbers of the store, without those that are not counted yet. Only uploads in processing are counted
-    /// here, so that the time does not depend on the size of the store.
+    /// Returns the current numbers of the store, without those that are not counted yet. Only uploads in processing are
+    /// counted here, so that the time does not depend on the size of the store.
     ///
     /// - Throws: `superseded` once the store is closed; `io` if the catalog cannot be read.
     package func statistics() throws(StoreError) -> StoreStatistics {
@@ -32,31 +32,31 @@ extension UploadStore {
     }
 }
 
-/// Receives how long a store's steps to durability took. The store itself keeps no numbers about them.
+/// Receives the durations of the steps with which a store makes data durable. The store itself does not keep them.
 ///
-/// Calls come on the threads that do the steps, at the same time, with no lock of the store held. They must not block:
-/// a request waits for the offset.
+/// The methods are called on the threads that do the steps, possibly on several threads simultaneously, while no lock
+/// of the store is held. They must not block, because a request waits for the step.
 package protocol StoreObserver: Sendable {
     /// A step ended.
     /// - Parameters:
-    ///   - nanoseconds: of the monotonic clock.
+    ///   - nanoseconds: the duration, measured with the monotonic clock.
     ///   - isDone: `false` if the storage failed.
     func observe(_ step: DurableStep, nanoseconds: Int64, isDone: Bool)
 }
 
 /// A step of a store that makes data durable.
 package enum DurableStep: String, Sendable, Hashable, CaseIterable {
-    /// The bytes of an upload reach stable storage (fdatasync(2)), and the first time their name, too.
+    /// The bytes of an upload reach stable storage (fdatasync(2)). The first time, their name does, too.
     case content
     /// A published file, its name and its old name reach stable storage (fsync(2)).
     case publication
-    /// The offset of an upload is in the catalog: from handing it over until its transaction, which it may share, is
-    /// durable.
+    /// The offset of an upload is recorded in the catalog. The step ends when its transaction, which can contain other
+    /// changes, is durable.
     case offset
 }
 
-/// The numbers of uploads, files and bytes in a store at one moment. After an unclean stop the store has to count them first;
-/// until then, and if the count has failed, the numbers that depend on it are `nil`.
+/// The numbers of uploads, files and bytes in a store at one moment. After an unclean stop the store has to count them
+/// first; until then, and if the count has failed, the numbers that depend on it are `nil`.
 package struct StoreStatistics: Sendable, Hashable {
     /// Uploads that wait for content or for the request that completes them; `nil` until everything is counted.
     package var receiving: Int?
@@ -66,18 +66,20 @@ package struct StoreStatistics: Sendable, Hashable {
     package var complete: Int?
     /// Permanently unusable uploads that are kept; `nil` until everything is counted.
     package var invalid: Int?
-    /// Uploads that became invalid because acknowledged bytes were missing, since the store was opened.
+    /// The number of uploads that have become invalid since the store was opened, because acknowledged bytes were
+    /// missing.
     package var lost = 0
     /// Bytes of published files; `nil` until everything is counted.
     package var publishedBytes: Int64?
-    /// Bytes that unfinished uploads will have, or have if their length is unknown; `nil` until everything is counted.
+    /// Bytes that unfinished uploads reserve: the length of each, or its received bytes if the length is unknown; `nil`
+    /// until everything is counted.
     package var reservedBytes: Int64?
     /// The size of the catalog in bytes.
     package var catalogBytes: Int64 = 0
     /// Changes that were made durable since the store was opened, and the transactions that they shared.
     package var catalogChanges = 0
     package var catalogTransactions = 0
-    /// Bytes of the file system that are free for the store, and of the entire file system; `nil` if that is unknown.
+    /// The free bytes and all bytes of the file system; `nil` if that is unknown.
     package var freeBytes: Int64?
     package var capacityBytes: Int64?
     /// Free bytes below which new uploads are refused; `nil` if that is unknown.

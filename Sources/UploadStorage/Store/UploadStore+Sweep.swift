@@ -1,24 +1,26 @@
 import SystemCalls
 
 extension UploadStore {
-    /// The minimum number of rows that one transaction removes: so few that other changes in the transaction hardly wait.
+    /// The minimum number of rows that one transaction removes: so few that other changes in the transaction hardly
+    /// wait.
     static let removalBatch = 64
-    /// The maximum number of rows that one transaction removes, because all of their uploads are in memory at the same time.
+    /// The maximum number of rows that one transaction removes, because all of their uploads are in memory at the same
+    /// time.
     private static let largestRemovalBatch = 4096
     /// The pause after a batch, as a multiple of its duration, and the longest pause in nanoseconds.
     private static let removalPause: Int64 = 4
     private static let longestPause: Int64 = 100_000_000
     private static let processingPage = 200
-    /// Rows of each phase whose time one transaction limits.
+    /// The maximum number of unfinished and of finished uploads whose expiry one transaction limits.
     static let expiryBatch = 256
     /// The pause in nanoseconds after an interrupted upload could not be completed: the first pause, and the maximum.
     private static let settlingPauses: ClosedRange<Int64> = 1_000_000_000...60_000_000_000
     /// The time in nanoseconds for which one ``sweepPart()`` inspects the store.
     private static let inspectionTime: Int64 = 200_000_000
 
-    /// Removes expired uploads, completes interrupted publications, and continues to check for missing bytes, bytes of no
-    /// upload, and files that were removed by hand. Apart from the removal of expired uploads its time is limited; call it
-    /// about once a second. Other work can run at the same time.
+    /// Removes expired uploads, completes interrupted publications, and continues to check for missing bytes, bytes of
+    /// no upload, and files that were removed by hand. Apart from the removal of expired uploads its time is limited;
+    /// call it about once a second. Other work can run at the same time.
     package func sweepPart() -> SweepReport {
         sweep(isComplete: false) { inspection, report in
             let end = SystemClock.monotonicNanoseconds() + Self.inspectionTime
@@ -96,8 +98,8 @@ extension UploadStore {
 
     // MARK: Expiry
 
-    /// After the wall clock was set while the downtime was doubtful: what was created or completed by the wrong time would live
-    /// for as much longer. What fails is repeated by the next sweep.
+    /// Limits the expiry of uploads after the wall clock was set while the downtime was doubtful: uploads that were
+    /// created or completed with the wrong time would live too long. If this fails, the next sweep repeats it.
     private func limitExpiry(_ report: inout SweepReport) {
         guard context.clockObservation.withLock({ $0.hasLateExpiries }) else { return }
         do throws(StoreError) {
@@ -125,7 +127,8 @@ extension UploadStore {
         }
     }
 
-    /// A request that is reading such an upload continues to read it from memory.
+    /// Removes finished uploads that have expired. A request that is reading such an upload continues to read it from
+    /// memory.
     private func removeFinished(expiredBy now: Int64, _ report: inout SweepReport) throws(StoreError) {
         var limit = Self.removalBatch
         while true {
@@ -139,21 +142,21 @@ extension UploadStore {
         }
     }
 
-    /// How many rows the next transaction removes. Every upload is at least one change, so that more is removed than was
-    /// added meanwhile.
-    /// - Parameter changes: how many there were when the last batch began.
+    /// Returns the number of rows that the next transaction removes. Every new upload is at least one change, so at
+    /// least as many rows are removed as were added meanwhile.
+    /// - Parameter changes: the number of changes when the last batch began.
     private func removalLimit(since changes: Int) -> Int {
         min(max(Self.removalBatch, catalog.statistics.commits - changes), Self.largestRemovalBatch)
     }
 
-    /// Leaves most transactions to requests that wait for them.
-    /// - Returns: whether the store closes meanwhile.
+    /// Pauses after a batch, so that most transactions are free for waiting requests.
+    /// - Returns: whether the store was closed meanwhile.
     private func pauseAfterBatch(begunAt begun: Int64) -> Bool {
         let taken = SystemClock.monotonicNanoseconds() - begun
         return registry.waitForClosing(nanoseconds: min(Self.removalPause * taken, Self.longestPause))
     }
 
-    /// An upload that is being removed, in use as long as that takes.
+    /// An upload that is being removed, and its use, which lasts until the removal ends.
     private typealias Expiring = (use: UploadUse, removal: OpenUpload.Removal)
 
     private func removeUnfinished(expiredBy now: Int64, _ report: inout SweepReport) throws(StoreError) {
@@ -206,7 +209,7 @@ extension UploadStore {
         return true
     }
 
-    /// Removes an upload for which the sweep has to wait, because its target was at work or a request uses it.
+    /// Removes an upload for which the sweep has to wait, because its target processes it or a request uses it.
     private func removeAlone(_ id: UploadID, expiredBy now: Int64, _ report: inout SweepReport) -> Bool {
         do throws(StoreError) {
             var wasUnfinished = false
@@ -216,7 +219,7 @@ extension UploadStore {
                     return record.expiresAt.map { $0 <= now } ?? false
                 }
             }
-            // Nil if a target is at work; false if it has just got a later time.
+            // Nil if the target processes the upload; false if its expiry is later now.
             guard isRemoved == true else { return false }
             report.expired += 1
             report.unfinished += wasUnfinished ? 1 : 0
@@ -230,9 +233,9 @@ extension UploadStore {
 
 /// The results of a sweep.
 package struct SweepReport: Sendable, Hashable {
-    /// Uploads that had expired, complete and invalid ones included.
+    /// The number of expired uploads that were removed, complete and invalid ones included.
     package var expired = 0
-    /// Uploads among them that were not finished.
+    /// The number of unfinished uploads among them.
     package var unfinished = 0
     /// The number of removed blobs that belonged to no upload.
     package var orphans = 0
@@ -240,8 +243,8 @@ package struct SweepReport: Sendable, Hashable {
     package var vanishedFiles = 0
     /// The number of interrupted publications that were completed.
     package var settled = 0
-    /// Seconds by which the wall clock jumped since the sweep before; negative: backward; nil: it did not. Lifetimes are
-    /// not affected.
+    /// Seconds by which the wall clock jumped since the last sweep, negative for a jump backward; nil if it did not
+    /// jump. Lifetimes are not affected.
     package var clockJump: Int64?
     /// The errors of uploads and files that could not be removed.
     package var failures: [StoreError] = []

@@ -1,14 +1,16 @@
 import SystemCalls
 
 extension UploadStore {
-    /// Takes over an upload. On return the previous lease has ended, and bytes that were written with it count as received.
+    /// Takes over an upload. On return the previous lease has ended, and bytes that were written with it count as
+    /// received.
     ///
     /// Requests for the same upload are served in the order in which they came.
     ///
     /// - Parameters:
     ///   - wait: the time to wait for a target resource that processes the upload. It is never interrupted.
-    ///   - exclusive: whether the next ones wait for the end of this lease, or for ``UploadLease/onRevocation(_:)``, instead of
-    ///     taking the upload over. Such a lease must end without waiting for a client.
+    ///   - exclusive: whether later requests wait for the end of this lease, or for the call of
+    ///     ``UploadLease/onRevocation(_:)``, instead of taking the upload over. Such a lease must end without waiting
+    ///     for a client.
     package func takeOver(
         _ id: UploadID, principal: String, waitForProcessing wait: Duration, exclusive: Bool = false
     ) throws(StoreError) -> TakeOver {
@@ -48,7 +50,8 @@ extension UploadStore {
 
     /// Removes an upload: first ends the lease, then removes the row, then the bytes. A published file stays.
     ///
-    /// Fails with ``StoreError/processing`` if a target is at work beyond ``StoreConfiguration/processingWait``.
+    /// Fails with ``StoreError/processing`` if a target still processes the upload after
+    /// ``StoreConfiguration/processingWait``.
     package func cancel(_ id: UploadID, principal: String) throws(StoreError) {
         let deadline = SystemClock.deadline(in: configuration.processingWait)
         let removed = try registry.withUpload(id) { (upload) throws(StoreError) in

@@ -1,17 +1,17 @@
 import SystemCalls
 
-/// The clock of lifetimes, what was read last, and when the next mark is due, by the time since boot.
+/// The clock for lifetimes, the last reading of the clocks, and the time of the next mark, in nanoseconds since boot.
 struct ClockObservation {
     var clock: LifetimeClock
     var last: ClockReading
     var nextMark: Int64
-    /// Whether rows may expire later than they should, because they were created or completed by a wrong time.
+    /// Whether rows may expire later than they should, because they were created or completed with a wrong time.
     var hasLateExpiries = false
 }
 
 extension UploadStore {
-    /// The current time in seconds for the evaluation of lifetimes: creation and expiry of uploads are times of this clock. It begins as seconds since
-    /// 1970, and continues without jumps when the wall clock is set.
+    /// The current time in seconds of the clock for lifetimes. The creation and the expiry of uploads are times of this
+    /// clock. It begins as seconds since 1970, and does not jump when the wall clock is set.
     package var time: Int64 { context.time }
 
     var lifetimeClock: LifetimeClock { context.clockObservation.withLock { $0.clock } }
@@ -21,18 +21,18 @@ extension UploadStore {
         lifetimeClock.remaining(until: expiresAt, at: configuration.clock())
     }
 
-    /// Seconds for which the store seems to have been closed, if that is longer than an upload lives: then nothing expires
-    /// within the first hour, as the clock may be wrong.
+    /// Seconds for which the store seems to have been closed, if that is longer than the lifetime of an upload;
+    /// otherwise nil. Nothing then expires within the first hour, because the clock may be wrong.
     package var doubtfulDowntime: Int64? { lifetimeClock.doubtfulDowntime }
 
     /// The time until which uploads have expired; nil if none have.
     var expiryTime: Int64? { lifetimeClock.expiryTime(at: configuration.clock()) }
 
-    /// Nanoseconds from one mark to the next: short enough that a crash does not let the downtime seem much longer than it
-    /// was.
+    /// Nanoseconds from one mark to the next. They are so few that after a crash the downtime does not seem much longer
+    /// than it was.
     private var markInterval: Int64 { max(1, min(60, configuration.lifetime / 8)) * 1_000_000_000 }
 
-    /// Looks for a jump of the wall clock, and saves a mark if there was one, or if it is time.
+    /// Checks whether the wall clock has jumped, and saves a mark if it has, or if the next mark is due.
     /// - Returns: seconds by which the clock jumped.
     func observeClock() -> Int64? {
         let reading = configuration.clock()
@@ -51,10 +51,10 @@ extension UploadStore {
         return jump.map { ($0.magnitude < UInt64(Int64.max) ? $0 : Int64.max) / 1_000_000_000 }
     }
 
-    /// If this fails, an older mark counts, and the time since then for downtime.
+    /// Saves a mark. If this fails, the next start uses an older mark, and counts the time since that mark as downtime.
     func saveMark(at reading: ClockReading) {
         let lifetimeClock = lifetimeClock
-        // The next start has to be able to count the downtime again.
+        // The next start must be able to calculate the downtime again, from the older mark.
         if lifetimeClock.isDoubtful(at: reading) { return }
         _ = try? catalog.commit(.recordTime(lifetimeClock.mark(at: reading)))
     }

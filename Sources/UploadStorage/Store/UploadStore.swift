@@ -3,27 +3,27 @@ import SystemCalls
 
 /// Uploads and published files: durable state, bytes, and the right to write to them. Safe to use from any thread.
 ///
-/// The promise: an offset that was acknowledged is never taken back, and a publication happens once, completely or not at all,
-/// whatever ends the process.
+/// The promise: an offset that was acknowledged is never taken back, and a publication happens once, completely or not
+/// at all, whatever ends the process.
 public final class UploadStore: Sendable {
     let context: StoreContext
     let registry: UploadRegistry
     let healthCheck: WorkQueue
-    /// How far the sweep has come. Held while it runs.
+    /// The progress of the sweep. The lock is held while a sweep runs.
     let inspection = Monitor(StoreInspection())
     /// The damage because of which the catalog cannot be used any more, and the closure that is called for it.
     let damage = Monitor(CatalogDamage())
-    /// Failures beside other work, for the next report of a sweep.
+    /// Failures of work in the background, for the report of the next sweep.
     let unreported = Monitor<[StoreError]>([])
-    /// How long the count waits before it is repeated, in nanoseconds. The log of the catalog grows meanwhile.
+    /// The pauses before a failed count is repeated, in nanoseconds. The log of the catalog grows meanwhile.
     private static let countPauses: [Int64] = [100_000_000, 1_000_000_000, 5_000_000_000, 20_000_000_000]
     private let verification = Monitor<WorkerThread?>(nil)
     let healthProbe = Monitor(HealthProbe())
 
-    /// Starts over a catalog and a blob area: publications that were decided are carried out, and targets that were at work
-    /// get the interrupted response. The time and the memory for that do not depend on what else the store holds: that
-    /// acknowledged bytes are missing is found when their upload is used, at the latest by the first sweeps, which also
-    /// remove bytes without an upload.
+    /// Creates a store that uses a catalog and a blob area. Decided publications are completed, and uploads whose
+    /// processing was interrupted get ``StoreConfiguration/interruptedResponse``. The time and the memory for that do
+    /// not depend on the size of the store. If acknowledged bytes of an upload are missing, that is found when the
+    /// upload is used, at the latest by the first sweeps, which also remove bytes that belong to no upload.
     package init(
         catalog: any UploadCatalog, area: any BlobArea, location: String = "the store",
         configuration: StoreConfiguration
@@ -44,7 +44,7 @@ public final class UploadStore: Sendable {
     var ledger: UsageLedger { context.ledger }
     var finished: FinishedUploads { context.finished }
 
-    /// Counts and checks what the last process left, beside all other work, if it did not stop properly.
+    /// If the last process did not stop properly, counts the totals and checks the catalog in the background.
     private func startVerification(counts: Bool) throws(StoreError) {
         guard counts || catalog.needsVerification else { return }
         let thread = try startingThreads { () throws(Errno) in
@@ -106,7 +106,8 @@ public final class UploadStore: Sendable {
         return row.record
     }
 
-    /// Ends all work. Running targets get ``StoreConfiguration/processingWait`` to end, then every current lease is superseded.
+    /// Ends all work. Running targets get ``StoreConfiguration/processingWait`` to end, then every current lease is
+    /// superseded.
     ///
     /// Received bytes are not acknowledged by this method: release the leases first.
     public func close() {
@@ -118,7 +119,7 @@ public final class UploadStore: Sendable {
         for upload in uploads { upload.supersede(until: deadline) }
         context.close()
         healthCheck.close()
-        // A sweep that runs comes to its end first.
+        // A running sweep ends first.
         let totals = inspection.withLock { _ in isComplete ? self.totals(with: uploads) : nil }
         saveMark(at: configuration.clock())
         catalog.close(saving: totals)
@@ -141,7 +142,8 @@ public final class UploadStore: Sendable {
 extension UploadStore {
     private static let recoveryPage = 200
 
-    /// Completes the work that was interrupted when the last process ended. Nothing else is necessary before the store is used.
+    /// Completes the work that was interrupted when the last process ended. Nothing else is necessary before the store
+    /// is used.
     func recover() throws(StoreError) {
         var last: UploadID?
         while true {
@@ -165,9 +167,11 @@ extension UploadStore {
 }
 
 extension UploadStore {
-    /// Opens the store of a data directory, which is made if it is missing: rows in SQLite, bytes in files.
+    /// Opens the store of a data directory, and creates the directory if it is missing. Rows are stored in SQLite,
+    /// bytes in files.
     ///
-    /// - Parameter root: path of the data directory. All parts lie in one file system; one store at a time has it.
+    /// - Parameter root: the path of the data directory. All its parts must be in one file system. Only one store at a
+    ///   time can use it.
     public static func open(root: String, configuration: StoreConfiguration = StoreConfiguration()) throws(StoreError)
         -> UploadStore
     {

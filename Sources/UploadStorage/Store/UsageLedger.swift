@@ -1,7 +1,8 @@
 import Synchronization
 import SystemCalls
 
-/// The usage of each principal (uploads, bytes), in memory. The innermost lock: nothing else is called while it is held.
+/// The usage of each principal (uploads, bytes), in memory. The innermost lock: nothing else is called while it is
+/// held.
 final class UsageLedger: Sendable {
     private let maxUploads: Int?
     private let quota: Int64?
@@ -18,8 +19,8 @@ final class UsageLedger: Sendable {
         var isExact: Bool { isCounted && failure == nil }
     }
 
-    /// - Parameter usage: what the store holds; nil if ``addCounted(_:)`` or ``fail(_:)`` follows. A caller that needs the numbers
-    ///   waits for that.
+    /// - Parameter usage: the usage by everything in the store; nil if ``addCounted(_:)`` or ``fail(_:)`` is called
+    ///   later. Callers that need the numbers wait for that call.
     init(_ usage: [String: Usage]?, configuration: StoreConfiguration) {
         maxUploads = configuration.maxUploadsPerPrincipal
         quota = configuration.quotaPerPrincipal
@@ -27,7 +28,7 @@ final class UsageLedger: Sendable {
         isCounted = Atomic(usage != nil)
     }
 
-    /// Adds what the store held when it was opened. What has changed since is counted already.
+    /// Adds the usage at the time when the store was opened. Later changes are counted already.
     func addCounted(_ counted: [String: Usage]) {
         state.withLock { state in
             for (principal, usage) in counted {
@@ -43,7 +44,8 @@ final class UsageLedger: Sendable {
         state.notifyAll()
     }
 
-    /// Waits until the count of the start is complete. Returns at once if there are no limits. Must be called without a lock.
+    /// Waits until the count of the start is complete. Returns immediately if there are no limits. Must be called
+    /// without a lock.
     func waitUntilCounted() {
         if !canReserve { withCounted { _ in () } }
     }
@@ -53,7 +55,8 @@ final class UsageLedger: Sendable {
 
     private var hasNoLimits: Bool { maxUploads == nil && quota == nil }
 
-    /// The count has failed: nothing can be admitted against a limit any more.
+    /// Records that the count has failed: from now on ``begin(_:reserving:counts:)`` and ``reserve(_:for:)`` throw the
+    /// error.
     func fail(_ error: StoreError) {
         state.withLock { state in
             state.failure = error
@@ -63,7 +66,7 @@ final class UsageLedger: Sendable {
         state.notifyAll()
     }
 
-    /// Whether the numbers are those of everything that the store holds.
+    /// Whether the numbers include everything in the store.
     var isExact: Bool { state.withLock { $0.isExact } }
 
     /// Every entry, by principal.
@@ -87,7 +90,7 @@ final class UsageLedger: Sendable {
         }
     }
 
-    /// Admits one more upload, or, if `counts` is false, only bytes.
+    /// Reserves bytes for a new upload, and counts the upload if `counts` is true. Throws if a limit would be exceeded.
     func begin(_ principal: String, reserving bytes: Int64, counts: Bool) throws(StoreError) {
         waitUntilCounted()
         try admit(principal) { (entry) throws(StoreError) in
@@ -99,7 +102,7 @@ final class UsageLedger: Sendable {
         }
     }
 
-    /// Reserves bytes of an upload that exists. After ``waitUntilCounted()``.
+    /// Reserves more bytes for an existing upload. Call ``waitUntilCounted()`` first.
     func reserve(_ bytes: Int64, for principal: String) throws(StoreError) {
         try admit(principal) { (entry) throws(StoreError) in try add(bytes, to: &entry) }
     }
@@ -123,7 +126,7 @@ final class UsageLedger: Sendable {
         entry.reservedBytes = overflow ? .max : reserved
     }
 
-    /// Gives back what an upload had reserved, and its place.
+    /// Releases bytes that an upload had reserved. If `counts` is true, the upload is not counted any more.
     func end(_ principal: String, releasing bytes: Int64, counts: Bool) {
         change(principal) { entry in
             if counts { entry.uploads -= 1 }
@@ -131,7 +134,7 @@ final class UsageLedger: Sendable {
         }
     }
 
-    /// Converts bytes that were reserved without an upload into an upload, and releases those that it does not need.
+    /// Counts a plain upload as an upload from now on, and releases reserved bytes that it does not need.
     func keep(_ principal: String, releasing bytes: Int64) {
         change(principal) { entry in
             entry.uploads += 1

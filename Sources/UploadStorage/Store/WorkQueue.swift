@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// A fixed set of threads that run pieces of work in their order.
+/// A fixed set of threads that run pieces of work in the order in which they were added.
 final class WorkQueue: Sendable {
     private struct State {
         var work: [(@Sendable () -> Void)?] = []
@@ -55,7 +55,8 @@ final class WorkQueue: Sendable {
     private static func next(in state: Monitor<State>) -> (@Sendable () -> Void)? {
         state.waitForever { state -> (@Sendable () -> Void)?? in
             guard state.next < state.work.count else { return state.isClosed ? .some(nil) : nil }
-            // Finished work keeps no upload in memory, and a queue that is never empty does not grow.
+            // The work is removed from the list, so that finished work keeps no upload in memory, and a queue that is
+            // never empty does not grow.
             let work = state.work[state.next].take()
             state.next += 1
             if state.next * 2 > state.work.count {

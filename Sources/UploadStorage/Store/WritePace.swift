@@ -2,7 +2,7 @@
 struct WritePace: Hashable {
     /// The number of free bytes that are reserved for the catalog.
     static let catalogRoom: Int64 = 64 << 20
-    /// Bytes that are handed to the disk at once.
+    /// The number of bytes that are passed to the disk together.
     static let step: Int64 = 4 << 20
     private static let spaceStep: Int64 = 4 << 20
 
@@ -11,28 +11,30 @@ struct WritePace: Hashable {
     private var started: Int64
     private var awaited: Int64
 
-    /// - Parameter start: bytes that are durable already.
+    /// - Parameter start: the number of bytes that are durable already.
     init(start: Int64 = 0) {
         started = start
         awaited = start
     }
 
-    /// The space up to `end` is there.
-    /// - Parameter spare: free bytes above those that have to stay free; the fewer, the sooner they are looked at again.
+    /// Records that there is enough space for bytes up to `end`.
+    /// - Parameter spare: the free bytes in addition to those that must stay free. The fewer there are, the sooner the
+    ///   space is checked again.
     mutating func spaceChecked(upTo end: Int64, spare: Int64) {
         spaceCheckedUpTo = end + min(Self.spaceStep, spare / 4)
     }
 
     func isDue(_ written: Int64) -> Bool { written - started >= Self.step }
 
-    /// The bytes to hand to the disk now; nil if there are too few.
+    /// The range of bytes to pass to the disk now; nil if there are too few.
     mutating func start(_ written: Int64) -> Range<Int64>? {
         guard isDue(written) else { return nil }
         defer { started = written }
         return started..<written
     }
 
-    /// Where the part begins that has to leave the cache before more is received; nil while the window is not full.
+    /// The start of the part that must be written to the disk before more bytes are received; nil while the window is
+    /// not full.
     func excess(_ written: Int64, durable: Int64, window: Int64) -> Int64? {
         let start = max(awaited, durable)
         return written - start > window ? start : nil

@@ -2,32 +2,35 @@ import SystemCalls
 
 /// The clock for lifetimes of uploads. It is a value that converts readings of the system's clocks to seconds.
 ///
-/// While a store is open, time passes as `CLOCK_BOOTTIME` does: a wall clock that is set expires nothing early and keeps
-/// nothing without end. From one life of the store to the next it continues where a durable ``Mark`` left it, plus the
-/// difference that the wall clock shows, and never goes back. So it begins as seconds since 1970, and stays apart from the
-/// wall clock by as much as that was set while a store was open.
+/// While a store is open, this clock advances with `CLOCK_BOOTTIME`. If the wall clock is set meanwhile, no upload
+/// expires too early or is kept too long. When the store is opened again, the clock continues from the last durable
+/// ``Mark``, plus the time that has passed since then on the wall clock, and never goes back. The clock of a new store
+/// begins as seconds since 1970. Later it differs from the wall clock by the changes of the wall clock while the store
+/// was open.
 package struct LifetimeClock: Sendable {
-    /// The time at one moment, and what the wall clock showed then; both in nanoseconds since 1970.
+    /// The time of this clock and the time of the wall clock at the same moment, both in nanoseconds since 1970.
     package struct Mark: Sendable, Hashable {
         package var time: Int64
         package var wall: Int64
     }
 
-    /// Nanoseconds after a start within which nothing expires, if the downtime seems longer than a life.
+    /// Nanoseconds after a start within which nothing expires if the downtime seems longer than the lifetime of an
+    /// upload.
     static let grace: Int64 = 3600 * 1_000_000_000
-    /// Nanoseconds by which the wall clock has to be set for that to be a jump.
+    /// The minimum change of the wall clock that counts as a jump, in nanoseconds.
     static let jump: Int64 = 1_000_000_000
 
     private let mark: Mark?
     private let lifetime: Int64
     private let start: ClockReading
     private let startTime: Int64
-    /// Seconds between the mark and the start, if they are more than a life: the clock may be wrong.
+    /// Seconds between the mark and the start if they are more than the lifetime of an upload, because the clock may
+    /// then be wrong; otherwise nil.
     let doubtfulDowntime: Int64?
 
     /// - Parameters:
-    ///   - mark: the last one of the life before; nil: there was none.
-    ///   - lifetime: seconds that an upload lives.
+    ///   - mark: the last mark that was saved; nil if there is none.
+    ///   - lifetime: the lifetime of an upload in seconds.
     init(after mark: Mark?, at start: ClockReading, lifetime: Int64) {
         self.mark = mark
         self.lifetime = lifetime
@@ -46,12 +49,14 @@ package struct LifetimeClock: Sendable {
 
     func mark(at reading: ClockReading) -> Mark { Mark(time: nanoseconds(at: reading), wall: reading.wall) }
 
-    /// Whether the downtime seems longer than a life, and may still turn out to be a wrong clock. No mark is saved then.
+    /// Whether the downtime seems longer than the lifetime of an upload, and the wall clock may still be corrected. No
+    /// mark is saved then.
     func isDoubtful(at reading: ClockReading) -> Bool {
         doubtfulDowntime != nil && reading.boot - start.boot < Self.grace
     }
 
-    /// The clock after the wall clock was set while the downtime was doubtful: the downtime is counted again.
+    /// Returns the clock to use after the wall clock was set while the downtime was doubtful: the downtime is
+    /// calculated again.
     func corrected(at reading: ClockReading) -> LifetimeClock {
         let wall = reading.wall.subtractingClamped(reading.boot - start.boot)
         return LifetimeClock(after: mark, at: ClockReading(wall: wall, boot: start.boot), lifetime: lifetime)
@@ -67,7 +72,8 @@ package struct LifetimeClock: Sendable {
         return max(0, end - time(at: reading))
     }
 
-    /// Nanoseconds by which the wall clock was set between two readings; nil: it was not set, or only a little.
+    /// Returns the nanoseconds by which the wall clock was set between two readings; nil if it was not set, or by too
+    /// little for a jump.
     static func jump(from last: ClockReading, to reading: ClockReading) -> Int64? {
         let difference = (reading.wall - last.wall) - (reading.boot - last.boot)
         return abs(difference) >= jump ? difference : nil

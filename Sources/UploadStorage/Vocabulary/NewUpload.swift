@@ -9,7 +9,8 @@ package struct NewUpload: Sendable, Hashable {
     package var method: Method
     /// The target resource, as a text that only the caller interprets.
     package var target: String
-    /// The fields of the request that are needed to complete the upload. They are removed when it is complete or invalid.
+    /// The fields of the request that are needed to complete the upload. They are removed when it is complete or
+    /// invalid.
     package var fields: Fields
     package var dialect: Dialect
     package var limits: UploadLimits
@@ -17,7 +18,7 @@ package struct NewUpload: Sendable, Hashable {
     package var length: Int64?
     /// The digests of the representation that are calculated while its bytes arrive.
     package var digests: Set<DigestAlgorithm>
-    /// Seconds since 1970; nil: does not expire.
+    /// The time of expiry, in seconds of ``UploadStore/time``; nil if the upload does not expire.
     package var expiresAt: Int64?
 
     package init(
@@ -36,7 +37,8 @@ package struct NewUpload: Sendable, Hashable {
         self.expiresAt = expiresAt
     }
 
-    /// The part that is kept once the upload is complete or invalid: what authorizes and frames a repeat of the answer.
+    /// The properties that are kept once the upload is complete or invalid. They are needed to authorize later requests
+    /// and to send the final response again.
     var withoutFields: NewUpload {
         var remaining = self
         remaining.fields = [:]

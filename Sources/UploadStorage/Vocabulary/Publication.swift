@@ -5,23 +5,25 @@ import ResumableUpload
 public struct Publication: Sendable {
     /// The name under which the file is published.
     public var name: PublishedName
-    /// Representation metadata, such as Content-Type, to be given back with the file.
+    /// The representation metadata, such as Content-Type, that is served with the file.
     public var fields: Fields
-    /// Runs while the name is locked, so that it must not call the store. Evaluates the file that has the name now, or nil if there is none, in one step with the publication. A response
-    /// refuses: it becomes the final one and the bytes are dropped.
+    /// Evaluates the file that has the name now, or nil if there is none. The file cannot change between this call and
+    /// the publication. If a response is returned, nothing is published, that response is the final one, and the bytes
+    /// are removed. The name is locked during the call, so the closure must not call the store.
     public var condition: @Sendable (PublishedFile.Attributes?) -> Response?
     /// Whether a file of this name is replaced. If not, the next name of `alternatives` is tried on a collision.
     public var replaces: Bool
-    /// The name for the n-th further try, n counting from 1; nil ends the search.
+    /// Returns the name for the n-th further attempt, where n begins at 1; nil ends the search.
     public var alternatives: @Sendable (Int) -> PublishedName?
-    /// The final response, saved before the file appears: whether the name is new, and which name it became.
+    /// Returns the final response, which is saved before the file appears. The arguments are whether the name is new,
+    /// and the name that was chosen.
     public var response: @Sendable (_ created: Bool, _ name: PublishedName) -> Response
-    /// Completes the response with the validators of the new file, known only once it is in its place.
+    /// Completes the response with the validators of the new file, which are known only once the file is published.
     public var validated: @Sendable (Response, PublishedFile.Attributes) -> Response
     /// The final response if, after an interruption, the publication turns out to be impossible.
     public var refused: Response
 
-    /// A publication under `name`; see the properties for each part.
+    /// Creates a publication under `name`. The parameters are described at the properties.
     public init(
         name: PublishedName,
         fields: Fields = [:],

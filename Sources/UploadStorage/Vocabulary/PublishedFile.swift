@@ -1,7 +1,8 @@
 import HTTPSemantics
 import SystemCalls
 
-/// A published file, opened once: attributes and bytes are those of the same file whatever happens to the name.
+/// A published file, opened once: attributes and bytes are those of the same file, even if the name is removed or given
+/// to another file.
 public final class PublishedFile: Sendable {
     /// The attributes of a file that describe its representation.
     public struct Attributes: Sendable, Hashable {
@@ -11,10 +12,10 @@ public final class PublishedFile: Sendable {
         public var modifiedSeconds: Int64
         /// The nanoseconds of that second. No two publications have the same time.
         public var modifiedNanoseconds: Int64
-        /// Strong: differs for every publication and every change of the file.
+        /// A strong entity tag, which differs for every publication and every change of the file.
         public var entityTag: EntityTag
 
-        /// Attributes of a file that a program describes itself: size in bytes, time since 1970, and a strong entity tag.
+        /// Creates attributes from a size in bytes, a modification time since 1970, and a strong entity tag.
         public init(size: Int64, modifiedSeconds: Int64, modifiedNanoseconds: Int64 = 0, entityTag: EntityTag) {
             self.size = size
             self.modifiedSeconds = modifiedSeconds
@@ -39,7 +40,7 @@ public final class PublishedFile: Sendable {
         PublishedFile(attributes: attributes, fields: fields, content: content)
     }
 
-    /// Reads from the offset on and returns the count of bytes; fewer than the buffer holds only at the end.
+    /// Reads bytes from the offset on and returns their number, which is smaller than the buffer only at the end.
     public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StoreError) -> Int {
         try translating("read a published file") { () throws(Errno) in try content.read(into: buffer, at: offset) }
     }

@@ -1,16 +1,16 @@
-/// The name of a published file: its path below the root of published files, one string a segment, decoded.
+/// The name of a published file: its path below the root of published files, as one decoded string for each segment.
 public struct PublishedName: Hashable, Sendable {
     /// The segments of the path, at least one.
     public let segments: [String]
 
-    /// Nil for what could leave the root or cannot be a file's name: no segment, empty ones, ".", "..", "/" or NUL in one, more
-    /// than 255 bytes of UTF-8 in one.
+    /// Creates a name from its segments. Nil if there is no segment, or if a segment is empty, is "." or "..", contains
+    /// "/" or NUL, or has more than 255 bytes of UTF-8, so that no name can leave the root.
     public init?(segments: [String]) {
         guard !segments.isEmpty, segments.allSatisfy(Self.isValid) else { return nil }
         self.segments = segments
     }
 
-    /// The reverse of ``path``. A slash separates also before a character that combines with it.
+    /// Creates a name from ``path``. A slash separates segments even if a combining character follows it.
     public init?(path: String) {
         self.init(segments: path.utf8.split(separator: UInt8(ascii: "/")).map { String(decoding: $0, as: UTF8.self) })
     }
@@ -40,7 +40,8 @@ public struct PublishedName: Hashable, Sendable {
         /// The directory `files/` itself.
         public static let root = Directory(trusted: [])
 
-        /// Creates the path of a directory; nil as for ``PublishedName/init(segments:)``, except that an empty path is the root.
+        /// Creates the path of a directory; nil as for ``PublishedName/init(segments:)``, except that an empty path is
+        /// the root.
         public init?(segments: [String]) {
             guard segments.allSatisfy(PublishedName.isValid) else { return nil }
             self.segments = segments
@@ -50,7 +51,7 @@ public struct PublishedName: Hashable, Sendable {
             self.segments = segments
         }
 
-        /// The name of an entry; nil if `PublishedName` refuses it.
+        /// Returns the name of an entry of this directory; nil if that is not a valid name.
         public func appending(_ segment: String) -> PublishedName? {
             PublishedName(segments: segments + [segment])
         }

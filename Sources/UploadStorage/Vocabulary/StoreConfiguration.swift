@@ -6,28 +6,30 @@ import SystemCalls
 public struct StoreConfiguration: Sendable {
     /// The failures that a reported offset survives.
     public var durability: Durability
-    /// Seconds for which a complete or invalid upload is remembered.
+    /// Seconds for which a complete or invalid upload is kept.
     public var keepCompleted: Int64
     /// Free bytes of the file system below which new uploads are refused; nil: 1 GiB, at most a tenth of the disk.
     public var minFree: Int64?
-    /// Unfinished uploads that one principal may have; nil: any number.
+    /// The maximum number of unfinished uploads of one principal; nil: no limit.
     public var maxUploadsPerPrincipal: Int?
     /// Maximum size of one principal's unfinished uploads and published files together; nil: no limit.
     public var quotaPerPrincipal: Int64?
-    /// Bytes of one upload that may wait in the page cache before the sender is slowed down to the disk's pace.
+    /// The maximum number of bytes of one upload that are only in the page cache. If there are more, the sender is
+    /// slowed down to the speed of the disk.
     public var writeBackWindow: Int64
-    /// Seconds that an unfinished upload lives. After a downtime that seems longer nothing expires for an hour.
+    /// The lifetime of an unfinished upload in seconds. After a downtime that seems longer, nothing expires for an
+    /// hour.
     public var lifetime: Int64
     /// The system's clocks. Ages and expiry are measured with them, see ``UploadStore/time``.
     package var clock: @Sendable () -> ClockReading = { SystemClock.reading() }
-    /// The final response of an upload whose target was at work when the process ended.
+    /// The final response of an upload that its target was processing when the process ended.
     public var interruptedResponse: Response
     /// The replacement for ``Publication/validated`` when recovery completes a publication.
     public var validated: @Sendable (Response, PublishedFile.Attributes) -> Response
     /// The time for which the cancellation of an upload waits for a running handler, and ``UploadStore/close()`` for all.
     public var processingWait: Duration
 
-    /// A configuration with the defaults of `onward serve` unless said otherwise.
+    /// Creates a configuration. Parameters that are omitted have the defaults of `onward serve`.
     public init(
         durability: Durability = .acknowledged,
         keepCompleted: Int64 = 86_400,

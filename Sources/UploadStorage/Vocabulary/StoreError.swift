@@ -4,7 +4,7 @@ import SystemCalls
 public enum StoreError: Error, Sendable, Hashable {
     /// The upload or file does not exist, or the upload belongs to another principal.
     case notFound
-    /// The lease has lost its right to another one, or the store is closed.
+    /// The upload was taken over by another request, or the store is closed.
     case superseded
     /// The upload is invalid or expired, permanently.
     case gone(reason: String)
@@ -34,7 +34,7 @@ public enum StoreError: Error, Sendable, Hashable {
     case noFreeName
     /// Another server uses the data directory.
     case inUse
-    /// The system has no thread for the store.
+    /// The system cannot start a thread for the store.
     case cannotStartThread(Errno)
     /// The catalog was written by a newer version.
     case newerSchema(Int)
@@ -79,7 +79,7 @@ extension StoreError: CustomStringConvertible {
     /// The description for the operator's log.
     public var description: String {
         switch self {
-        case .cannotStartThread(let error): "the system has no thread for the store: \(error)"
+        case .cannotStartThread(let error): "cannot start a thread for the store: \(error)"
         case .io(let error, let operation): "cannot \(operation): \(error)"
         case .insufficientSpace(let shortage): shortage.map { "too little space: \($0)" } ?? "the disk is full"
         case .gone(let reason), .invalidState(let reason), .foreignData(let reason), .damaged(let reason),
@@ -112,18 +112,18 @@ extension StoreError: CustomStringConvertible {
 }
 
 extension StoreError {
-    /// The error of a system call, in which "full" is an error of its own.
+    /// Converts the error of a system call. A full disk or quota becomes ``insufficientSpace(_:)``.
     static func failure(_ error: Errno, during operation: String) -> StoreError {
         error == .noSpace || error == .quotaExceeded ? .insufficientSpace(nil) : .io(error, during: operation)
     }
 }
 
-/// Starts threads and turns what that throws into the store's error.
+/// Starts threads, and converts the error of a system call to a ``StoreError``.
 func startingThreads<Result>(_ body: () throws(Errno) -> Result) throws(StoreError) -> Result {
     do throws(Errno) { return try body() } catch { throw .cannotStartThread(error) }
 }
 
-/// Runs system calls and turns what they throw into the store's error.
+/// Runs system calls, and converts their errors to a ``StoreError``.
 func translating<Result>(
     _ operation: String, _ body: () throws(Errno) -> Result
 ) throws(StoreError) -> Result {
@@ -138,14 +138,14 @@ public struct SpaceShortage: Sendable, Hashable {
     public var free: Int64
     /// Bytes that have to stay free.
     public var kept: Int64
-    /// Bytes that were announced and would have to fit, too.
+    /// The announced length of a new upload, for which there must be space, too; otherwise 0.
     public var announced: Int64
 }
 
 extension SpaceShortage: CustomStringConvertible {
     /// The numbers in a sentence for the operator.
     public var description: String {
-        let upload = announced > 0 ? ", with \(announced) announced" : ""
-        return "\(root) has \(free) bytes free\(upload), and \(kept) have to stay free (--min-free)"
+        let upload = announced > 0 ? " (the new upload announced \(announced))" : ""
+        return "\(root) has \(free) bytes free\(upload), but \(kept) must stay free (--min-free)"
     }
 }

@@ -1,6 +1,6 @@
 import Digests
 
-/// The name of an upload: 128 bits from the system's generator, and the only thing that gives access to it.
+/// The name of an upload: 128 random bits from the system's generator. The name alone gives access to the upload.
 public struct UploadID: Hashable, Sendable {
     private let high: UInt64
     private let low: UInt64
