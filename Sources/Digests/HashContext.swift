@@ -4,10 +4,10 @@ import CNettle
 protocol HashContext: Sendable {
     associatedtype Word: FixedWidthInteger & UnsignedInteger & Sendable
 
-    /// Bytes in a block; at least one byte of it is always free between two calls.
+    /// The number of bytes in a block. Between two calls, at least one byte of the current block is always free.
     static var blockSize: Int { get }
 
-    /// The context of no bytes.
+    /// The context before the first byte.
     static func initial() -> Self
 
     /// The eight words of the chaining value, in the machine's byte order.

@@ -11,7 +11,7 @@ package struct RunningDigest: Sendable {
 
     var context: Context
 
-    /// The digest of no bytes.
+    /// Creates the digest of no bytes.
     package init(_ algorithm: Algorithm) {
         switch algorithm {
         case .sha256: context = .sha256(.initial())
@@ -103,7 +103,7 @@ extension RunningDigest {
 }
 
 extension [UInt8] {
-    /// Two lower-case digits for each byte.
+    /// The bytes in hexadecimal: two lower-case digits for each byte.
     package var hexadecimal: String {
         let digits = Array("0123456789abcdef".utf8)
         return String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)

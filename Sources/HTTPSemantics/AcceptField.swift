@@ -3,7 +3,7 @@ package struct AcceptField: Sendable, Hashable {
     private struct MediaRange: Sendable, Hashable {
         /// `type/subtype` in lower case; a wildcard is "*".
         let essence: String
-        /// Thousandths.
+        /// The weight in thousandths.
         let weight: Int
     }
 
@@ -16,8 +16,8 @@ package struct AcceptField: Sendable, Hashable {
         self.ranges = ranges
     }
 
-    /// The weight, in thousandths, of a media type that is named in full, whatever its parameters; nil if no range names it.
-    /// Wildcards name no type. If several ranges name it the highest weight counts.
+    /// Returns the weight, in thousandths, of a media type that the field names in full, with any parameters; nil if no
+    /// range names it. Ranges with wildcards do not count. If several ranges name the type, the highest weight counts.
     package func weight(naming essence: String) -> Int? {
         ranges.filter { $0.essence.equalsIgnoringASCIICase(essence) }.map(\.weight).max()
     }
@@ -34,7 +34,7 @@ package struct AcceptField: Sendable, Hashable {
         return MediaRange(essence: "\(type)/\(subtype)".asciiLowercased, weight: weight)
     }
 
-    /// `qvalue` of RFC 9110 §12.4.2: 0 to 1 with at most three digits behind the point.
+    /// `qvalue` of RFC 9110 §12.4.2: 0 to 1 with at most three digits after the point.
     private static func thousandths(_ text: String) -> Int? {
         let bytes = Array(text.utf8)
         guard let first = bytes.first, first == 0x30 || first == 0x31 else { return nil }

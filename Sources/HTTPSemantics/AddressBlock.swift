@@ -1,11 +1,12 @@
 /// A block of IP addresses in the notation of CIDR (RFC 4632 §3.1, RFC 4291 §2.3).
 public struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
-    /// The first address; all bits behind the prefix are zero.
+    /// The first address of the block; all bits after the prefix are zero.
     public let address: IPAddress
-    /// Bits of the prefix in the IPv6 form, 0…128.
+    /// The length of the prefix in bits, in the IPv6 form: 0…128.
     private let length: UInt64
 
-    /// Parses `10.0.0.0/8`, `fd00::/8`, or one address. Nil if the text is malformed or has bits set behind the prefix.
+    /// Parses `10.0.0.0/8`, `fd00::/8`, or one address. Nil if the text is malformed, or if a bit after the prefix is
+    /// not zero.
     public init?(parsing text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let address = IPAddress(parsing: String(parts[0])) else { return nil }

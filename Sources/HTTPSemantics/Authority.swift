@@ -3,7 +3,7 @@
 package struct Authority: Sendable, Hashable {
     /// A registered name, an IPv4 address or an IP literal with its brackets; ASCII letters in lower case, never empty.
     package let host: String
-    /// 0…65535; nil when absent or empty, which stands for the default of the scheme.
+    /// The port, 0…65535; nil when it is absent or empty, which means the default port of the scheme.
     package let port: Int?
 
     /// Parses an authority. Nil for user information (RFC 9110 §4.2.4) and for an empty host, which "http" and "https"

@@ -1,9 +1,9 @@
 /// The directives of a Cache-Control field (RFC 9111 §5.2).
 public struct CacheControl: Sendable, Hashable {
     private struct Directive: Sendable, Hashable {
-        /// In lower case.
+        /// The name in lower case.
         let name: String
-        /// As it was received, with its quotes.
+        /// The argument as it was received, with its quotes.
         let argument: String?
 
         var serialized: String { argument.map { "\(name)=\($0)" } ?? name }
@@ -11,7 +11,7 @@ public struct CacheControl: Sendable, Hashable {
 
     private var directives: [Directive]
 
-    /// A stored response is used only after the server has confirmed it.
+    /// `no-cache`: a stored response is used only after the server has confirmed it.
     public static let noCache = CacheControl(directives: [Directive(name: "no-cache", argument: nil)])
 
     private init(directives: [Directive]) { self.directives = directives }
@@ -41,7 +41,7 @@ public struct CacheControl: Sendable, Hashable {
         directives.first { $0.name == "public" || $0.name == "s-maxage" }?.name
     }
 
-    /// The directives for a response to one user: `private` is added unless it is there without field names.
+    /// The directives for a response to one user: `private` is added unless it is already present without field names.
     public var forOneUser: CacheControl {
         let privately = Directive(name: "private", argument: nil)
         return directives.contains(privately) ? self : CacheControl(directives: [privately] + directives)

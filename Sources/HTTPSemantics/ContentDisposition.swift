@@ -7,7 +7,8 @@ package struct ContentDisposition: Sendable, Hashable {
     /// The decoded name: of `filename*` if that is present and valid, else of `filename`.
     package let filename: String?
 
-    /// A type that is not a token becomes `attachment`, because recipients handle unknown types so (RFC 6266 §4.2).
+    /// A type that is not a token becomes `attachment`, because recipients handle unknown types as attachments (RFC
+    /// 6266 §4.2).
     package init(type: String, filename: String? = nil) {
         self.type = type.isToken ? type.asciiLowercased : "attachment"
         self.filename = filename
@@ -16,7 +17,7 @@ package struct ContentDisposition: Sendable, Hashable {
     /// Parses a field value. Nil when it is malformed or names a parameter twice (RFC 6266 §4.1).
     ///
     /// `filename*` is decoded from UTF-8 or ISO-8859-1 (RFC 8187); when it is malformed it is ignored (§4.3). White
-    /// space around "=" is accepted, as the grammar of RFC 2616 had it.
+    /// space around "=" is accepted, as the grammar of RFC 2616 allowed it.
     package init?(parsing value: String) {
         var scanner = FieldValueScanner(value.trimmingOptionalWhitespace)
         guard let type = scanner.token(), let parameters = scanner.parameters(allowsWhitespace: true), scanner.isAtEnd,
@@ -43,8 +44,8 @@ package struct ContentDisposition: Sendable, Hashable {
         ContentDisposition(type: type, filename: filename).serialized
     }
 
-    /// The name with "_" in place of what recipients interpret differently: non-ASCII and control characters, quotes
-    /// and backslashes, and "%", which some recipients decode (RFC 6266 appendix D).
+    /// The name with "_" in place of characters that recipients interpret differently: non-ASCII and control
+    /// characters, quotes and backslashes, and "%", which some recipients decode (RFC 6266 appendix D).
     private static func asciiLikeness(of name: String) -> String {
         var likeness = String.UnicodeScalarView()
         for scalar in name.unicodeScalars {
@@ -57,8 +58,8 @@ package struct ContentDisposition: Sendable, Hashable {
 
 /// `ext-value` of RFC 8187 §3.2: a parameter's value with its character encoding, percent-encoded.
 enum ExtendedParameterValue {
-    /// The decoded text; nil when it is malformed, not valid in its encoding, or in another one than UTF-8 and
-    /// ISO-8859-1.
+    /// The decoded text; nil when the value is malformed, is not valid in its encoding, or has an encoding other than
+    /// UTF-8 and ISO-8859-1.
     static func decode(_ value: String) -> String? {
         let parts = value.utf8.split(separator: 0x27, maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, parts[1].allSatisfy({ $0.isLetter || $0.isDigit || $0 == 0x2D }) else { return nil }

@@ -2,7 +2,7 @@ import StructuredFields
 
 /// The value of Content-Digest or Repr-Digest (RFC 9530 §2, §3), reduced to the supported algorithms.
 package struct DigestField: Sendable {
-    /// One entry an algorithm, in order. A digest with a wrong number of bytes is kept, and never matches.
+    /// One entry for each algorithm, in order. A digest with a wrong number of bytes is kept, and never matches.
     package var values: [(algorithm: DigestAlgorithm, bytes: [UInt8])]
 
     package init(values: [(algorithm: DigestAlgorithm, bytes: [UInt8])]) {
@@ -72,7 +72,7 @@ package enum DigestAlgorithm: String, Sendable, Hashable, CaseIterable {
 
 /// The value of Want-Content-Digest or Want-Repr-Digest (RFC 9530 §4), reduced to the supported algorithms.
 package struct DigestPreferences: Sendable, Hashable {
-    /// From 0, not acceptable, to 10, most preferred.
+    /// The weight of each algorithm, from 0 (not acceptable) to 10 (most preferred).
     package let weights: [DigestAlgorithm: Int]
 
     /// Parses the values of all lines of the field. Nil if there is none or the value is not a Dictionary.
@@ -90,7 +90,8 @@ package struct DigestPreferences: Sendable, Hashable {
         self.weights = weights
     }
 
-    /// The algorithm of the highest weight above 0, sha-256 among equals; nil when none is wanted.
+    /// The algorithm with the highest weight above 0; sha-256 if both have the same weight; nil when no algorithm is
+    /// wanted.
     package var preferred: DigestAlgorithm? {
         DigestAlgorithm.allCases.filter { weights[$0, default: 0] > 0 }
             .reduce(nil) { best, algorithm in

@@ -5,7 +5,7 @@ public struct EntityTag: Sendable {
     /// Whether the tag has the prefix `W/`.
     public let isWeak: Bool
 
-    /// Nil when `opaque` contains a quote, white space or a control character.
+    /// Creates a tag. Nil when `opaque` contains a quote, white space or a control character.
     public init?(opaque: String, isWeak: Bool = false) {
         guard opaque.utf8.allSatisfy(\.isEntityTagCharacter) else { return nil }
         self.opaque = opaque
@@ -26,7 +26,7 @@ public struct EntityTag: Sendable {
         guard scanner.consume(0x22) else { return nil }
     }
 
-    /// As in the ETag field.
+    /// The tag as it is written in the ETag field.
     public var serialized: String { isWeak ? "W/\"\(opaque)\"" : "\"\(opaque)\"" }
 
     /// Strong comparison (RFC 9110 §8.8.3.2): neither is weak and the opaque parts are the same.
@@ -41,7 +41,7 @@ public struct EntityTag: Sendable {
 }
 
 extension EntityTag: Hashable {
-    /// Identity of the two values, not a comparison of validators: two equal weak tags are equal.
+    /// Whether both values are identical. This is not a comparison of validators: a weak tag is equal to itself.
     public static func == (left: EntityTag, right: EntityTag) -> Bool {
         left.isWeak == right.isWeak && left.opaque.equalsBytewise(right.opaque)
     }

@@ -72,7 +72,7 @@ struct FieldValueScanner {
 
     /// `token = ( token / quoted-string )`; the name in lower case.
     ///
-    /// - Parameter allowsWhitespace: Whether OWS may surround the equals sign, as the older grammars have it.
+    /// - Parameter allowsWhitespace: Whether OWS may surround the equals sign, as older grammars allow.
     mutating func parameter(allowsWhitespace: Bool = false) -> (name: String, value: String)? {
         guard let name = token() else { return nil }
         if allowsWhitespace { skipOptionalWhitespace() }
@@ -82,7 +82,7 @@ struct FieldValueScanner {
         return (name.asciiLowercased, value)
     }
 
-    /// `*( OWS ";" OWS [ parameter ] )` (RFC 9110 §5.6.6), up to something else.
+    /// `*( OWS ";" OWS [ parameter ] )` (RFC 9110 §5.6.6), up to the first other character.
     mutating func parameters(allowsWhitespace: Bool = false) -> [(name: String, value: String)]? {
         var result: [(name: String, value: String)] = []
         while true {
@@ -99,10 +99,10 @@ struct FieldValueScanner {
         }
     }
 
-    /// The rest of the value as a comma-separated list (RFC 9110 §5.6.1); nil unless it is valid to its end.
+    /// The remaining value as a comma-separated list (RFC 9110 §5.6.1); nil unless it is valid to its end.
     ///
-    /// - Parameter allowsEmptyElements: Whether empty elements are skipped, as §5.6.1.2 requires of recipients; for
-    ///   fields about framing, they make the list malformed.
+    /// - Parameter allowsEmptyElements: Whether empty elements are skipped, as §5.6.1.2 requires of recipients.
+    ///   Otherwise they make the list malformed, which fields about framing need.
     mutating func list<Element>(
         allowsEmptyElements: Bool = true, of element: (inout FieldValueScanner) -> Element?
     ) -> [Element]? {

@@ -60,7 +60,7 @@ package enum ForwardedNode: Sendable, Hashable, CustomStringConvertible {
     case address(IPAddress)
     /// A name that the proxy generated, which begins with "_" (§6.3).
     case obfuscated(String)
-    /// The proxy does not know (§6.2).
+    /// `unknown`: the proxy does not report the node (§6.2).
     case unknown
 
     /// Parses the value of `for` or `by`, quotes removed.
@@ -107,7 +107,7 @@ package enum ForwardedNode: Sendable, Hashable, CustomStringConvertible {
             && name.allSatisfy { $0.isLetter || $0.isDigit || $0 == 0x2E || $0 == 0x5F || $0 == 0x2D }
     }
 
-    /// Without brackets and port.
+    /// The text of the node, without brackets and port.
     package var description: String {
         switch self {
         case .address(let address): address.description

@@ -40,10 +40,10 @@ extension FramingRefusal {
         status: .requestHeaderFieldsTooLarge, code: "trailer-too-large",
         detail: "The trailer section has more than 16384 bytes.")
 
-    /// Transfer-Encoding is no list of codings (RFC 9112 section 6.1).
+    /// Transfer-Encoding is not a list of codings (RFC 9112 section 6.1).
     package static let invalidTransferEncoding = FramingRefusal.badRequest(
         "invalid-transfer-encoding", "Transfer-Encoding is malformed.")
-    /// The first line is no request line (RFC 9112 section 3).
+    /// The first line is not a request line (RFC 9112 section 3).
     package static let malformedRequestLine = FramingRefusal.badRequest(
         "malformed-request-line",
         "The request line is not a method, a target and an HTTP version with one space between them.")

@@ -2,8 +2,8 @@ extension HTTPDate {
     /// Parses an HTTP-date in any of its three forms (RFC 9110 §5.6.7):
     /// `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT`, `Sun Nov  6 08:49:37 1994`.
     ///
-    /// Strict: case, spaces and widths are those of the grammar, the day must exist, and the day name must be right. A
-    /// leap second (23:59:60) is the second after it.
+    /// The parser is strict: case, spaces and widths must be those of the grammar, the day must exist, and the day name
+    /// must be right. A leap second (23:59:60) counts as the second after it.
     ///
     /// - Parameter now: A two-digit year that would lie more than 50 years after this time is the most recent year in
     ///   the past with the same digits.
@@ -49,7 +49,7 @@ extension HTTPDate {
             let time = timeOfDay(&scanner), scanner.consume(literal: " GMT")
         else { return nil }
         let today = now.civilDate
-        // The latest year with these digits that begins within 50 years, or the one a century earlier.
+        // The latest year with these digits that begins within 50 years, or the year a century earlier.
         let latest = today.year + 50
         var year = latest - (latest - digits) % 100
         let isLater = (month, day, time) > (today.month, today.day, now.secondOfDay)

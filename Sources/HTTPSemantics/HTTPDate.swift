@@ -31,7 +31,7 @@ package struct HTTPDate: Hashable, Comparable, Sendable {
         return "\(weekday), \(day) \(HTTPDate.monthNames[date.month - 1]) \(year) \(time) GMT"
     }
 
-    /// In full, Sunday first; the short forms are their first three letters.
+    /// The names of the days in full, from Sunday on; the short forms are their first three letters.
     static let dayNames = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
     static let monthNames = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
@@ -53,7 +53,7 @@ struct CivilDate: Equatable {
     /// 1…31
     let day: Int
 
-    /// Nil when the month has no such day.
+    /// Creates a day; nil when the month does not have it.
     init?(year: Int, month: Int, day: Int) {
         guard (1...12).contains(month), day >= 1, day <= CivilDate.lengthOfMonth(month, year: year) else { return nil }
         self.year = year
@@ -61,7 +61,7 @@ struct CivilDate: Equatable {
         self.day = day
     }
 
-    /// The day of this number.
+    /// Creates the day with this number.
     ///
     /// Years are counted from March, so that the leap day is the last of its year; months then begin at day
     /// (153 m + 2) / 5 of it. An era is 400 years or 146,097 days.
@@ -87,13 +87,13 @@ struct CivilDate: Equatable {
         return era * 146_097 + dayOfEra - CivilDate.daysToEpoch
     }
 
-    /// 0 is Sunday.
+    /// The day of the week; 0 is Sunday.
     var weekday: Int {
         let remainder = (dayNumber + 4) % 7
         return remainder < 0 ? remainder + 7 : remainder
     }
 
-    /// From 0000-03-01 to 1970-01-01.
+    /// The number of days from 0000-03-01 to 1970-01-01.
     private static let daysToEpoch = 719_468
 
     private static func lengthOfMonth(_ month: Int, year: Int) -> Int {

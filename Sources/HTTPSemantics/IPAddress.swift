@@ -25,7 +25,7 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
     /// Whether this is an IPv4 address, which includes IPv4-mapped IPv6 addresses.
     public var isIPv4: Bool { high == 0 && low >> 32 == 0xFFFF }
 
-    /// The canonical text: dotted decimal, or as RFC 5952 has it; without brackets.
+    /// The canonical text: dotted decimal for IPv4, the form of RFC 5952 for IPv6, without brackets.
     public var description: String {
         guard !isIPv4 else {
             return [24, 16, 8, 0].map { (shift: UInt64) in String(low >> shift & 0xFF) }.joined(separator: ".")
@@ -63,7 +63,8 @@ extension IPAddress {
         self.init(v4: bits)
     }
 
-    /// `IPv6address` of RFC 3986 §3.2.2: eight groups, of which one run may be left out, the last two perhaps as IPv4.
+    /// `IPv6address` of RFC 3986 §3.2.2: eight groups. One run of zeros may be replaced by "::", and the last two
+    /// groups may be written as IPv4.
     init?(v6 text: ArraySlice<UInt8>) {
         var pieces = text.split(separator: 0x3A, omittingEmptySubsequences: false)
         guard pieces.count >= 3 else { return nil }

@@ -1,9 +1,9 @@
 /// A media type with its parameters (RFC 9110 §8.3.1).
 package struct MediaType: Sendable, Hashable {
     package struct Parameter: Sendable, Hashable {
-        /// In lower case.
+        /// The name in lower case.
         package let name: String
-        /// Without quotes; its case is kept.
+        /// The value without quotes; its case is kept.
         package let value: String
 
         package init(name: String, value: String) {
@@ -12,14 +12,15 @@ package struct MediaType: Sendable, Hashable {
         }
     }
 
-    /// In lower case.
+    /// The type in lower case.
     package let type: String
-    /// In lower case.
+    /// The subtype in lower case.
     package let subtype: String
-    /// In the order given. If a name occurs twice, the first one is used.
+    /// The parameters in the given order. If a name occurs twice, the first parameter is used.
     package let parameters: [Parameter]
 
-    /// Nil when type, subtype or the name of a parameter is no token, or a parameter's value is no valid field value.
+    /// Creates a media type. Nil when the type, the subtype or the name of a parameter is not a token, or when the
+    /// value of a parameter is not a valid field value.
     package init?(type: String, subtype: String, parameters: [Parameter] = []) {
         guard type.isToken, subtype.isToken,
             parameters.allSatisfy({ $0.name.isToken && Fields.isValidValue($0.value) })

@@ -2,7 +2,7 @@
 package enum MessageFraming: Sendable, Hashable {
     /// Neither Content-Length nor Transfer-Encoding: there is no content.
     case none
-    /// Exactly so many bytes, possibly zero.
+    /// The content has exactly this number of bytes, which may be zero.
     case length(Int64)
     /// The chunked transfer coding, and no other.
     case chunked
@@ -127,12 +127,12 @@ package enum Expectation: Sendable, Hashable {
     case none
     /// `100-continue`: the client sends the content after a 100 or final response.
     case continue100
-    /// Anything else: answer 417.
+    /// Any other expectation; the response is 417.
     case unsupported
 
     /// Reads all Expect lines; names are compared without regard to case, and empty elements are skipped.
     ///
-    /// - Parameter version: Of the request: `100-continue` in HTTP/1.0 must be ignored.
+    /// - Parameter version: The version of the request. In HTTP/1.0, `100-continue` must be ignored.
     package init(fields: Fields, version: ProtocolVersion = .http11) {
         var scanner = FieldValueScanner(fields.values("Expect").joined(separator: ", "))
         // An element with an argument or parameter is another expectation.

@@ -33,9 +33,9 @@ public struct PathSegments: Sendable, Hashable {
         case invalidUTF8 = "path-invalid-utf8"
     }
 
-    /// Bytes of UTF-8 in one decoded segment.
+    /// The maximum number of bytes of UTF-8 in one decoded segment.
     public static let maximumSegmentLength = 255
-    /// Bytes of UTF-8 in the decoded path, slashes included.
+    /// The maximum number of bytes of UTF-8 in the decoded path, slashes included.
     public static let maximumPathLength = 4096
     /// The maximum number of segments. Each segment needs a directory when the file is published, which no quota
     /// counts.

@@ -8,9 +8,9 @@ package struct Preconditions: Sendable, Hashable {
     package enum Outcome: Sendable, Hashable {
         /// Perform the method; for GET, evaluate ``Preconditions/rangeApplies(current:)`` next.
         case proceed
-        /// 304, for GET and HEAD only.
+        /// The response is 304. For GET and HEAD only.
         case notModified
-        /// 412
+        /// The response is 412.
         case failed
     }
 
@@ -121,8 +121,8 @@ package enum EntityTagCondition: Sendable, Hashable {
     /// One or more entity tags, in order.
     case tags([EntityTag])
 
-    /// Parses the values of all lines of the field. Nil when there is none, when an element is no entity tag, when "*"
-    /// is not alone, and when the list is empty. Empty elements are skipped.
+    /// Parses the values of all lines of the field. Nil when there is none, when an element is not an entity tag, when
+    /// "*" is not alone, and when the list is empty. Empty elements are skipped.
     package init?(fieldLines: [String]) {
         let value = fieldLines.joined(separator: ", ").trimmingOptionalWhitespace
         if value == "*" {
@@ -147,8 +147,8 @@ package enum EntityTagCondition: Sendable, Hashable {
 package struct Validators: Sendable, Hashable {
     package var entityTag: EntityTag?
     package var lastModified: HTTPDate?
-    /// The Date of the response. A modification date is strong when it lies at least one second before it (RFC 9110
-    /// §8.8.2.2).
+    /// The Date of the response. A modification date is a strong validator when it is at least one second earlier than
+    /// the Date (RFC 9110 §8.8.2.2).
     package var date: HTTPDate
 
     package init(entityTag: EntityTag? = nil, lastModified: HTTPDate? = nil, date: HTTPDate) {

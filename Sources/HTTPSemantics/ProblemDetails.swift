@@ -8,7 +8,8 @@ public struct ProblemDetails: Sendable {
         case strings([String])
     }
 
-    /// A URI reference that identifies the problem type; `about:blank` means that the status says everything.
+    /// A URI reference that identifies the problem type; `about:blank` means that the status alone describes the
+    /// problem.
     public var type: String
     /// A summary of the problem type, the same for all occurrences (RFC 9457 §3.1.3).
     public var title: String
@@ -71,7 +72,8 @@ public struct ProblemDetails: Sendable {
 }
 
 extension [UInt8] {
-    /// Appends a JSON string (RFC 8259 §7): quote, backslash and the controls below U+0020 escaped, all else as it is.
+    /// Appends a JSON string (RFC 8259 §7): quote, backslash and the controls below U+0020 are escaped; all other
+    /// characters are unchanged.
     package mutating func appendJSON(_ string: String) {
         append(0x22)
         for byte in string.utf8 {

@@ -19,11 +19,11 @@
 package struct SafeFileName: Hashable, Sendable {
     package let value: String
 
-    /// Bytes of UTF-8.
+    /// The maximum number of bytes of UTF-8.
     package static let maximumLength = 255
     private static let maximumExtensionLength = 32
 
-    /// Nil if no usable name remains.
+    /// Creates a safe name from an untrusted one; nil if no usable name remains.
     package init?(sanitizing name: String) {
         let visible = name.unicodeScalars.filter { !$0.isUnsafeInFileName }
         var scalars = Array(visible)
@@ -99,7 +99,7 @@ extension Unicode.Scalar {
         case 0x00...0x1F, 0x7F...0x9F: true  // controls
         case 0x061C, 0x200E, 0x200F, 0x202A...0x202E, 0x2066...0x2069: true  // bidirectional controls
         case 0x2028, 0x2029: true  // separators of lines and paragraphs
-        case 0x200B, 0x2060, 0xFEFF: true  // without width; the joiners stay, scripts and emoji need them
+        case 0x200B, 0x2060, 0xFEFF: true  // without width, except the joiners, which scripts and emoji need
         default: false
         }
     }
