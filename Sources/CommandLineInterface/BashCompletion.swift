@@ -17,7 +17,7 @@ package struct BashCompletion {
                 mapfile -t COMPREPLY < <(compgen "$1" -- "$current")
             }
 
-            # Lines of standard input. They are never given to compgen, which would expand what is in them.
+            # Offers lines of standard input. They are never passed to compgen, which would expand them.
             \(function)_lines() {
                 local line
                 while IFS= read -r line; do
@@ -32,7 +32,7 @@ package struct BashCompletion {
                     \(function)_words '\(names.joined(separator: " "))'
                     return
                 fi
-                # In --option=value the sign is a word of its own.
+                # In --option=value, bash treats the equals sign as a separate word.
                 if [[ $current == = ]]; then
                     current=
                 elif [[ $option == = ]]; then

@@ -79,7 +79,7 @@ package struct ManualOption: Sendable, Hashable {
     package var line: String { help.replacing("\n", with: " ") }
 }
 
-/// A program with its commands: the one source of `--help`, manual pages and completions.
+/// A program with its commands: the only source of `--help`, manual pages and completions.
 package struct ProgramManual: Sendable {
     package let name: String
     package let version: String

@@ -86,7 +86,7 @@ package struct OptionParser<Settings> {
         }
     }
 
-    /// Environment variables whose names begin as those of options, but that belong to no option.
+    /// Returns the environment variables whose names begin with `ONWARD_`, but that belong to no option.
     package func unknownVariables(of environment: [String: String]) -> [String] {
         let known = Set(options.map(\.variable))
         return environment.keys.filter { $0.hasPrefix("ONWARD_") && !known.contains($0) }.sorted()

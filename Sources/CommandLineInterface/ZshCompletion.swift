@@ -21,8 +21,8 @@ package struct ZshCompletion {
             text += "        \(Self.quoted(Self.escaped(page.name) + ":" + page.summary))\n"
         }
         text += """
-                    'help:how it is used'
-                    'version:its version'
+                    'help:show help'
+                    'version:show the version'
                 )
                 if ((CURRENT == 2)); then
                     _describe -t commands '\(program.name) command' commands

@@ -19,7 +19,7 @@ package struct FileStatus: Sendable, Hashable {
     /// The type and permission bits.
     package var mode: UInt32
     package var owner: UInt32
-    /// Bytes.
+    /// The size in bytes.
     package var size: Int64
     /// The time of the last change of the content.
     package var modified: Time

@@ -35,7 +35,7 @@ package struct LogOutput: Sendable {
     /// It calls poll(2) first, so that a pipe, terminal or socket without a reader does not block the caller even if
     /// its file description is in blocking mode.
     ///
-    /// - Parameter milliseconds: how long to wait for room.
+    /// - Parameter milliseconds: the maximum time to wait for room.
     /// - Returns: the count of bytes written; 0 if there was no room.
     /// - Throws: the error of write(2), such as `EPIPE`, `ENOSPC` or `EBADF`.
     package func writeSome(_ bytes: UnsafeRawBufferPointer, waiting milliseconds: Int) throws(Errno) -> Int {
@@ -48,7 +48,7 @@ package struct LogOutput: Sendable {
         throw error
     }
 
-    /// Writes a line, and gives up if nothing can be written for `milliseconds`.
+    /// Writes a line. Stops if nothing can be written for `milliseconds`.
     package func write(_ line: String, waiting milliseconds: Int) {
         var line = line
         line.withUTF8 { bytes in

@@ -65,8 +65,10 @@ extension ProcessControl {
         pthread_sigmask(SIG_BLOCK, &set, nil)
     }
 
-    /// Blocks `signals` on this thread and all threads that are started later; ``awaitSignal(of:)`` receives them.
-    /// - Returns: those that the process does not ignore since its start, as under nohup(1).
+    /// Blocks those of `signals` that are not ignored, on this thread and all threads that are started later;
+    /// ``awaitSignal(of:)`` receives them.
+    /// - Returns: the blocked signals. Signals that the process has ignored since its start, as under nohup(1), are not
+    ///   blocked.
     package static func blockSignals(_ signals: [Int32]) -> [Int32] {
         let wanted = signals.filter { signal in
             var action = sigaction()

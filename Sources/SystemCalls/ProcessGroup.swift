@@ -48,7 +48,7 @@ package final class ProcessGroup: Sendable {
         ending.withLock { if $0 == nil { Glibc.kill(-identifier, number) } }
     }
 
-    /// Ends the group at once, as a crash would, and waits until the command is gone.
+    /// Ends the group immediately, as a crash would, and waits until the command is gone.
     package func kill() {
         ending.withLock { state in
             guard state == nil else { return }
@@ -59,14 +59,15 @@ package final class ProcessGroup: Sendable {
 
     /// Whether any process of the group still runs. The processes that the command's shell started can outlive it.
     ///
-    /// A process that has ended holds no socket any more, even if its parent has not yet waited for it (proc_pid_stat(5)).
+    /// A process that has ended holds no socket any more, even if its parent has not yet waited for it
+    /// (proc_pid_stat(5)).
     package var isRunning: Bool {
         guard let names = try? FileDescriptor.open("/proc", [.readOnly, .directory]).entryNames() else { return false }
         return names.contains { name in
             guard let process = pid_t(name), let file = try? FileDescriptor.open("/proc/\(process)/stat", [.readOnly]),
                 let bytes = try? file.content(atMost: 4096)
             else { return false }
-            // The name in parentheses may hold anything; state, parent and group follow it.
+            // The name in parentheses may contain any character; state, parent and group follow it.
             let fields = String(decoding: bytes, as: UTF8.self).split(separator: ")").last?.split(separator: " ") ?? []
             return fields.count > 2 && pid_t(fields[2]) == identifier && !["Z", "X"].contains(fields[0])
         }

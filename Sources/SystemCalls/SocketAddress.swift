@@ -23,7 +23,8 @@ package final class ListeningSocket: Sendable {
     private let descriptor: Int32
 
     /// Binds the address and listens.
-    /// - Throws: `Errno` of the step that failed (`EADDRINUSE`, `EADDRNOTAVAIL`, `EACCES`, …); `EINVAL` for an unknown host.
+    /// - Throws: `Errno` of the step that failed (`EADDRINUSE`, `EADDRNOTAVAIL`, `EACCES`, …); `EINVAL` for an unknown
+    ///   host.
     package init(_ address: SocketAddress, backlog: Int32 = 4096) throws(Errno) {
         switch address {
         case .tcp(let host, let port):

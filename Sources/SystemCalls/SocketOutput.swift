@@ -82,7 +82,7 @@ package struct SocketOutput: Sendable {
         _ = Glibc.connect(descriptor, &address, socklen_t(MemoryLayout<sockaddr>.size))
     }
 
-    /// Makes the kernel reset the connection when its descriptor is closed. It then frees unread output at once,
+    /// Makes the kernel reset the connection when its descriptor is closed. It then frees unread output immediately,
     /// instead of keeping it until the peer reads it.
     package func resetOnClose() {
         var value = linger(l_onoff: 1, l_linger: 0)

@@ -6,7 +6,7 @@ package struct SocketState: Sendable {
 
     package init(descriptor: Int32) { self.descriptor = descriptor }
 
-    /// Whether a read would return at once: with bytes, the end of the input, or an error.
+    /// Whether a read would return immediately: with bytes, the end of the input, or an error.
     package var hasInput: Bool {
         var entry = Glibc.pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return poll(&entry, 1, 0) > 0

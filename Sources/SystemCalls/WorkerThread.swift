@@ -27,7 +27,7 @@ package final class WorkerThread: Sendable {
         self.handle = handle
     }
 
-    /// Waits until the function has returned and its context is released. On the thread itself it returns at once.
+    /// Waits until the function has returned and its context is released. On the thread itself it returns immediately.
     package func join() {
         if pthread_equal(pthread_self(), handle) != 0 { return }
         finished.waitForever { $0 ? () : nil }

@@ -5,7 +5,7 @@ import SystemCalls
 ///
 /// GnuTLS only reads it after `init`, so any number of sessions can use it on any threads. It must outlive them.
 public final class ServerCredentials: Sendable {
-    /// The certificate chain, the server's certificate first, and the private key, all in PEM.
+    /// The certificate chain in PEM, beginning with the server's certificate.
     public let certificate: [UInt8]
     /// The private key in PEM, unencrypted.
     public let key: [UInt8]

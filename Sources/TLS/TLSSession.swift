@@ -1,11 +1,11 @@
 import CGnuTLS
 import SystemCalls
 
-/// A TLS session of another owner, for writing between the writes of that owner.
+/// A TLS session that belongs to another object. It is used to write between the writes of that object.
 ///
-/// Use it only on the thread of its owner, while the session is open.
+/// Use it only on the thread of that object, while the session is open.
 package struct TLSSession: @unchecked Sendable {
-    // Belongs to the owner of the session; used on one thread, see above.
+    // Owned by the other object, and used on one thread only: see above.
     private let handle: OpaquePointer
 
     /// - Parameter session: a `gnutls_session_t` whose handshake is done.
@@ -14,7 +14,7 @@ package struct TLSSession: @unchecked Sendable {
     /// Sends all of `bytes`. Waits at most `timeout` milliseconds until the socket is writable, and later at most
     /// `timeout` milliseconds, but at least a second, each time it is not.
     ///
-    /// - Parameter socket: the socket of the session, to wait for.
+    /// - Parameter socket: the socket of the session. The call waits until it is writable.
     package func send(_ bytes: [UInt8], on socket: SocketOutput, timeout: Int32) -> SocketOutput.Outcome {
         guard socket.isWritable(within: timeout) else { return .notWritable }
         var sent = 0
@@ -55,7 +55,7 @@ public struct TLSError: Error, Sendable, Hashable, CustomStringConvertible {
         case GNUTLS_E_CERTIFICATE_KEY_MISMATCH: "the key does not belong to the certificate"
         case GNUTLS_E_BASE64_DECODING_ERROR, GNUTLS_E_NO_CERTIFICATE_FOUND,
             GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR:
-            "it holds no PEM of a certificate or key"
+            "it contains no certificate or key in PEM format"
         case GNUTLS_E_DECRYPTION_FAILED: "the key is encrypted; give one without a passphrase"
         default: String(cString: gnutls_strerror(code))
         }
