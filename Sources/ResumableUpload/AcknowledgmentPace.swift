@@ -5,12 +5,12 @@
 package struct AcknowledgmentPace: Sendable {
     /// The number of received bytes after which they are made durable.
     package var step: Int64
-    /// The time after which fewer bytes are made durable, too.
+    /// The time after which received bytes are made durable even if they are fewer than `step`.
     package var interval: Int64
     /// The minimum time between two interim responses.
     package var spacing: Int64
 
-    /// How many more offsets are reported, at increasing intervals; `nil`: as many as `spacing` allows.
+    /// The number of offsets that may still be reported, at increasing intervals; `nil`: as many as `spacing` allows.
     package private(set) var remainingReports: Int?
 
     private var requestedOffset: Int64

@@ -16,7 +16,7 @@ package struct Append: Sendable, Hashable {
     /// Reads the head of an append.
     ///
     /// Only the head is evaluated, so the result does not depend on the state of the upload. The media type is checked
-    /// first, because with another one the other fields have no meaning.
+    /// first, because with another media type the other fields have no meaning.
     /// - Throws: ``UploadError`` with status 415 or 400.
     package init(dialect: Dialect, fields: Fields, framing: MessageFraming) throws(UploadError) {
         if dialect.requiresPartialUploadMediaType {
@@ -37,7 +37,7 @@ package struct Append: Sendable, Hashable {
         case refuse(UploadError)
         /// A valid repeat of the completing append: send the stored response again.
         case replay(Response)
-        /// The target resource still processes the upload: wait for its response and send that.
+        /// The target resource is still processing the upload: wait for its response and send it.
         case join
         case accept(ContentPlan)
     }
@@ -48,7 +48,7 @@ package struct Append: Sendable, Hashable {
         {
             return .refuse(.completed)
         }
-        // Offsets are compared first, because the length that an append implies has no meaning at another offset.
+        // Offsets are compared first, because the length that an append implies has no meaning if its offset is wrong.
         guard offset == state.offset else {
             return .refuse(.mismatchingOffset(expected: state.offset, provided: offset))
         }
@@ -72,7 +72,7 @@ package struct Append: Sendable, Hashable {
         return answer
     }
 
-    /// Whether the append completes the upload, has no content, and starts at its offset.
+    /// Whether the append has no content, starts at the offset of the upload, and completes it.
     private func isRepeat(on state: UploadState) -> Bool {
         guard contentLength == 0, offset == state.offset else { return false }
         return isComplete || (dialect.reachingLengthCompletes && state.length == offset)
@@ -92,7 +92,7 @@ package struct Append: Sendable, Hashable {
         var length = state.length ?? declaredLength
         if let end = end?.partialValue {
             if let length, end > length || (isComplete && end != length) {
-                return inconsistent("The upload has \(length) bytes, but this request's content reaches to \(end).")
+                return inconsistent("The upload has \(length) bytes, but the content of this request ends at byte \(end).")
             }
             if isComplete && dialect.derivesLength { length = end }
             if let refusal = state.limits.refusal(ofSize: end) { return .refuse(refusal) }

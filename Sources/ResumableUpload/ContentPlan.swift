@@ -6,11 +6,11 @@ package struct ContentPlan: Sendable, Hashable {
     package var start: Int64
     /// Whether the end of the content is the end of the representation.
     package enum Completion: Sendable, Hashable {
-        /// The content is a part.
+        /// The content is a part of the representation.
         case never
-        /// If the content ends at the known length; otherwise it is a part.
+        /// The content completes the representation if it ends at the known length; otherwise it is a part.
         case atLength
-        /// Always: the request says so.
+        /// The request states that its content completes the representation.
         case atEnd
     }
 

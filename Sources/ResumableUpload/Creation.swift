@@ -13,7 +13,7 @@ package struct Creation: Sendable {
     /// Whether the request is for a part of a parallel upload, or for the concatenation of such parts.
     package var isConcatenation: Bool
 
-    /// - Parameter isComplete: as ``Dialect/completeness(of:)`` reads it from the same fields.
+    /// - Parameter isComplete: the result of ``Dialect/completeness(of:)`` for the same fields.
     package init(dialect: Dialect, isComplete: Bool?, framing: MessageFraming, fields: Fields) {
         self.dialect = dialect
         self.isComplete = isComplete
@@ -26,8 +26,8 @@ package struct Creation: Sendable {
 
     package enum Decision: Sendable, Hashable {
         case refuse(UploadError)
-        /// Handle it as an ordinary request: no upload resource, no interim response of the upload protocol. If the
-        /// request had a completeness field, the response still states that the upload is complete.
+        /// Handle the request as an ordinary one: no upload resource, no interim response of the upload protocol. If
+        /// the request had a completeness field, the response still states that the upload is complete.
         case plain(ContentPlan, PlainReason)
         /// Create an upload resource, then store the content.
         case create(ContentPlan)
@@ -35,9 +35,9 @@ package struct Creation: Sendable {
 
     /// Why a request gets no upload resource and cannot be resumed.
     package enum PlainReason: String, Sendable, Hashable, CaseIterable {
-        /// It does not state whether its content is the complete representation.
+        /// The request does not state whether its content is the complete representation.
         case noCompleteness = "no-completeness"
-        /// Its completeness field is not a Boolean, or is not on one line, and is ignored.
+        /// The completeness field of the request is ignored, because it is not a Boolean or not on one line.
         case voidCompleteness = "void-completeness"
         /// The representation is smaller than the minimum of resumable uploads.
         case belowMinSize = "below-min-size"
@@ -48,7 +48,7 @@ package struct Creation: Sendable {
     /// - Parameter announces: whether an interim response will report the location of the upload resource to the client
     ///   (``UploadResponses/allowsInterimResponses``).
     package func decide(limits: UploadLimits, announces: Bool = true) -> Decision {
-        // Otherwise the client would report success although its parts are never concatenated.
+        // Without this check the client would report success, although its parts are never concatenated.
         if isConcatenation { return .refuse(.concatenation) }
         guard let isComplete else { return decidePlain(limits: limits) }
         let completion = dialect.completion(isComplete: isComplete)
@@ -77,8 +77,8 @@ package struct Creation: Sendable {
 
     /// Why no upload resource is created for content that is the complete representation; `nil`: one is created.
     ///
-    /// It is not created if the representation is too small to be resumed, or if no response would report its location.
-    /// It would only use storage until it expires. An unknown size counts as large.
+    /// There is none if the representation is too small to be resumed, or if no response would report the location of
+    /// the resource: it would only use storage until it expires. An unknown size counts as large.
     private func reasonForNoResource(size: Int64?, limits: UploadLimits, announces: Bool) -> PlainReason? {
         if let size, let minSize = limits.minSize, size < minSize { return .belowMinSize }
         return announces || dialect.finalLocationIsUploadResource ? nil : .unannounced
@@ -117,12 +117,13 @@ extension MessageFraming {
 }
 
 extension UploadLimits {
+    /// The error if a representation of this size is too large; otherwise `nil`.
     func refusal(ofSize size: Int64) -> UploadError? {
         size > effectiveMaxSize ? .uploadTooLarge(limit: effectiveMaxSize) : nil
     }
 
-    /// The limits of the content of one request apply to creations and appends. A request that completes an upload may
-    /// be small.
+    /// The error if the content of one request, a creation or an append, is too large or too small; otherwise `nil`. A
+    /// request that completes an upload may be small.
     func refusal(ofContent content: Int64?, completes: Bool, isEmptyAllowed: Bool) -> UploadError? {
         guard let content else { return nil }
         if let maxAppendSize, content > maxAppendSize { return .appendTooLarge(limit: maxAppendSize) }

@@ -5,7 +5,7 @@ import StructuredFields
 ///
 /// Interop versions 3 to 8 are the drafts -01 to -11 and the editor's copy after them; `rfc` is the protocol of version
 /// 8 without the draft's version field. The state of an upload does not depend on a version: each request can use
-/// another dialect. This file has all differences between the versions.
+/// another dialect. This file contains all differences between the versions.
 public enum Dialect: Int, Sendable, Hashable, CaseIterable, Codable {
     case interop3 = 3
     case interop4 = 4
@@ -16,8 +16,8 @@ public enum Dialect: Int, Sendable, Hashable, CaseIterable, Codable {
     /// The protocol of a request without a usable version field.
     case rfc = 100
 
-    /// The dialect that `Upload-Draft-Interop-Version` names, or `nil` when it is absent, malformed or not one of 3 to
-    /// 8.
+    /// The dialect that `Upload-Draft-Interop-Version` names, or `nil` if the field is absent, malformed or not a
+    /// number from 3 to 8.
     package init?(announcedBy fields: Fields) {
         guard let version = fields.uploadInteger(UploadFieldName.interopVersion), version < 100,
             let dialect = Dialect(rawValue: Int(version))
@@ -41,10 +41,11 @@ extension Dialect {
             : fields.uploadBoolean(UploadFieldName.complete)
     }
 
-    /// The same for an append, for which versions 3 to 6 do not require the field; `nil`: the append is rejected.
+    /// Whether the content of an append ends the representation; `nil`: the append is rejected. Versions 3 to 6 do not
+    /// require the field in an append.
     ///
     /// In version 3 an append without the field completes the upload. An append with a malformed field is rejected,
-    /// because it may have meant that more content follows.
+    /// because the client may have meant that more content follows.
     package func completeness(ofAppend fields: Fields) -> Bool? {
         if let isComplete = completeness(of: fields) { return isComplete }
         return switch self {
@@ -78,8 +79,8 @@ extension Dialect {
 
     /// Whether an upload is complete once its content reaches the declared length, without `Upload-Complete: ?1`.
     ///
-    /// A deployed client of versions 5 and 6 sends the last content of a stream or of a resumed file with `?0`, an empty
-    /// file too, and then reports success. Other servers of these versions complete such an upload.
+    /// A deployed client of versions 5 and 6 sends `?0` with the last content of a stream or of a resumed file, and
+    /// with an empty file, and then reports success. Other servers of these versions complete such an upload.
     package var reachingLengthCompletes: Bool { self == .interop5 || self == .interop6 }
 
     /// What the end of a request's content means in this version.
@@ -88,10 +89,10 @@ extension Dialect {
         return reachingLengthCompletes ? .atLength : .never
     }
 
-    /// Whether a retrieval in this version completes the upload before it is answered.
+    /// Whether the server completes the upload before it responds to a retrieval in this version.
     ///
-    /// The last content may have arrived without its request being answered: the connection or the server failed. The
-    /// clients of these versions then retrieve the offset, and report success if it equals the length.
+    /// The server may have received the last content without sending a response, because the connection or the server
+    /// failed. The clients of these versions then retrieve the offset, and report success if it is equal to the length.
     package func completesOnRetrieval(_ state: UploadState) -> Bool {
         reachingLengthCompletes && state.phase == .receiving && state.length == state.offset
     }
@@ -117,7 +118,7 @@ extension Dialect {
     /// location of the file is then in `Content-Location`.
     package var finalLocationIsUploadResource: Bool { self <= .interop6 }
 
-    /// The status for an upload that was deactivated but is still remembered.
+    /// The status for a deactivated upload, as long as the store has a record of it.
     package var deactivatedStatus: Status { self <= .interop6 ? 404 : 410 }
 
     /// Whether appends to a completed upload are rejected before their offset is compared, as versions 6 and 7 require.
@@ -125,14 +126,14 @@ extension Dialect {
 
     /// Whether a valid repeat of the completing append gets the stored final response.
     ///
-    /// Version 7 requires an error. Version 6 does too, but this server may complete such an upload before the client
-    /// has sent `Upload-Complete: ?1`, and must then not respond with an error.
+    /// Version 7 requires an error. Version 6 requires it too. But in version 6 this server may complete an upload
+    /// before the client has sent `Upload-Complete: ?1`, and must not respond with an error when the client sends it.
     package var answersRepeats: Bool { self != .interop7 }
 
-    /// Whether the problem type `completed-upload` exists; the editor's copy, and so the RFC, does not.
+    /// Whether the problem type `completed-upload` exists. The editor's copy, and so the RFC, does not define it.
     package var hasCompletedUploadProblem: Bool { self >= .interop6 && self != .rfc }
 
-    /// Whether the lifetime has the old key `expires` in addition to `max-age`.
+    /// Whether `Upload-Limit` has the lifetime also under its old key `expires`, in addition to `max-age`.
     package var namesLifetimeExpires: Bool { self == .interop6 }
 }
 
@@ -142,11 +143,11 @@ extension Dialect {
     /// Whether a client sends `Upload-Length` with an append, too; until version 6 it is a field of the creation.
     package var sendsLengthOnAppend: Bool { self >= .interop7 }
 
-    /// Whether a repeat of the completing append gets the stored final response.
+    /// Whether a client can expect the stored final response to a repeat of the completing append.
     package var replaysFinalResponse: Bool { self >= .interop8 }
 
-    /// Whether a 104 is about an upload of this dialect. Clients of a draft ignore one without a version or of another
-    /// version. Clients of the published protocol ignore the version field.
+    /// Whether a 104 is about an upload of this dialect. Clients of a draft ignore a 104 without a version or with
+    /// another version. Clients of the published protocol ignore the version field.
     package func understands(_ interim: Fields) -> Bool {
         guard let interopVersion else { return true }
         return interim.uploadInteger(UploadFieldName.interopVersion) == Int64(interopVersion)

@@ -18,7 +18,8 @@ package enum UploadError: Error, Sendable, Hashable {
     case stateFieldsOnRetrieval
     case methodNotAllowed
     case digestMismatch(field: String, algorithm: String)
-    /// Only the end of the content would determine the length of the representation, and the server does not trust it.
+    /// Only the end of the content would determine the length of the representation, and the server requires a declared
+    /// length.
     case lengthRequired
     /// The request is for parallel uploads that are concatenated, which the draft does not have.
     case concatenation
@@ -86,7 +87,7 @@ package enum UploadError: Error, Sendable, Hashable {
             "An append needs Upload-Complete (interop version 3: Upload-Incomplete), ?0 or ?1, on one field line."
         case .unsupportedMediaType: "An append needs Content-Type: \(partialUploadMediaType)."
         case .contentCodingOnAppend:
-            "Content codings belong to the creation of the upload; an append must not have Content-Encoding."
+            "An append must not have Content-Encoding. Only the request that creates the upload can have it."
         case .uploadTooLarge(let limit): "The representation can have at most \(limit) bytes."
         case .appendTooLarge(let limit):
             "The content of one request can have at most \(limit) bytes. Send smaller parts."

@@ -1,13 +1,14 @@
 import HTTPSemantics
 
 extension UploadResponses {
-    /// Chooses the dialect that the request names, or else that of the creation of its upload (draft appendix B).
+    /// Chooses the dialect that the request names, or otherwise the dialect of the request that created its upload
+    /// (draft appendix B).
     ///
-    /// An unusable version is handled as an absent one, except that no 104 is sent: the client expects its version
-    /// there.
+    /// An unusable version is handled like an absent version, except that no 104 is sent, because the client expects
+    /// its own version in a 104.
     /// - Parameters:
     ///   - version: the HTTP version of the request; HTTP/1.0 does not have interim responses.
-    ///   - storedDialect: that of the creation, if the request is for an upload resource.
+    ///   - storedDialect: the dialect of the creation, if the request is for an upload resource.
     ///   - withholding: why only final responses may be sent; `nil` if the server has no such reason.
     ///   - announcesWithoutVersion: whether requests without a version get 104, as in the published protocol. The draft
     ///     forbids it.

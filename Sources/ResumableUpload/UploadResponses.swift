@@ -2,7 +2,7 @@ import HTTPSemantics
 
 /// Creates all responses of the upload protocol in one dialect (draft sections 4.1 to 4.5).
 ///
-/// Each response has the fields that any version requires, because additional fields do not matter to clients.
+/// A response can have fields that only other versions require, because clients ignore additional fields.
 package struct UploadResponses: Sendable {
     package let dialect: Dialect
     /// Whether the request named the dialect; only then is the version echoed.
@@ -30,7 +30,8 @@ package struct UploadResponses: Sendable {
         return ResponseHead(status: 104, fields: fields)
     }
 
-    /// 104 that reports a durable offset; `nil` if the dialect does not have it. It never has a location.
+    /// 104 that reports a durable offset; `nil` if the dialect does not have such responses. The 104 never has a
+    /// location.
     package func progress(offset: Int64) -> ResponseHead? {
         guard dialect.hasProgressResponses else { return nil }
         var fields = versionFields
@@ -52,8 +53,9 @@ package struct UploadResponses: Sendable {
         Response(status: dialect.appendedStatus, fields: stateFields(state, isComplete: false))
     }
 
-    /// The response of the target resource with the fields of the protocol. It is stored without them, because a later
-    /// request may use another dialect. It is also used if `Repr-Digest` does not match.
+    /// The response of the target resource with the fields of the protocol. The response is stored without these
+    /// fields, because a later request may use another dialect. The error for content that does not match `Repr-Digest`
+    /// is handled in the same way.
     /// - Parameter uploadLocation: the location of the upload resource if this is the response to its creation,
     ///   otherwise `nil`.
     package func finished(_ answer: Response, state: UploadState, uploadLocation: String?) -> Response {
@@ -90,7 +92,7 @@ package struct UploadResponses: Sendable {
     /// An error of the upload protocol: a problem document, never marked as complete.
     /// - Parameters:
     ///   - offset: the offset of the upload, if it is known and the upload is active.
-    ///   - limits: the limits to announce, if they are the reason or known.
+    ///   - limits: the limits to announce, if they are known or are the reason for the error.
     package func refused(_ error: UploadError, offset: Int64? = nil, limits: UploadLimits? = nil) -> Response {
         let problem = error.problem(in: dialect)
         var fields = versionFields

@@ -1,6 +1,7 @@
 import HTTPSemantics
 
-/// The state of an upload that requests need, independent of version and storage.
+/// The state of an upload with which requests are evaluated. It does not depend on the version of the protocol or on
+/// the storage.
 package struct UploadState: Sendable, Hashable {
     package enum Phase: Sendable, Hashable {
         /// The upload waits for content or for the request that completes it.
@@ -27,7 +28,7 @@ package struct UploadState: Sendable, Hashable {
         self.limits = limits
     }
 
-    /// Whether there is a final response of the target, which `Upload-Complete` states (draft section 4.1.2).
+    /// Whether the target has sent its final response, as `Upload-Complete` reports it (draft section 4.1.2).
     package var isComplete: Bool {
         if case .complete = phase { true } else { false }
     }

@@ -8,14 +8,14 @@ package enum ClientInterruption: Sendable, Hashable {
     case connection
     /// No byte was sent or received for too long.
     case stall
-    /// The server is not trusted or its messages are malformed. It is not retried, because the result would be the
-    /// same.
+    /// The server is not trusted or its messages are malformed. The request is not sent again, because the result would
+    /// be the same.
     case unusableConnection
-    /// A response that a retry may change.
+    /// A response with an error that may be temporary.
     case status(Status)
 
     // Uploads
-    /// The server rejected the offset that it had reported, or did not change it.
+    /// The server rejected the offset that it had reported itself, or did not advance the offset.
     case offsetConflict
     /// The upload's lifetime passed before it was complete.
     case expiry
@@ -25,10 +25,10 @@ package enum ClientInterruption: Sendable, Hashable {
     case truncated
     /// A response that is not a representation of the requested resource.
     case unexpected(Status)
-    /// The response did not fit the bytes that are kept.
+    /// The response does not continue the bytes that were received before.
     case unfit
 
-    /// Whether the server answered, so that it is not asked again at once.
+    /// Whether the server responded, so that a retry is always delayed.
     package var isRefusal: Bool {
         switch self {
         case .status, .unexpected: true
@@ -57,11 +57,11 @@ package enum ClientFailure: Error, Sendable, Hashable {
     case tooLarge(limit: Int64?)
     /// The server reported a smaller offset than before, which the protocol forbids (draft section 4.1.1).
     case offsetLost(acknowledged: Int64, reported: Int64)
-    /// An offset beyond the length of the representation.
+    /// The server reported an offset beyond the length of the representation.
     case offsetImpossible(Int64)
-    /// A successful retrieval without a usable offset.
+    /// The response to a retrieval was successful but had no usable offset.
     case offsetUnknown(Status)
-    /// Two upload resources for one upload (draft section 4.2.2).
+    /// The server reported two upload resources for one upload (draft section 4.2.2).
     case locationChanged
     case locationUnusable(ResolvedLocation.Relation)
     /// The server reports that the received bytes do not match their digest.

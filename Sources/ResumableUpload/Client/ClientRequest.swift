@@ -32,16 +32,16 @@ package struct ClientRequest: Sendable, Hashable {
         case empty
         /// `count` bytes of the representation, at least one.
         case range(from: Int64, count: Int64)
-        /// All bytes from `from` on, until the source ends or `atMost` bytes are sent. Their number is not known
-        /// before.
+        /// All bytes from `from` on, until the source ends or `atMost` bytes are sent. Their number is not known in
+        /// advance.
         case remaining(from: Int64, atMost: Int64?)
     }
 
     package var kind: Kind
     package var resource: Resource
     package var method: Method
-    /// The fields of the protocol and, for a creation, those of the intent; never credentials. For a download, `Range` and
-    /// `If-Range`, or nothing.
+    /// The fields of the protocol and, for a creation, those of the intent; never credentials. A download has `Range`
+    /// and `If-Range`, or no fields.
     package var fields: Fields
     package var content: Content
     /// Whether the content is sent only after ``InterimReaction/openGate``, or after a timeout of the sender.
@@ -64,12 +64,13 @@ package struct ClientRequest: Sendable, Hashable {
 }
 
 extension ClientRequest {
-    /// Whether the path of its URI is a secret: that of an upload resource, or of a redirection that may lead to one.
+    /// Whether the path of the URI is a secret: it is the path of an upload resource, or of a redirection that may lead
+    /// to one.
     package var isPathSecret: Bool { kind != .download && resource != .target }
 }
 
 extension ClientRequest.Content {
-    /// The offset of its first byte in the representation; 0 if it has none.
+    /// The offset of the first byte of the content in the representation; 0 if the content is empty.
     package var start: Int64 {
         switch self {
         case .none, .empty: 0
@@ -77,7 +78,7 @@ extension ClientRequest.Content {
         }
     }
 
-    /// The number of its bytes; `nil` if it ends with the source.
+    /// The size of the content in bytes; `nil` if the content ends with the source.
     package var count: Int64? {
         switch self {
         case .none, .empty: 0
@@ -86,7 +87,7 @@ extension ClientRequest.Content {
         }
     }
 
-    /// Whether it has bytes of the source.
+    /// Whether the content has bytes of the source.
     package var hasBytes: Bool {
         switch self {
         case .none, .empty: false
@@ -94,7 +95,8 @@ extension ClientRequest.Content {
         }
     }
 
-    /// The offset of its end, if `sent` bytes were sent before the source ended or the maximum was reached.
+    /// The offset at the end of the content, after `sent` bytes were sent and the source ended or the maximum was
+    /// reached.
     func end(sent: Int64) -> Int64? {
         switch self {
         case .none, .empty: nil
@@ -103,7 +105,7 @@ extension ClientRequest.Content {
         }
     }
 
-    /// Whether it has, or may have, more than `count` bytes.
+    /// Whether the content has, or may have, more than `count` bytes.
     func exceeds(_ count: Int64) -> Bool {
         switch self {
         case .none, .empty: false

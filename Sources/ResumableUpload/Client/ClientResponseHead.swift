@@ -6,7 +6,7 @@ package struct ClientResponseHead: Sendable, Hashable {
     package var fields: Fields
     /// `Location`; `nil` if it is absent or malformed.
     package var location: ResolvedLocation?
-    /// As in the status line: "HTTP/1.1", "HTTP/2".
+    /// The HTTP version as in the status line: "HTTP/1.1", "HTTP/2".
     package var version: String
 
     package init(
@@ -21,11 +21,11 @@ package struct ClientResponseHead: Sendable, Hashable {
 
 /// A `Location`, resolved against the URI of the request that it answers (RFC 9110 section 10.2.2).
 package struct ResolvedLocation: Sendable, Hashable {
-    /// How it relates to the URI of the request.
+    /// How the location relates to the URI of the request.
     package enum Relation: Sendable, Hashable {
         case sameOrigin
         case otherOrigin
-        /// From https to http.
+        /// The request used https, and the location is http.
         case insecure
     }
 
@@ -51,6 +51,6 @@ package struct ProblemType: Sendable, Hashable {
         self.expectedOffset = expectedOffset
     }
 
-    /// Whether it reports that the received bytes do not match their digest.
+    /// Whether the problem is that the received bytes do not match their digest.
     var isDigestMismatch: Bool { type.hasSuffix("digest-mismatch") }
 }

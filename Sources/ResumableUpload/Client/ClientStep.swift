@@ -2,9 +2,9 @@ import HTTPSemantics
 
 /// The next step of an upload or a download on the client.
 package enum ClientStep<Outcome: Sendable>: Sendable {
-    /// Send this request, pass its interim responses, and then its result.
+    /// Send this request, and report its interim responses and then its result.
     case send(ClientRequest)
-    /// Wait this long for this reason, then call `next` again.
+    /// Wait for this duration because of the interruption, then call `next` again.
     case wait(Duration, ClientInterruption)
     /// Everything is sent or received.
     case finished(Outcome)

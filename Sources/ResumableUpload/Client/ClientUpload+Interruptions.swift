@@ -3,8 +3,8 @@ import HTTPSemantics
 extension ClientUpload {
     /// Handles the end of the current request without a final response.
     /// - Parameters:
-    ///   - sent: bytes of its content that were sent.
-    ///   - sourceEnded: whether the source ended with them.
+    ///   - sent: the number of bytes of its content that were sent.
+    ///   - sourceEnded: whether the source ended after these bytes.
     package mutating func interrupted(_ reason: ClientInterruption, sent: Int64, sourceEnded: Bool) {
         guard case .sending(let request) = phase else { return }
         if sourceEnded, intent.length == nil, case .remaining(let start, _) = request.content {
@@ -16,7 +16,7 @@ extension ClientUpload {
             switch plan {
             case .abort(let failure): return abort(failure)
             case .sendInParts:
-                // If nothing was sent, the server cannot have received anything.
+                // If nothing was sent, the server has received nothing, so the offset need not be retrieved.
                 phase = sent == 0 && request.kind == .create ? .append : .retrieve
                 return
             }

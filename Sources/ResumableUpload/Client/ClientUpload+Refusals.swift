@@ -60,7 +60,8 @@ extension ClientUpload {
 
     private static let maxRedirections = 5
 
-    /// 307 and 308 repeat the request elsewhere, with its method and content (RFC 9110 sections 15.4.8 and 15.4.9).
+    /// After 307 and 308 the request is sent to another URI with the same method and content (RFC 9110 sections 15.4.8
+    /// and 15.4.9).
     mutating func follow(_ head: ClientResponseHead, of request: ClientRequest) {
         redirections += 1
         guard let location = head.location else { return stop(.refused(head.status)) }

@@ -113,12 +113,13 @@ struct ContentBound: Sendable, Hashable {
         maxCount = [server, requested].compactMap { $0 }.min().map { max(1, $0) }
     }
 
-    /// The number of `remaining` bytes that the next request has: all of them, or at least the minimum.
+    /// The number of `remaining` bytes that the next request sends: the maximum, or all of them if they are fewer.
     func share(of remaining: Int64) -> Int64 {
         maxCount.map { min($0, remaining) } ?? remaining
     }
 
-    /// The bound after content of `count` bytes was too large: at most half of it. `nil` if that is not allowed.
+    /// The new bound after the server rejected content of `count` bytes as too large: half of it, but not less than the
+    /// minimum. `nil` if less than `count` bytes are not possible.
     func below(_ count: Int64) -> Int64? {
         let half = max(count / 2, minCount)
         return half >= 1 && half < count ? half : nil

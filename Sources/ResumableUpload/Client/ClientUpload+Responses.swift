@@ -3,8 +3,8 @@ import HTTPSemantics
 extension ClientUpload {
     /// Handles the final response to the current request.
     /// - Parameters:
-    ///   - sent: bytes of its content that were sent.
-    ///   - sourceEnded: whether the source ended after them; used if its length is not known.
+    ///   - sent: the number of bytes of its content that were sent.
+    ///   - sourceEnded: whether the source ended after these bytes; used if the length of the source is not known.
     ///   - problem: the problem document in the response.
     ///   - now: seconds since 1970.
     package mutating func responded(
@@ -56,7 +56,7 @@ extension ClientUpload {
     /// Whether this is the response of the target, after which there is nothing to resume (draft section 4.1.2).
     private func isFinal(_ answer: Answer, to request: ClientRequest) -> Bool {
         if intent.style == .plain { return answer.status.isSuccessful }
-        // Some servers copy the stored flag into the response that rejects the offset.
+        // Some servers report the stored completeness of the upload in the response that rejects the offset.
         if answer.status == .conflict, request.kind == .append, let reported = answer.offset, reported != request.offset
         {
             return false
@@ -75,7 +75,7 @@ extension ClientUpload {
         if let exceededSize { return abort(.tooLarge(limit: exceededSize)) }
         if request.kind == .create, !handleLocation(answer) { return }
         guard intent.dialect.completeness(of: request.fields) == false else {
-            // The request was not the last one, and the offset of the upload is not known.
+            // The request should have completed the upload, but according to the response the upload is not complete.
             if let reported = answer.offset, reported > acknowledged {
                 if accept(offset: reported) { phase = .append }
                 return
@@ -129,7 +129,7 @@ extension ClientUpload {
         if let reportedLength, let length = intent.length, reportedLength != length { return stop(.sourceChanged) }
         guard accept(offset: reported) else { return }
         isKnownToExist = true
-        // The server knows the upload and has sent no other lifetime, so by its clock this one has not passed.
+        // The server still has the upload and has sent no new lifetime, so by its clock the lifetime has not passed.
         if isExpired(answer.now) { resumption?.expires = nil }
         if intent.dialect.completeness(of: answer.head.fields) == true { return handleCompletion(answer) }
         if let exceededSize { return abort(.tooLarge(limit: exceededSize)) }

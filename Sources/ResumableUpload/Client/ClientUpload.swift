@@ -49,7 +49,7 @@ package struct ClientUpload: Sendable {
     var attempts = 0
 
     var limits = UploadLimits()
-    /// The maximum content of one request, learned from rejected requests.
+    /// The maximum content of one request in bytes, derived from the sizes of rejected requests.
     var learnedMax: Int64?
     /// Whether the limits of the target were requested.
     var hasDiscovered = false
@@ -64,11 +64,11 @@ package struct ClientUpload: Sendable {
     var isUploadForeign = false
     /// Whether the upload resource was created or reported in this run.
     var isOwnCreation = true
-    /// Whether a retrieval has just shown that the server knows the upload.
+    /// Whether a retrieval has just shown that the server still has the upload.
     var isKnownToExist = false
 
     /// A new upload.
-    /// - Parameter random: in 0..<1, for the waits between tries.
+    /// - Parameter random: returns random numbers in 0..<1, for the waits between tries.
     package init(_ intent: UploadIntent, retry: RetryPolicy, random: @escaping @Sendable () -> Double) {
         self.intent = intent
         self.retry = retry
@@ -182,7 +182,7 @@ package struct ClientUpload: Sendable {
         pendingWait = (duration ?? wait, reason)
     }
 
-    /// Records an offset that the server reported. It is never smaller than a previous one.
+    /// Records an offset that the server reported, if it is larger than the previous one.
     mutating func record(offset: Int64) {
         guard offset > acknowledged else { return }
         acknowledged = offset
@@ -215,7 +215,7 @@ package struct ClientUpload: Sendable {
         resumption?.expires = reported.maxAge.map { now.addingReportingOverflow($0).partialValue }
     }
 
-    /// The maximum size of a representation, if this one exceeds it.
+    /// The maximum size of a representation, if this upload exceeds it; otherwise `nil`.
     var exceededSize: Int64? {
         guard let limit = limits.maxSize, let length = intent.length, length > limit else { return nil }
         return limit
@@ -224,9 +224,9 @@ package struct ClientUpload: Sendable {
     /// Whether the lifetime that the server sent has passed by the local clock, which may be wrong.
     func isExpired(_ now: Int64) -> Bool { resumption?.expires.map { $0 < now } ?? false }
 
-    /// A lifetime that has passed ends all access to the upload resource (draft section 4.1.4). If the lifetime was
-    /// sent in an earlier run, the local clock may have been wrong, so the offset is retrieved before the upload is
-    /// dropped.
+    /// After its lifetime has passed, an upload resource is not accessed any more (draft section 4.1.4). If the
+    /// lifetime was sent in an earlier run, the local clock may have been wrong, so the offset is retrieved before the
+    /// upload is dropped.
     private mutating func checkExpiry(now: Int64) {
         guard isExpired(now) else { return }
         switch phase {

@@ -3,8 +3,8 @@ import HTTPSemantics
 /// When an interrupted transfer is retried.
 public struct RetryPolicy: Sendable, Hashable {
     /// The maximum delays in seconds before the first, second and further retries; the last one is used for all later
-    /// retries. The delay is a random part of it, so that the clients of a restarted server do not return at the same
-    /// time.
+    /// retries. The actual delay is a random part of the maximum, so that the clients of a restarted server do not
+    /// reconnect at the same time.
     public var delays: [Double] = [0, 1, 2, 4, 8, 15, 30]
     /// The maximum number of retries without progress; progress resets the count.
     public var triesWithoutProgress: Int = 8
@@ -17,7 +17,7 @@ public struct RetryPolicy: Sendable, Hashable {
     /// The delay before retry number `attempt`, starting with 1.
     /// - Parameters:
     ///   - random: in 0..<1.
-    ///   - isRefused: whether the server rejected the request for now. The delay is then at least half of the maximum.
+    ///   - isRefused: whether the server responded with an error. The delay is then at least half of the maximum.
     package func delay(before attempt: Int, random: Double, isRefused: Bool = false) -> Duration {
         guard let last = delays.last, attempt > 0 else { return .zero }
         let longest = attempt <= delays.count ? delays[attempt - 1] : last

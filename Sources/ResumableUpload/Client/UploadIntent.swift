@@ -45,7 +45,7 @@ public enum CreationStyle: Sendable, Hashable, CaseIterable {
     /// One ordinary request, which cannot be resumed.
     case plain
 
-    /// In bytes.
+    /// The maximum size in bytes for which ``automatic`` does not request the limits first.
     package static let maxSizeWithoutDiscovery: Int64 = 4 << 20
 }
 
