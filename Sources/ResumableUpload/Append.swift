@@ -92,7 +92,7 @@ package struct Append: Sendable, Hashable {
         var length = state.length ?? declaredLength
         if let end = end?.partialValue {
             if let length, end > length || (isComplete && end != length) {
-                return inconsistent("The upload has \(length) bytes, but the content of this request ends at byte \(end).")
+                return inconsistent("The upload has \(length) bytes, but this request's content ends at byte \(end).")
             }
             if isComplete && dialect.derivesLength { length = end }
             if let refusal = state.limits.refusal(ofSize: end) { return .refuse(refusal) }

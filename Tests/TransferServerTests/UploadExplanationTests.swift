@@ -19,7 +19,7 @@ struct UploadExplanationTests {
             (
                 Explanation(course: .plain(.unannounced), permission: .withheld(.declined)), "declined",
                 "no 104: the request has Onward-Interim: off; not resumable: "
-                    + "no response reports the URL of the upload before the end"
+                    + "no response reports the URL of the upload before the end of the request"
             ),
             (
                 Explanation(course: .creation(isPart: true), permission: .withheld(.turnedOff)), "turned-off",
@@ -28,7 +28,7 @@ struct UploadExplanationTests {
             (
                 Explanation(course: .creation(isPart: false), permission: .allowed, unwritable: 1), "not-writable",
                 "no 104: the connection was not writable: the client, or a proxy, does not read while it sends; "
-                    + "not resumable: no response reports the URL of the upload before the end"
+                    + "not resumable: no response reports the URL of the upload before the end of the request"
             ),
             (
                 Explanation(course: .append, permission: .allowed, progressObstacle: .version(4)),
@@ -44,7 +44,7 @@ struct UploadExplanationTests {
             ),
             (
                 Explanation(course: .append, permission: .allowed), "not-due",
-                "no 104: the content ended before the first offset was reported (every 8 MiB or second)"
+                "no 104: the content ended before the first offset was reported (every 8 MiB or every second)"
             ),
             (
                 Explanation(course: .creation(isPart: false), permission: .allowed, announcements: 1, offsets: 1), nil,

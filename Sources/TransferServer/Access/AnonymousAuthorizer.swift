@@ -32,7 +32,7 @@ struct AnonymousAuthorizer: Authorizer {
         if !head.method.isSafe, let origin = fields["Origin"], !isOwn(origin, authority: authority) {
             throw .forbidden(
                 code: "foreign-origin",
-                detail: "Pages of this origin may not change anything on this server; see --cors-origin.")
+                detail: "Pages of this origin are not allowed to change anything on this server; see --cors-origin.")
         }
         return .anonymous
     }

@@ -2,8 +2,8 @@ import HTTPSemantics
 
 /// Decides which identity may perform which operation.
 ///
-/// The server calls it before it sends anything about a resource, before it reads content, and again when an upload is
-/// complete (draft section 13). The threads of connections call it concurrently, and the calls may block.
+/// The server calls the authorizer before it sends anything about a resource, before it reads content, and again when
+/// an upload is complete (draft section 13). The threads of connections call it concurrently, and the calls may block.
 public protocol Authorizer: Sendable {
     /// Returns the identity that sends a request.
     ///
@@ -45,7 +45,7 @@ public enum Operation: Sendable, Hashable, CaseIterable {
 public struct Identity: Sendable, Hashable {
     /// The principal: the name that owns uploads and files, for which quotas are counted, and which is logged.
     public let principal: String
-    /// The credential that the client sent, as an identifier of the authorizer; never the credential itself.
+    /// The identifier by which the authorizer recognizes the credential of the client; never the credential itself.
     public let credential: String
 
     /// Creates an identity.

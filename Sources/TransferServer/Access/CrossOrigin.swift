@@ -35,8 +35,8 @@ struct CrossOrigin: Sendable {
         request.contains("Origin") && request.contains("Access-Control-Request-Method")
     }
 
-    /// The additional fields of a response to `OPTIONS`. For a preflight of an allowed origin they list what the page
-    /// may send; `Vary` is always there.
+    /// The additional fields of a response to `OPTIONS`. For a preflight of an allowed origin they list the methods and
+    /// fields that the page may send; `Vary` is always present.
     func optionsFields(for request: Fields, methods: [Method]) -> Fields {
         guard !origins.isEmpty else { return [:] }
         var fields: Fields = ["Vary": "Access-Control-Request-Method, Access-Control-Request-Headers"]
@@ -53,7 +53,7 @@ struct CrossOrigin: Sendable {
     /// The maximum length of `Access-Control-Request-Headers` in bytes; a longer list is ignored.
     static let maximumRequestedLength = 4096
 
-    /// The fixed names and those that the preflight requests.
+    /// The names in ``requestFields``, and those that the preflight requests.
     ///
     /// A list that is malformed or too long is ignored entirely.
     private static func allowedFields(for request: Fields) -> [String] {
@@ -75,9 +75,9 @@ struct CrossOrigin: Sendable {
         return names
     }
 
-    /// Whether the server may allow a page to set the field. Browsers never allow the first ones (Fetch standard,
-    /// forbidden request-header), and only proxies may set forwarding fields. For browsers the name `*` means all
-    /// names.
+    /// Whether the server may allow a page to set the field. Browsers themselves never allow the names in `forbidden`
+    /// and those with the prefixes `proxy-` and `sec-` (Fetch standard, forbidden request-header), and only proxies may
+    /// set forwarding fields. For browsers the name `*` means all names.
     private static func isAllowed(_ name: String) -> Bool {
         let name = name.lowercased()
         return name != "*" && !forbidden.contains(name) && !name.hasPrefix("proxy-") && !name.hasPrefix("sec-")

@@ -14,7 +14,7 @@ public final class TokenAuthorizer: Authorizer {
         self.allowsPublicReading = allowsPublicReading
     }
 
-    /// Replaces the tokens. They also apply to requests in progress when their uploads are complete.
+    /// Replaces the tokens. They also apply to a request in progress when its upload is complete.
     public func replace(with list: TokenList) {
         self.list.withLock { $0 = list }
     }
@@ -51,7 +51,7 @@ public final class TokenAuthorizer: Authorizer {
         return nil
     }
 
-    /// `Bearer` in any case, white space, the token (RFC 9110 section 11.4).
+    /// The token in a value of `Authorization` with the scheme `Bearer` in any case (RFC 9110 section 11.4).
     private static func bearerToken(_ value: String) -> String? {
         let parts = value.split(separator: " ", maxSplits: 1)
         guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
@@ -102,13 +102,14 @@ extension TokenList.Token {
         }
     }
 
-    /// Names are compared byte by byte, as in the file system, without normalization.
+    /// Whether the path is below one of the prefixes, or the token has none. Names are compared byte by byte, as in the
+    /// file system, without normalization.
     func covers(_ path: PathSegments?) -> Bool {
         guard let path, !prefixes.isEmpty else { return true }
         return prefixes.contains { prefix in
             path.segments.count >= prefix.count
                 && zip(prefix, path.segments).allSatisfy { $0.utf8.elementsEqual($1.utf8) }
-                // The name of the prefix without its slash is a file outside of the prefix.
+                // A path that is equal to the prefix without its slash is a file outside of the prefix.
                 && (path.segments.count > prefix.count || path.hasTrailingSlash)
         }
     }

@@ -4,9 +4,10 @@ import UploadStorage
 
 /// The tokens of a server: the content of a token file.
 ///
-/// A line holds `NAME TOKEN [SCOPES] [prefix=/files/x/]…`, separated by white space; SCOPES are names of ``TokenScope``
-/// separated by commas, by default all; `#` begins a comment. TOKEN is a bearer token (RFC 6750 section 2.1) or
-/// `sha256:` and the hexadecimal SHA-256 of one. A name can have several lines: its tokens share uploads and quota.
+/// A line has the form `NAME TOKEN [SCOPES] [prefix=/files/x/]…`, separated by white space; SCOPES are names of
+/// ``TokenScope`` separated by commas, by default all; `#` begins a comment. TOKEN is a bearer token (RFC 6750 section
+/// 2.1) or `sha256:` and the hexadecimal SHA-256 of one. A name can have several lines: its tokens share uploads and
+/// quota.
 public struct TokenList: Sendable, Hashable {
     /// An error in a token file.
     public struct Malformed: Error, Sendable, Hashable {
@@ -39,7 +40,7 @@ public struct TokenList: Sendable, Hashable {
     /// Parses the content of a token file.
     /// - Throws: ``Malformed`` for the first line with an error.
     public init(parsing text: String) throws(Malformed) {
-        // CR and LF together are one Character.
+        // CR and LF together are one Character, so they end one line.
         for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
             let words = line.prefix { $0 != "#" }.split { $0 == " " || $0 == "\t" }.map(String.init)
             guard !words.isEmpty else { continue }
@@ -52,10 +53,12 @@ public struct TokenList: Sendable, Hashable {
     }
 
     private mutating func append(_ words: [String]) throws(Reason) {
-        guard words.count >= 2 else { throw Reason(text: "a line is NAME TOKEN [SCOPES] [prefix=/files/x/]") }
+        guard words.count >= 2 else {
+            throw Reason(text: "a line must have the form NAME TOKEN [SCOPES] [prefix=/files/x/]")
+        }
         let name = words[0]
         guard name.utf8.count <= 64, name.utf8.allSatisfy(Self.isNameByte) else {
-            throw Reason(text: "the name has to be 1 to 64 of letters, digits, and . _ - @")
+            throw Reason(text: "the name must have 1 to 64 characters: letters, digits, and . _ - @")
         }
         guard name != Identity.anonymous.principal else {
             throw Reason(text: "the name \(name) is reserved for clients without a token")
@@ -69,7 +72,7 @@ public struct TokenList: Sendable, Hashable {
             } else if scopes == nil && prefixes.isEmpty {
                 scopes = try self.scopes(word)
             } else {
-                throw Reason(text: "'\(word)' is not prefix=/files/x/")
+                throw Reason(text: "'\(word)' does not have the form prefix=/files/x/")
             }
         }
         guard !tokens.contains(where: { $0.digest == digest }) else {
@@ -87,12 +90,12 @@ public struct TokenList: Sendable, Hashable {
             let digits = Array(token.utf8.dropFirst(7))
             let values = digits.compactMap { Character(UnicodeScalar($0)).hexDigitValue.map(UInt8.init) }
             guard digits.count == 64, values.count == 64 else {
-                throw Reason(text: "sha256: has to be followed by 64 hexadecimal digits")
+                throw Reason(text: "sha256: must be followed by 64 hexadecimal digits")
             }
             return (0..<32).map { values[2 * $0] << 4 | values[2 * $0 + 1] }
         }
         guard Self.isBearerToken(token) else {
-            throw Reason(text: "the token has to be letters, digits, and - . _ ~ + /, with = only at its end")
+            throw Reason(text: "the token must consist of letters, digits, and - . _ ~ + /, with = only at its end")
         }
         if token.utf8.count < 16 && !namesWithShortTokens.contains(name) { namesWithShortTokens.append(name) }
         return Self.digest(token)
@@ -102,7 +105,7 @@ public struct TokenList: Sendable, Hashable {
         var scopes: Set<TokenScope> = []
         for part in word.split(separator: ",", omittingEmptySubsequences: false) {
             guard let scope = TokenScope(rawValue: String(part)) else {
-                throw Reason(text: "'\(part)' is none of the scopes read, create, write")
+                throw Reason(text: "'\(part)' is not one of the scopes read, create, write")
             }
             scopes.insert(scope)
         }
@@ -111,7 +114,7 @@ public struct TokenList: Sendable, Hashable {
 
     private func prefix(_ text: String) throws(Reason) -> [String] {
         guard let path = try? PathSegments(decoding: text), path.hasTrailingSlash, !path.segments.isEmpty else {
-            throw Reason(text: "'prefix=\(text)' has to be a path of the server with a slash at both ends")
+            throw Reason(text: "'prefix=\(text)' must be a path of the server with a slash at both ends")
         }
         return path.segments
     }
@@ -123,7 +126,7 @@ public struct TokenList: Sendable, Hashable {
         }
     }
 
-    /// `b64token` of RFC 6750 section 2.1.
+    /// Whether the text is a `b64token` (RFC 6750 section 2.1).
     static func isBearerToken(_ text: String) -> Bool {
         let body = text.utf8.prefix { $0 != 0x3D }
         return !body.isEmpty && text.utf8.dropFirst(body.count).allSatisfy { $0 == 0x3D }

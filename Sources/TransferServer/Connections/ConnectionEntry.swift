@@ -3,8 +3,8 @@ import TLS
 
 /// An open connection that other threads can observe and close.
 ///
-/// libmicrohttpd owns the descriptor and closes it only after ``descriptorWillClose()`` has returned. The lock ensures that no later
-/// connection with the same descriptor number is closed.
+/// libmicrohttpd owns the descriptor and closes it only after ``descriptorWillClose()`` has returned. The lock ensures
+/// that no later connection with the same descriptor number is closed.
 final class ConnectionEntry: Sendable {
     /// What the connection waits for, which determines its timeout.
     enum Phase: Sendable {
@@ -18,7 +18,7 @@ final class ConnectionEntry: Sendable {
         case server
         /// The client reads the response.
         case response
-        /// The client has an early response and has not closed yet.
+        /// The client has received an early response and has not closed the connection yet.
         case discarding
     }
 
@@ -34,7 +34,7 @@ final class ConnectionEntry: Sendable {
         case stopping
         /// The content of the response could not be read or produced.
         case contentFailed = "content-failed"
-        /// There were too many connections, and this one was closed for another one.
+        /// There were too many connections, and this one was closed to make room for another one.
         case tooMany = "too-many-connections"
     }
 
@@ -44,7 +44,8 @@ final class ConnectionEntry: Sendable {
         var since: Int64
         var isOpen = true
         var closeReason: CloseReason?
-        /// Unacknowledged bytes of the response, if the kernel does not report when it sent last.
+        /// The number of unacknowledged bytes of the response, if the kernel does not report the time of its last
+        /// sending.
         var unacknowledged: Int32 = 0
         /// The bytes of content received, and the nanoseconds during which the client could send.
         var received: Int64 = 0
@@ -99,7 +100,7 @@ final class ConnectionEntry: Sendable {
 
     /// Reports that content of the response cannot be read or produced. libmicrohttpd then closes the connection.
     /// - Parameter resets: whether the end of the connection marks the end of the content, so that only a reset shows
-    ///   that it is incomplete.
+    ///   that the content is incomplete.
     func failContent(resets: Bool) {
         state.withLock {
             guard $0.isOpen else { return }
@@ -135,10 +136,11 @@ final class ConnectionEntry: Sendable {
     /// Whether the client still waits for a response.
     var isAwaited: Bool { state.withLock { $0.isOpen && $0.closeReason == nil && !output.isEndedByPeer } }
 
-    /// Call it before the descriptor is closed. After it ``close(reason:)`` does nothing.
+    /// Must be called before the descriptor is closed. Afterwards ``close(reason:)`` does nothing.
     func descriptorWillClose() { state.withLock { $0.isOpen = false } }
 
-    /// Closes the connection if it waits longer than `timeouts` allow.
+    /// Closes the connection if it waits longer than `timeouts` allow, or if the client is slower than their minimum
+    /// rate.
     func close(ifOverdue timeouts: ConnectionTimeouts, now: Int64) {
         state.withLock {
             guard $0.isOpen, $0.closeReason == nil, let limit = timeouts.limit(for: $0.phase) else { return }
@@ -152,7 +154,7 @@ final class ConnectionEntry: Sendable {
             }
             var idle = now > $0.since ? now - $0.since : 0
             if case .response = $0.phase {
-                // The kernel sends content from files by itself, so the time of its last sending is used.
+                // The kernel sends content from files by itself, so the idle time starts at its last sending.
                 if let milliseconds = output.millisecondsSinceLastSend() {
                     idle = min(idle, Int64(milliseconds) * 1_000_000)
                 } else if let unacknowledged = output.unacknowledgedBytes(),
@@ -169,8 +171,8 @@ final class ConnectionEntry: Sendable {
         }
     }
 
-    /// The bytes that the client has sent or acknowledged in this request, and the nanoseconds during which it could;
-    /// `nil` if they are unknown or do not matter in this phase.
+    /// The bytes that the client has sent or acknowledged in this request, and the nanoseconds during which it could do
+    /// so; `nil` if they are unknown or do not matter in this phase.
     private func moved(_ state: State, now: Int64) -> (bytes: Int64, nanoseconds: Int64)? {
         switch state.phase {
         case .content: (state.received, state.waited + max(0, now - state.since))
@@ -180,7 +182,7 @@ final class ConnectionEntry: Sendable {
     }
 }
 
-/// How long a connection waits for its client, in nanoseconds.
+/// The times in nanoseconds that a connection waits for its client.
 struct ConnectionTimeouts: Sendable {
     var header: Int64
     var idle: Int64

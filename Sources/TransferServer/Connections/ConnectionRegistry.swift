@@ -6,7 +6,7 @@ import SystemCalls
 final class ConnectionRegistry: Sendable {
     private struct Entries {
         var open: [ObjectIdentifier: ConnectionEntry] = [:]
-        /// The connections of `open` that were not closed for others.
+        /// The connections of `open` that were not closed to make room for others.
         var table = ConnectionTable<ObjectIdentifier>()
         var isDraining = false
         var isStopped = false
@@ -86,7 +86,7 @@ final class ConnectionRegistry: Sendable {
         entries.notifyAll()
     }
 
-    /// Closes all connections whose response is not being produced or sent. It waits for the others until the deadline
+    /// Closes all connections except those whose response is being produced or sent. Waits for these until the deadline
     /// (monotonic nanoseconds), and then closes them, too.
     func drain(until deadline: Int64) {
         entries.withLock { $0.isDraining = true }

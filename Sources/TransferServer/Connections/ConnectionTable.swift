@@ -1,12 +1,14 @@
-/// The open connections by client, and the decision which one is closed when one more would be too many.
+/// The open connections by client, and the decision which one is closed when a new connection exceeds the limit.
 ///
-/// The connection that is closed belongs to the client with the most connections, and is the one with the lowest rate:
-/// bytes that moved in either direction for each second of its age. The new connection counts as one of its client's
-/// connections, so for the client with the most, one of its own connections is closed or the new one is rejected, and
-/// it cannot displace another client. If several clients have the most, the connections of all of them are compared.
+/// Of the client with the most connections, the connection with the lowest rate is closed. The rate is the number of
+/// bytes transferred in both directions for each second of the connection's age. The new connection is counted for its
+/// client. So if this client has the most connections, one of its own connections is closed or the new one is rejected:
+/// the client cannot displace the connections of others. If several clients have the same largest number of
+/// connections, the connections of all of them are compared.
 ///
-/// Every connection starts with ``credit``. A new connection therefore has a rate of ``credit`` bytes per second: it
-/// replaces connections that moved less, and is refused if all others that it is compared with moved more.
+/// ``credit`` is added to the bytes of every connection. So a new connection has a rate of ``credit`` bytes per second:
+/// it replaces a connection with a lower rate, and is rejected if none of the connections that it is compared with has
+/// a lower rate.
 ///
 /// The table makes no system calls: times and byte counts are parameters.
 struct ConnectionTable<ID: Hashable> {
@@ -24,7 +26,8 @@ struct ConnectionTable<ID: Hashable> {
         let since: Int64
         /// The bytes that the connection had transferred at that time.
         let initialBytes: Int64
-        /// The bytes that the connection had transferred at the last measurement; now they are at least as many.
+        /// The bytes that the connection had transferred at the last measurement; the current number is at least as
+        /// large.
         var bytes: Int64
 
         func rate(at now: Int64) -> Double { ConnectionTable.rate(bytes: bytes - initialBytes, age: now - since) }
@@ -43,10 +46,10 @@ struct ConnectionTable<ID: Hashable> {
     }
 
     private var groups: [Group] = []
-    /// The index in `groups`.
+    /// The index of each client in `groups`.
     private var indices: [ConnectionClient: Int] = [:]
     private var places: [ID: Place] = [:]
-    /// Connections that are not exempt.
+    /// The number of connections that are not exempt.
     private var closable = 0
 
     /// The bytes that are added to those of each connection, because the head of a request needs time to arrive.
@@ -127,7 +130,7 @@ struct ConnectionTable<ID: Hashable> {
             return group == own
                 ? ownCount >= highest : groups[group].rows.count == highest && ownCount <= highest
         }
-        // The new connection is compared, too, if no client would have more than its own.
+        // The new connection is compared, too, if no other client would have more connections than its client.
         var lowest = ownCount >= highest ? Self.rate(bytes: 0, age: 0) : .infinity
         var slowest: ID?
         func consider(_ group: Int, _ row: Int) {
@@ -136,8 +139,9 @@ struct ConnectionTable<ID: Hashable> {
             let rate = groups[group].rows[row].rate(at: now)
             if rate < lowest { (slowest, lowest) = (id, rate) }
         }
-        // The last measured rate is never higher than the current one. So the connection with the lowest last rate is
-        // measured first, and then only those whose last rate is below the lowest current rate so far.
+        // The rate that results from the last measurement is never higher than the current one. So the connection for
+        // which it is lowest is measured first, and then only those for which it is below the lowest current rate so
+        // far.
         var first: (group: Int, row: Int)?
         var lowestKnown = lowest
         for group in compared {

@@ -4,11 +4,12 @@ import HTTPSemantics
 import SystemCalls
 import TLS
 
-/// A connection that the server accepted, from before libmicrohttpd first receives on it until its descriptor is closed.
+/// A connection that the server accepted. It exists before libmicrohttpd first receives on the connection, and until
+/// its descriptor is closed.
 ///
-/// In between libmicrohttpd receives through ``RequestReader``: `CReceiveFilter` calls this object in place of recv(2)
-/// and `gnutls_record_recv`. Everything except `entry` is used only by the thread of the connection, and before and
-/// after it by the threads that open and close the connection.
+/// During this time libmicrohttpd receives through ``RequestReader``: `CReceiveFilter` calls this object in place of
+/// recv(2) and `gnutls_record_recv`. Everything except `entry` is used only by the thread of the connection, and before
+/// and after it by the threads that open and close the connection.
 final class AcceptedConnection {
     /// The part of the connection that other threads use.
     let entry: ConnectionEntry
@@ -30,11 +31,11 @@ final class AcceptedConnection {
     /// Must be called before the descriptor is closed.
     func endFiltering() { onward_filter_remove(descriptor) }
 
-    /// Returns the request that libmicrohttpd was notified of, once; nil if libmicrohttpd has received no other request
-    /// through the filter.
+    /// Returns the request whose head libmicrohttpd has received last. Each request is returned only once; nil if there
+    /// is no new one.
     func takeRequest() -> ReceivedRequest? { reader.takeRequest() }
 
-    /// Why the content of that request is rejected; `nil` if the content so far is valid.
+    /// Why the content of the last request is rejected; `nil` if the content so far is valid.
     var contentRefusal: FramingRefusal? { reader.contentRefusal }
 
     /// Stops parsing: input that still arrives is discarded.

@@ -21,7 +21,7 @@ protocol RequestService: Sendable {
     func record(_ summary: RequestSummary)
     /// Reports that content of a response could not be read or produced.
     func contentFailed(_ error: any Error, request: RequestID)
-    /// Reports a new connection at the limit. Open connections were closed for it, or it was rejected.
+    /// Reports that a new connection exceeded the limit: open connections were closed for it, or it was rejected.
     /// - Parameter largest: the client with the most connections, and how many it had.
     func reachedConnectionLimit(closed: Int, isRefused: Bool, largest: (client: ConnectionClient, count: Int)?)
 }
@@ -36,7 +36,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
     private var handle: OpaquePointer?
     private let service: any RequestService
     private let registry: ConnectionRegistry
-    /// `nil`: without TLS.
+    /// The certificate for new connections; `nil` without TLS.
     private let credentials: CurrentCredentials?
 
     struct Options: Sendable {
@@ -53,7 +53,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         self.credentials = credentials
     }
 
-    /// Serves `socket`, which the daemon then owns; `nil`: only connections that are added are served.
+    /// Serves `socket`, which the daemon then owns; `nil`: only connections that ``add(_:)`` adds are served.
     /// - Throws: `Errno` when the daemon cannot start.
     func start(on socket: ListeningSocket?, options: Options) throws(Errno) {
         var flags =
@@ -65,9 +65,9 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         }
         var items = [
             option(.CONNECTION_MEMORY_LIMIT, options.connectionMemory),
-            // At its own limit libmicrohttpd closes every new connection, regardless of the client. So its limit
-            // includes open connections, closed ones whose threads have not ended, and threads that it has not joined
-            // yet.
+            // At its own limit libmicrohttpd closes every new connection, regardless of the client. So its limit is
+            // larger: it includes open connections, closed ones whose threads have not ended, and threads that it has
+            // not joined yet.
             option(
                 .CONNECTION_LIMIT,
                 options.maximumConnections
@@ -110,7 +110,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         if descriptor >= 0 { close(descriptor) }
     }
 
-    /// Serves a connected Unix socket, which the daemon then owns, even if this fails.
+    /// Serves a connected Unix socket, which the daemon then owns, even if the call fails.
     func add(_ descriptor: Int32) throws(Errno) {
         var address = sockaddr(sa_family: sa_family_t(AF_UNIX), sa_data: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
         guard MHD_add_connection(handle, descriptor, &address, socklen_t(MemoryLayout<sa_family_t>.size)) == .YES else {
@@ -151,7 +151,8 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         case .responding(let response):
             return queue(response, to: request, on: connection)
         case .discarding:
-            // The response was sent. Reading continues so that the kernel does not destroy it with a reset.
+            // The response was sent. Content is still read, because the kernel would otherwise reset the connection,
+            // and the client could lose the response.
             if size.pointee == 0 { return .NO }
             request.contentReceived += Int64(size.pointee)
             request.discarded += Int64(size.pointee)
@@ -176,8 +177,8 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             }
         }
         request.contentReceived += Int64(bytes.count)
-        // While the server works, the timeouts for the client do not apply. After the last byte the connection is
-        // not closed for a timeout.
+        // While the server stores content, the timeouts for the client do not apply. After the last byte of content
+        // they do not apply until the response is sent.
         entry.enter(
             request.isCompletelyReceived ? .server : .storing, received: bytes.count,
             at: SystemClock.monotonicNanoseconds())
@@ -230,14 +231,14 @@ final class MicroHTTPDaemon: @unchecked Sendable {
                     request.shouldLinger = true
                     return queue(response, to: request, on: connection)
                 }
-                // If the response is queued at the end of the request, the connection stays open.
+                // The response is queued at the end of the request, so that the connection stays open.
                 request.stage = .responding(response)
                 return .YES
             }
             // A client that waits for 100 gets the final status instead.
             if waitsFor100 {
-                // The client may have stopped waiting and be sending content, but libmicrohttpd closes at once, so the
-                // connection is kept open for a moment.
+                // The client may have stopped waiting and started to send content. libmicrohttpd would close the
+                // connection immediately, so the server keeps it open for a moment.
                 request.shouldLinger = true
                 return queue(response, to: request, on: connection)
             }
@@ -248,7 +249,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
     private static let continueHead = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
 
     /// Sends a response before the content has ended, which libmicrohttpd cannot do. The server writes the response
-    /// itself, ends its output, and discards input until the client closes or a timeout ends the connection.
+    /// itself, ends its output, and discards input until the client closes the connection or a timeout ends it.
     private func respondEarly(
         _ response: Response, to request: RequestContext, on connection: RequestConnection
     ) -> MHD_Result {
@@ -307,7 +308,8 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         service.record(request.summary(end))
         if request.isForwarded { registry.count(connection.entry, for: connection.entry.peerClient) }
         if request.shouldLinger {
-            // Without this the kernel would destroy the response with a reset because of unread content.
+            // Without this the kernel would reset the connection because of unread content, and the client could lose
+            // the response.
             connection.output.endOutput()
             connection.entry.enter(.discarding, at: SystemClock.monotonicNanoseconds())
             connection.accepted.stopReading()
@@ -325,7 +327,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             output: output, peer: peer, client: service.client(ofPeer: peer), credentials: credentials,
             now: SystemClock.monotonicNanoseconds())
         if let credentials, let session = RequestConnection.session(of: connection) {
-            // If this fails, the connection uses the certificate from the start.
+            // If this fails, the connection uses the certificate with which the daemon was started.
             try? credentials.use(for: session)
         }
         let accepted = AcceptedConnection(entry, descriptor: descriptor)

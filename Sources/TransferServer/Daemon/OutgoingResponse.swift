@@ -43,7 +43,7 @@ final class OutgoingResponse {
                     buffer.count, UnsafeMutableRawPointer(mutating: buffer.baseAddress), .RESPMEM_MUST_COPY)
             }
         case .stream(let stream):
-            // The kernel sends a file that need not be encrypted, because libmicrohttpd reads files in small blocks.
+            // Without TLS the kernel sends the file, because libmicrohttpd would read it in small blocks.
             if !isSecure, let content = stream as? FileContent, let range = content.range {
                 // libmicrohttpd closes the descriptor with the response.
                 guard let descriptor = try? content.file.duplicateDescriptor()?.duplicateForHandover() else {
@@ -95,7 +95,7 @@ private final class ContentFeed {
         do {
             let count = try stream.read(into: buffer, at: position)
             guard stream.length == nil else {
-                // libmicrohttpd would ask for the same bytes again and again.
+                // Without an error libmicrohttpd would request the same bytes again without end.
                 if count == 0 { throw Response.LoadingError.incomplete }
                 return count
             }

@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// A request as it was received when libmicrohttpd is notified of it.
+/// The head of a request as it was received, and its evaluation. libmicrohttpd receives only the ``substitute``.
 struct ReceivedRequest {
     enum Evaluation {
         case accepted(MessageFraming, RequestTarget)
@@ -12,7 +12,7 @@ struct ReceivedRequest {
     let head: RequestHead
     let evaluation: Evaluation
 
-    /// A complete head.
+    /// Evaluates a complete head.
     init(_ head: RequestHead) {
         self.head = head
         switch (MessageFraming.evaluate(head), RequestTarget(parsing: head.target)) {
@@ -36,7 +36,8 @@ struct ReceivedRequest {
         switch evaluation {
         case .accepted(.length(let length), _): text += "Content-Length: \(length)\r\n"
         case .accepted(.none, _): break
-        // libmicrohttpd then expects content, so that the server can reject the request and read what still arrives.
+        // libmicrohttpd then expects content, so that the server can reject the request and read content that still
+        // arrives.
         case .accepted(.chunked, _), .refused: text += "Transfer-Encoding: chunked\r\n"
         }
         if hasConnectionOption("close") {

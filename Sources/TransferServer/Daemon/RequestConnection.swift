@@ -4,7 +4,7 @@ import HTTPSemantics
 import SystemCalls
 import TLS
 
-/// The connection of libmicrohttpd during one callback. The handle must not be used after it.
+/// The connection of libmicrohttpd during one callback. The handle must not be used after the callback.
 struct RequestConnection {
     private let handle: OpaquePointer
     let accepted: AcceptedConnection

@@ -4,8 +4,9 @@ import HTTPSemantics
 /// libmicrohttpd.
 ///
 /// The parser of libmicrohttpd is lax, differs between versions and from other recipients, and sends its own pages for
-/// some malformed requests. So it gets heads that this type has written, one request at a time, content with a length
-/// unchanged, and chunked content as one chunk for each call. Therefore both always agree about the end of a request.
+/// some malformed requests. So libmicrohttpd receives one request at a time: a head that this type has written, then
+/// content with a length unchanged, or chunked content as one chunk for each call. Therefore this type and
+/// libmicrohttpd always agree about the end of a request.
 struct RequestReader {
     /// The result of a read.
     enum Arrival: Equatable {
@@ -13,7 +14,8 @@ struct RequestReader {
         case bytes(Int)
         /// No bytes now.
         case none
-        /// The end of the input: 0 for the end of the connection, otherwise an error number of the caller's kind.
+        /// The end of the input: 0 for the end of the connection, otherwise an error number of the source: of recv(2)
+        /// or of GnuTLS.
         case end(Int)
     }
 
@@ -29,10 +31,10 @@ struct RequestReader {
 
     /// The bytes to receive in one call while a head is read. It is small because bytes after the head must be copied.
     private static let headPiece = 16 << 10
-    /// The maximum of bytes that are discarded after a rejected request, so that the response reaches a client that
-    /// still sends. Then the connection is closed.
+    /// The maximum number of bytes that are discarded after a rejected request, so that the response reaches a client
+    /// that is still sending. After them the connection is closed.
     static let maxDiscarded: Int64 = 256 << 20
-    /// The size line and the end of a chunk, and the last chunk.
+    /// The lengths of the size line and of the end of a chunk, and the last chunk itself.
     private static let (chunkPrefix, chunkSuffix, lastChunk) = (10, 2, Array("0\r\n\r\n".utf8))
 
     private var place = Place.head
@@ -44,20 +46,21 @@ struct RequestReader {
     private var end: Int?
     /// The number of discarded bytes.
     private var discarded: Int64 = 0
-    /// Whether the source may have more input without waiting.
+    /// Whether the source may have more input that can be read without waiting.
     private(set) var mayHaveMore = false
 
     /// The request whose substitute was written last, until ``takeRequest()``.
     private var request: ReceivedRequest?
-    /// Why the content of that request is rejected.
+    /// Why the content of the last request is rejected; `nil` if the content so far is valid.
     private(set) var contentRefusal: FramingRefusal?
 
-    /// Whether a read would return bytes or the end although the source has no input.
+    /// Whether a read would return bytes or the end of the input although the source has no input.
     var hasInput: Bool { pendingStart < pending.count || end != nil || isMalformed || mayHaveMore }
 
     private var isMalformed: Bool { if case .malformed = place { true } else { false } }
 
-    /// Returns the request whose substitute was written last, and nil the second time.
+    /// Returns the request whose substitute was written last. Each request is returned only once; nil if there is no
+    /// new one.
     mutating func takeRequest() -> ReceivedRequest? {
         defer { request = nil }
         return request
@@ -69,7 +72,7 @@ struct RequestReader {
         (pending, pendingStart) = ([], 0)
     }
 
-    /// Fills `output` for libmicrohttpd.
+    /// Fills `output` with normalized input for libmicrohttpd.
     mutating func read(into output: UnsafeMutableRawBufferPointer, from source: some ByteSource) -> Arrival {
         var input = Input(source: source, end: end)
         defer {
@@ -126,7 +129,7 @@ struct RequestReader {
         guard substitute.count <= output.count else { return noRoom() }
         output.copyBytes(from: substitute)
         if case .head = place { return .bytes(substitute.count) }
-        // Content that has arrived follows it.
+        // The head is followed by content that has already arrived.
         return readContent(into: output, from: substitute.count, &input)
     }
 
@@ -236,7 +239,7 @@ struct RequestReader {
         return written > 0 ? .bytes(written) : input.last
     }
 
-    /// Eight hexadecimal digits, CR and LF.
+    /// Writes the size line of a chunk: eight hexadecimal digits, CR and LF.
     private static func writeSize(_ size: Int, at start: UnsafeMutableRawPointer) {
         for index in 0..<8 {
             let digit = UInt8(truncatingIfNeeded: size >> (28 - 4 * index)) & 0xF
@@ -252,7 +255,7 @@ struct RequestReader {
         return .end(0)
     }
 
-    /// Keeps bytes that have arrived for the next read.
+    /// Stores received bytes for the next read.
     private mutating func keep(_ bytes: UnsafeRawBufferPointer) { (pending, pendingStart) = (Array(bytes), 0) }
 
     private mutating func consume(_ count: Int) {
@@ -265,7 +268,7 @@ struct RequestReader {
         let source: Source
         /// The end of the input; nil while it is open.
         var end: Int?
-        /// Whether it has no more input now.
+        /// Whether the source has no more input now.
         var isDrained = false
 
         init(source: Source, end: Int?) { (self.source, self.end) = (source, end) }
@@ -277,7 +280,7 @@ struct RequestReader {
             if end != nil || isDrained { return last }
             let arrival = source.receive(into: buffer)
             switch arrival {
-            // A stream socket that returns fewer bytes than requested has no more.
+            // A stream socket that returns fewer bytes than requested has no more input.
             case .bytes(let count): isDrained = !source.isRecordwise && count < buffer.count
             case .none: isDrained = true
             case .end(let code): (end, isDrained) = (code, true)
@@ -289,7 +292,7 @@ struct RequestReader {
 
 /// The input of a ``RequestReader``.
 protocol ByteSource {
-    /// Whether it returns one record at a time, even if more has arrived.
+    /// Whether the source returns one record at a time, even if more input has arrived.
     var isRecordwise: Bool { get }
     /// Stores input in `buffer`, without waiting.
     func receive(into buffer: UnsafeMutableRawBufferPointer) -> RequestReader.Arrival

@@ -3,8 +3,8 @@ import SystemCalls
 import UploadStorage
 
 extension Response.Content {
-    /// The bytes of a published file. In the response of ``TargetHandler/respond(to:)`` with status 200 the server evaluates
-    /// conditions and ranges.
+    /// The bytes of a published file. If ``TargetHandler/respond(to:)`` returns it with status 200, the server
+    /// evaluates conditions and ranges.
     public static func file(_ file: PublishedFile) -> Response.Content {
         .stream(FileContent(file, [.range(0..<file.attributes.size)]))
     }
@@ -31,7 +31,7 @@ final class FileContent: ContentStream {
         length = start
     }
 
-    /// A range of the file, if the content has nothing else.
+    /// The range of the file, if the content is one range without other bytes.
     var range: Range<Int64>? {
         guard segments.count == 1, case .range(let range) = segments[0].segment else { return nil }
         return range

@@ -61,7 +61,8 @@ enum FileFields {
 }
 
 /// Media types that a browser shows without executing anything: text, bitmap images, audio, video, fonts, data and
-/// archives. Every other type is active: HTML, SVG and other XML, scripts, PDF, Flash, `multipart/…` and unknown types.
+/// archives. Every other type is active: HTML, SVG and other XML, scripts, PDF, Flash, `multipart/…` and unknown
+/// types.
 enum InertTypes {
     /// Whether a value of Content-Type is an inert type. A malformed value is not, because browsers may guess any type
     /// for it.

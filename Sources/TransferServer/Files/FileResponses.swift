@@ -71,7 +71,8 @@ struct FileResponses {
             fields.append("Content-Range", contentRange.serialized)
             return Response(status: 206, fields: fields, content: .stream(FileContent(file, [.range(range)])))
         }
-        // 128 random bits are so unlikely in the content that it is not searched for them.
+        // The content is not searched for the boundary, because it is too unlikely that it has the same 128 random
+        // bits.
         let boundary = RequestID().description + RequestID().description
         guard
             let parts = MultipartByteRanges(

@@ -42,14 +42,15 @@ public struct FilesHandler: TargetHandler {
         return stored
     }
 
-    /// The methods of a collection (`GET`, `HEAD`, `POST`) or of a file (`GET`, `HEAD`, `PUT`, `DELETE`), and `OPTIONS`.
+    /// The methods of a collection (`GET`, `HEAD`, `POST`) or of a file (`GET`, `HEAD`, `PUT`, `DELETE`), and
+    /// `OPTIONS`.
     public func methods(of target: Target) -> [Method] {
         target.isCollection ? [.get, .head, .post, .options] : [.get, .head, .put, .delete, .options]
     }
 
     // MARK: Uploads
 
-    /// Accepts a file if its name is possible and the conditions of the request hold.
+    /// Accepts a file if its name is valid and the conditions of the request hold.
     public func accept(_ proposal: UploadProposal) -> Acceptance {
         if proposal.target.isCollection {
             // A browser form would publish the multipart body instead of the file.
@@ -102,7 +103,7 @@ public struct FilesHandler: TargetHandler {
                 }))
     }
 
-    /// The response if the conditions fail, at creation and again at publication.
+    /// The response if a condition of the request fails, at creation and again at publication; otherwise `nil`.
     private static func refusal(
         method: Method, fields: Fields, current: PublishedFile.Attributes?, mayReplace: Bool = true
     ) -> Response? {
@@ -116,7 +117,8 @@ public struct FilesHandler: TargetHandler {
         return outcome == .proceed ? nil : Response(ProblemDetails.preconditionFailed)
     }
 
-    /// The response of a publication, for ``StoreConfiguration/validated``, so that recovery sends the same.
+    /// Adds the validators of the file to the response of a publication. It is used as
+    /// ``StoreConfiguration/validated``, too, so that a recovered publication has the same response.
     @Sendable public static func validated(
         _ response: Response, _ attributes: PublishedFile.Attributes
     ) -> Response {

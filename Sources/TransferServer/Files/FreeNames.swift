@@ -25,8 +25,8 @@ struct FreeNames: Sendable {
         }
     }
 
-    /// The candidate number `attempt`, starting with 0. Later candidates end with random letters, so that one of them
-    /// is free.
+    /// The candidate number `attempt`, starting with 0. Later candidates end with random hexadecimal digits, so that
+    /// one of them is free.
     func name(_ attempt: Int) -> PublishedName? {
         let mark: String =
             switch attempt {

@@ -1,7 +1,7 @@
 import SystemCalls
 import UploadStorage
 
-/// The content of a listing. An entry is read and written when the connection is writable.
+/// The content of a listing. An entry is read and formatted only when the connection can send it.
 final class ListingContent: ContentStream {
     private enum Stage {
         case start, entries, ended

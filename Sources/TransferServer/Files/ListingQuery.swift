@@ -56,8 +56,9 @@ extension ProblemDetails {
     init(_ refusal: ListingQuery.Refusal) {
         let detail =
             switch refusal {
-            case .invalidLimit: "limit has to be a number from 1 to \(ListingQuery.maxLimit), once."
-            case .invalidCursor: "after has to be one percent-encoded name, such as the link to the next page has."
+            case .invalidLimit: "limit must be a number from 1 to \(ListingQuery.maxLimit) and occur only once."
+            case .invalidCursor:
+                "after must be a percent-encoded name, as in the link to the next page, and occur only once."
             }
         self.init(status: 400, detail: detail, code: refusal.rawValue)
     }

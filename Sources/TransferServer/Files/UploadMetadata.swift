@@ -2,8 +2,8 @@ import FoundationEssentials
 import HTTPSemantics
 import ResumableUpload
 
-/// Name and media type of a file as `Upload-Metadata` has them: a field of tus 1.0 that tus-js-client sends with requests
-/// of the draft, too.
+/// The name and media type of a file in `Upload-Metadata`. tus-js-client sends this field of tus 1.0 with requests of
+/// the draft, too.
 ///
 /// The value is a list of pairs: a key, a space, and the value in Base64 (tus 1.0, "Upload-Metadata").
 struct UploadMetadata: Sendable, Hashable {
@@ -18,7 +18,7 @@ struct UploadMetadata: Sendable, Hashable {
         var values: [String: Data] = [:]
         for pair in list.split(separator: ",", omittingEmptySubsequences: false) {
             let words = pair.split(separator: " ").map(String.init)
-            // A key without a value can be without the space, too.
+            // After a key without a value the space can be absent, too.
             guard (1...2).contains(words.count), Fields.isValidValue(words[0]),
                 let value = Self.decoded(words.count == 2 ? words[1] : ""),
                 values.updateValue(value, forKey: words[0]) == nil

@@ -30,7 +30,7 @@ struct LogFormatter {
         encoder.outputFormatting = [.withoutEscapingSlashes, .sortedKeys]
     }
 
-    /// The line without its end.
+    /// The line without the newline at its end.
     mutating func line(_ entry: LogEntry) -> String {
         switch entry {
         case .request(let summary, let time): line(summary, at: time)
@@ -106,7 +106,7 @@ private struct RequestLine: Encodable {
     /// A hash of the upload's ID, and its durable offset.
     let upload: String?
     let offset: Int64?
-    /// The number of interim responses that were sent, and the reason if none was.
+    /// The number of interim responses that were sent, and the reason if none was sent.
     let interim: Int?
     let interimOmitted: String?
 

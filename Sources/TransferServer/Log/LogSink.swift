@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// Where the log lines of a server go.
+/// The destination of the log lines of a server.
 public struct LogSink: Sendable {
     enum Kind: Sendable {
         case none
@@ -13,11 +13,13 @@ public struct LogSink: Sendable {
     /// Nothing is logged.
     public static let none = LogSink(kind: .none)
 
-    /// Standard error of the process. If its reader accepts nothing, lines are dropped and counted; the server does not wait.
+    /// Standard error of the process. If its reader accepts nothing, lines are dropped and counted; the server does not
+    /// wait.
     public static let standardError = LogSink(kind: .output(LogOutput()))
 
-    /// Calls `receive` with each line, without its end, on one thread of the server. While it runs, further lines wait in a
-    /// queue of 1024 lines and 1 MiB; those that do not fit are dropped, and a later line reports their count.
+    /// Calls `receive` with each line, without the newline at its end, on one thread of the server. While `receive`
+    /// runs, further lines wait in a queue of 1024 lines and 1 MiB; those that do not fit are dropped, and a later line
+    /// reports their count.
     public static func lines(_ receive: @escaping @Sendable (String) -> Void) -> LogSink {
         LogSink(kind: .lines(receive))
     }

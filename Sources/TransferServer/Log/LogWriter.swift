@@ -5,7 +5,8 @@ import SystemCalls
 /// A call writes at most ``LogOutput/atomicSize`` bytes, and only longer lines are split, so that lines do not mix on a
 /// pipe that several processes share.
 struct LogWriter {
-    /// The number of lost lines that were not reported yet: dropped from the queue, or failed here.
+    /// The number of lost lines that were not reported yet: lines that were dropped from the queue, or could not be
+    /// written.
     var lost = 0
     private let output: LogOutput
     private let expired: () -> Bool
@@ -22,10 +23,10 @@ struct LogWriter {
         buffer.reserveCapacity(LogOutput.atomicSize)
     }
 
-    /// Whether lines that cannot be written at once are lost.
+    /// Whether lines that cannot be written immediately are lost.
     var isExpired: Bool { expired() }
 
-    /// - Parameter line: without its end.
+    /// - Parameter line: a line without the newline at its end.
     mutating func append(_ line: String) {
         if buffer.count + line.utf8.count + 1 > LogOutput.atomicSize { flush() }
         buffer += line.utf8
@@ -69,7 +70,7 @@ struct LogWriter {
         return failedLines
     }
 
-    /// Writes the buffer until an error or the end of the time.
+    /// Writes the buffer until it is empty, an error occurs, or waiting must stop.
     /// - Returns: the count of bytes written.
     private func write() -> Int {
         buffer.withUnsafeBytes { bytes in

@@ -29,7 +29,8 @@ struct LoggedTarget {
             result += run.count >= 32 ? run.prefix(8) + "…" : run
             run = ""
         }
-        // The server creates no URLs with encoded characters.
+        // The server creates no URLs with encoded characters, so everything from the first encoded character on is
+        // removed.
         let plain = target.prefix { $0 != "%" }
         for character in plain {
             if character.isHexDigit {

@@ -2,8 +2,8 @@ import SystemCalls
 
 /// Logs one line for each event, as text or JSON, without tokens and complete upload URLs.
 ///
-/// Logging never waits: entries are queued, and one thread writes them. If the output accepts nothing for so long that the
-/// queue is full, further entries are dropped and counted, and a line reports their count when writing continues.
+/// Logging never waits: entries are queued, and one thread writes them. If the output accepts nothing for so long that
+/// the queue is full, further entries are dropped and counted, and a line reports their count when writing continues.
 final class ServerLog: Sendable {
     private struct State {
         var queue = LogQueue<LogEntry>(maxEntries: 1024, maxBytes: 1 << 20)
@@ -83,8 +83,8 @@ final class ServerLog: Sendable {
         }
         state.notifyAll()
         if !isWriting { return write() }
-        // Another process can fill a pipe between poll(2) and write(2). Then the thread stays blocked, and is not
-        // waited for.
+        // Another process can fill a pipe between poll(2) and write(2). Then the thread stays blocked, so the wait for
+        // it ends after the deadline.
         _ = state.wait(until: deadline + 500_000_000) { $0.isWriting ? nil : true }
     }
 
@@ -107,7 +107,7 @@ final class ServerLog: Sendable {
         }
     }
 
-    /// Whether what is not written yet is lost.
+    /// Whether the deadline has passed, so that lines that are not written yet are lost.
     private var isExpired: Bool {
         state.withLock { $0.deadline.map { $0 <= SystemClock.monotonicNanoseconds() } ?? false }
     }
@@ -131,7 +131,8 @@ final class ServerLog: Sendable {
                 state.queue.countDropped(failed)
                 return state.deadline != nil
             }
-            // Under load this pause makes lines share one write, and logging does not need to wake a thread.
+            // Under load this pause collects several lines for one write, and a request that logs does not have to wake
+            // the thread.
             if !isStopping { SystemClock.pause(nanoseconds: 5_000_000) }
         }
     }

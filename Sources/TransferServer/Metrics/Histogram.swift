@@ -1,6 +1,6 @@
 /// A histogram as in Prometheus: the number of values up to each bound.
 struct Histogram: Sendable, Hashable {
-    /// Ascending.
+    /// The bounds in ascending order.
     let bounds: [Double]
     /// The number of values up to each bound and above the previous one. Values above the last bound are only in
     /// `count`.

@@ -33,6 +33,6 @@ struct MetricsEndpoint {
 }
 
 extension PathSegments {
-    /// The path as that of a directory, so that the prefix of a token can be equal to it.
+    /// The path with a slash at its end, so that a token with the prefix `/metrics/` covers it.
     fileprivate static let metrics = try? PathSegments(decoding: "/metrics/")
 }

@@ -3,13 +3,13 @@ import UploadStorage
 /// The content of `/metrics` at one moment.
 struct MetricsReport: Sendable {
     var counts: ServerCounts
-    /// `nil` if the store cannot provide them.
+    /// The statistics of the store; `nil` if it cannot provide them.
     var store: StoreStatistics?
     var openConnections: Int
     var maximumConnections: Int
     var isReady: Bool
     var droppedLogLines: Int
-    /// Seconds since 1970; `nil` if the system does not report it.
+    /// The start of the process in seconds since 1970; `nil` if the system does not report it.
     var processStart: Double?
     var version: String?
 
@@ -105,7 +105,7 @@ struct MetricsReport: Sendable {
         exposition.add(
             "onward_catalog_changes_total", .counter, "Changes of the catalog.", store.catalogChanges)
         exposition.add(
-            "onward_catalog_transactions_total", .counter, "Transactions for those changes.",
+            "onward_catalog_transactions_total", .counter, "Transactions that changed the catalog.",
             store.catalogTransactions)
         exposition.add(
             "onward_store_size_bytes", .gauge,
@@ -130,14 +130,14 @@ struct MetricsReport: Sendable {
             "onward_connections_limit", .gauge, "Maximum number of open connections.", maximumConnections)
         exposition.add(
             "onward_connections_refused_total", .counter,
-            "Connections closed at the limit: new ones, and open ones in favor of new ones.",
+            "Connections closed at the limit: rejected new connections, and open connections closed to make room.",
             counts.refusedConnections)
         exposition.add("onward_ready", .gauge, "Whether /readyz answers 200.", isReady ? 1 : 0)
         exposition.add(
             "onward_log_lines_dropped_total", .counter,
             "Log lines dropped because standard error accepted nothing, or failed.", droppedLogLines)
         exposition.add(
-            "onward_build_info", .gauge, "1, with the version of the program.",
+            "onward_build_info", .gauge, "Always 1; the label has the version of the program.",
             [.init([("version", version ?? "unknown")], 1)])
         if let processStart {
             exposition.add(

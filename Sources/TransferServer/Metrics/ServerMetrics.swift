@@ -1,7 +1,7 @@
 import SystemCalls
 import UploadStorage
 
-/// The counters of a running server. Its lock is acquired when a request ends and when offsets become durable, but not
+/// The counters of a running server. The lock is acquired when a request ends and when offsets become durable, but not
 /// for each piece of content.
 final class ServerMetrics: StoreObserver {
     private let counts = Monitor(ServerCounts())

@@ -3,7 +3,8 @@ import HTTPSemantics
 /// Determines the origin of requests from the fields of trusted proxies.
 ///
 /// `Forwarded` (RFC 7239) and `X-Forwarded-…` are used only if the peer is a trusted proxy, and only as far as the
-/// chain of trusted addresses reaches: the client may have written everything before. They never authorize a request.
+/// chain of trusted addresses reaches: the client may have written all earlier addresses. These fields never authorize
+/// a request.
 struct TrustedProxies: Sendable {
     private let blocks: [AddressBlock]
 
@@ -50,7 +51,7 @@ struct TrustedProxies: Sendable {
 
     // MARK: Hops, starting with the nearest proxy
 
-    /// The last trusted hop: a trusted hop must name it, and it must name its client.
+    /// The element with the first client that is not trusted. The search ends at an element without a client.
     private func last(of hops: [ForwardedElement]) -> ForwardedElement? {
         var result: ForwardedElement?
         for hop in hops {
@@ -87,7 +88,7 @@ struct TrustedProxies: Sendable {
         return values.count == 1 ? values[0] : nil
     }
 
-    /// The value that only one field has, or that both fields agree on.
+    /// The value that only one of two fields has, or that both have.
     private func agreed<Value: Equatable>(_ one: Value?, _ other: Value?) -> Value? {
         guard let one, let other else { return one ?? other }
         return one == other ? one : nil

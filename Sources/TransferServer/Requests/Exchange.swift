@@ -2,7 +2,7 @@ import HTTPSemantics
 
 /// The first step of a request whose head is complete.
 enum FirstStep {
-    /// Give the content and its end to this exchange.
+    /// Pass the content and its end to this exchange.
     case receive(any Exchange)
     /// Send this response; content is not needed.
     case respond(Response)

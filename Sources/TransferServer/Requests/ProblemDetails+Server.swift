@@ -55,10 +55,10 @@ extension ProblemDetails {
             case .tooManyUploads(let limit):
                 (429, "At most \(limit) unfinished uploads are allowed. Finish or cancel one.")
             case .quotaExceeded(let limit): (507, "The quota of \(limit) bytes would be exceeded.")
-            case .insufficientSpace: (507, "The server has not enough free space. Try again later.")
+            case .insufficientSpace: (507, "The server does not have enough free space. Try again later.")
             case .targetIsDirectory: (409, "The target is a directory. Name a file in it.")
-            case .targetIsSpecial: (409, "The name belongs to something that is not a file. Choose another name.")
-            case .parentIsFile: (409, "A directory in the target's path is a file.")
+            case .targetIsSpecial: (409, "The name is in use, but not by a file or directory. Choose another name.")
+            case .parentIsFile: (409, "The path of the target leads through a file, not a directory.")
             case .preconditionFailed: (412, "The conditions of the request do not match the current file.")
             case .noFreeName: (409, "No free name was found for the file.")
             case .processing: (503, "The server still processes the upload. Repeat the request later.")
@@ -86,7 +86,7 @@ extension ProblemDetails {
             case .invalidUTF8: "it is not UTF-8."
             }
         self.init(
-            status: refusal == .pathTooLong ? 414 : 400, detail: "The path is refused: " + reason,
+            status: refusal == .pathTooLong ? 414 : 400, detail: "The path is invalid: " + reason,
             code: refusal.rawValue)
     }
 }

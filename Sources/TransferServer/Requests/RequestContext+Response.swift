@@ -11,7 +11,7 @@ struct SentResponse {
     let code: String?
     /// The bytes of content; if it is produced while it is sent, the bytes so far.
     var bytes: Int64
-    /// Whether it was given to the connection.
+    /// Whether the response was passed to the connection.
     var isQueued = false
     /// The bytes that the client's system had acknowledged on this connection when the response began; `nil` if that is
     /// unknown.
@@ -67,6 +67,7 @@ extension RequestContext {
         return min(sent.bytes, max(0, acknowledged - before))
     }
 }
+
 /// The data of a finished request for log and metrics.
 struct RequestSummary: Sendable {
     let id: RequestID

@@ -74,7 +74,7 @@ final class RequestContext {
     var head: RequestHead { received.head }
     var method: Method { head.method }
     var fields: Fields { head.fields }
-    /// Whether the client sent the request over https: as a trusted proxy reports, otherwise as the connection is.
+    /// Whether the client sent the request over https, according to a trusted proxy or otherwise to the connection.
     var isSecure: Bool { origin.scheme.map { $0 == "https" } ?? (connection.credentials != nil) }
     /// Whether the end of the connection may be the end of the content (RFC 1945 section 7.2). A server cannot
     /// distinguish that from an interruption.

@@ -9,8 +9,8 @@ import UploadStorage
 package final class LivenessCheck: Sendable {
     private let addresses: [SocketAddress]
     private let store: UploadStore
-    /// Addresses to which this process could not connect at the start. They are not checked. Reasons are a socket file
-    /// of another user, a socket bound to a network device, or a firewall.
+    /// Addresses to which this process could not connect at the start. They are not checked. Possible reasons are a
+    /// socket file of another user, a socket bound to a network device, or a firewall.
     package let unreachable: [SocketAddress]
 
     /// - Parameters:
@@ -46,7 +46,7 @@ package final class LivenessCheck: Sendable {
                 if count == 0 { return true }
             }
         } catch {
-            // With too many connections, the server accepts and closes it.
+            // If there are too many connections, the server accepts this one and closes it immediately.
             return error == .connectionReset || error == .brokenPipe
         }
     }

@@ -2,11 +2,11 @@ import HTTPSemantics
 import SystemCalls
 import TLS
 
-/// Verifies that libmicrohttpd receives through ``AcceptedConnection``. It starts a daemon and sends it two requests in
-/// one write, which it handles correctly only if each of the replaced functions is called.
+/// Verifies that libmicrohttpd receives through ``AcceptedConnection``. The check starts a daemon and sends two
+/// requests to it in one write. The daemon handles them correctly only if each of the replaced functions is called.
 ///
-/// Whether they are called depends on how the program is linked and on the version of libmicrohttpd, so it is tested at
-/// each start.
+/// Whether they are called depends on how the program is linked and on the version of libmicrohttpd, so the check runs
+/// at each start.
 enum ReceiveFilterCheck {
     private static let requests = """
         PUT /first HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n\
@@ -25,7 +25,7 @@ enum ReceiveFilterCheck {
         return try failureOfConnection(credentials)
     }
 
-    /// If libmicrohttpd cannot create a thread, the first attempt fails in the same way, so the second one decides.
+    /// An attempt also fails if libmicrohttpd cannot create a thread, so only a second failure counts.
     private static func failureOfConnection(_ credentials: CurrentCredentials?) throws(Errno) -> String? {
         try failureOnce(credentials) == nil ? nil : failureOnce(credentials)
     }
@@ -45,11 +45,11 @@ enum ReceiveFilterCheck {
         } catch {
             let received = service.received
             return received.isEmpty
-                ? "a request on a connection of the server's own did not arrive (\(error))"
-                : "of two requests on a connection of the server's own the second did not arrive (\(error))"
+                ? "a test request of the server to itself did not arrive (\(error))"
+                : "the second of two test requests of the server to itself did not arrive (\(error))"
         }
         let received = service.received
-        return received == expected ? nil : "two requests on a connection of the server's own arrived as \(received)"
+        return received == expected ? nil : "two test requests of the server to itself arrived as \(received)"
     }
 
     private static func converse(_ client: ConnectedSocket, isSecure: Bool, until deadline: Int64) throws {

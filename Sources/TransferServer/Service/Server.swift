@@ -29,7 +29,7 @@ public final class Server: Sendable {
             case .anonymousBeyondLoopback(let address):
                 "\(address) can be reached from other machines, and anonymous service is not allowed there"
             case .cannotStartThread(let part, let reason): "cannot start a thread for \(part): \(reason)"
-            case .alreadyStarted: "the server was started before"
+            case .alreadyStarted: "the server is already started"
             case .receiveFilterIneffective(let reason):
                 """
                 libmicrohttpd does not receive through the server's filter, without which requests would be misread: \(reason).
@@ -154,8 +154,8 @@ public final class Server: Sendable {
         service.beginDraining()
         for daemon in daemons { daemon.stopListening() }
         log.info(
-            "stopping; \(registry.count) connections are open, responses in progress have \(configuration.drainTimeout) s"
-        )
+            "stopping: \(registry.count) connections are open, responses in progress have at most"
+                + " \(configuration.drainTimeout) s")
         registry.drain(until: SystemClock.monotonicNanoseconds() + Int64(configuration.drainTimeout) * 1_000_000_000)
         for daemon in daemons { daemon.stop() }
         registry.stop()
@@ -214,12 +214,13 @@ public final class Server: Sendable {
             // A failure that persists is logged once in 15 minutes.
             for failure in Set(report.failures.map { "\($0)" }).sorted() where reported[failure, default: 0] <= seconds
             {
-                log.warning("sweeping: \(failure)")
+                log.warning("maintenance of the store: \(failure)")
                 reported[failure] = seconds + 900
             }
             if reported.count > 100 { reported = [:] }
             if report.expired + report.orphans > 0 {
-                log.info("removed \(report.expired) expired uploads and \(report.orphans) orphans")
+                log.info(
+                    "removed \(report.expired) expired uploads and \(report.orphans) content files without an upload")
             }
         }
     }

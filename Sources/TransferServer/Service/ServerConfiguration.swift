@@ -41,8 +41,8 @@ public struct ServerConfiguration: Sendable {
     /// The maximum time in seconds for responses in progress when the server stops.
     public var drainTimeout: Int
     /// Whether all clients that can connect are served without credentials. Otherwise only requests from this machine
-    /// are, if they name localhost or a loopback address, have no forwarding fields, and do not come from a page of
-    /// another origin.
+    /// are served, if they name localhost or a loopback address, have no forwarding fields, and do not come from a page
+    /// of another origin.
     public var allowsAnonymous: Bool
     /// The authorizer of all requests; `nil`: every operation is allowed within the bounds of ``allowsAnonymous``.
     public var authorizer: (any Authorizer)?
@@ -52,7 +52,7 @@ public struct ServerConfiguration: Sendable {
     public var logFormat: LogFormat
     /// The lowest level of messages that are logged.
     public var logLevel: LogLevel
-    /// Where log lines go; by default nowhere.
+    /// The destination of log lines; by default they are discarded.
     public var logSink = LogSink.none
     /// Whether to log for each request with content why it got no interim response, or could not be resumed.
     public var explains = false

@@ -17,8 +17,8 @@ final class TransferService: RequestService {
     private let trustedProxies: TrustedProxies
     let digests = FileDigests()
     private let draining = Atomic<Bool>(false)
-    /// The connections that were closed or rejected since the last report, and the time of the next report (monotonic
-    /// nanoseconds).
+    /// The numbers of connections that were closed or rejected since the last report, and the time of the next report
+    /// (monotonic nanoseconds).
     private let refusals = Monitor((closed: 0, refused: 0, nextReport: Int64(0)))
 
     init(
@@ -112,8 +112,8 @@ final class TransferService: RequestService {
             return .respond(unauthenticated(request, refusal: error))
         }
         request.principal = identity.principal
-        // Otherwise the common field names would be read as those of the draft, and the client would report an upload
-        // that does not exist.
+        // tus 1.0 has some field names in common with the draft. Without this check the server would read them as those
+        // of the draft, and the client would report an upload that does not exist.
         if TusProtocol.isUsed(by: request.fields), route.canReceiveContent {
             return .respond(ProblemDetails.tusProtocol)
         }
@@ -129,7 +129,8 @@ final class TransferService: RequestService {
         return Response(status: 204, fields: crossOrigin.optionsFields(for: request.fields, methods: Self.methods))
     }
 
-    /// Why this identity may not perform an operation on a target, or without a target on the server.
+    /// Why this identity may not perform an operation on a target, or on the server itself if `target` is `nil`; `nil`
+    /// if it may.
     func refusal(of identity: Identity, _ operation: Operation, on target: Target?) -> AuthorizationRefusal? {
         refusal(of: identity, operation, at: target?.location)
     }
@@ -194,7 +195,7 @@ final class TransferService: RequestService {
         return response
     }
 
-    /// The responses in the dialect of a request, or otherwise in that of the creation of its upload.
+    /// The responses in the dialect of a request, or otherwise in the dialect of the request that created its upload.
     func responses(for request: RequestContext, stored: Dialect?) -> UploadResponses {
         UploadResponses(
             answering: request.fields, version: request.head.version, storedDialect: stored,

@@ -41,10 +41,10 @@ public final class ReceivedUpload: Sendable {
     }
 
     /// Publishes the bytes as a file, atomically, and stores the final response. The handler must return this response.
-    /// - Returns: The response of `condition` if it rejected the file, of `refused` if the file could not be published, otherwise
-    ///   of `response`.
-    /// - Throws: `StoreError`. After `targetIsDirectory`, `targetIsSpecial`, `parentIsFile` and `noFreeName` the handler
-    ///   can still return a response of its own; if it throws them, the client gets 409.
+    /// - Returns: The response of `condition` if it rejected the file, of `refused` if the file could not be published,
+    ///   otherwise of `response`.
+    /// - Throws: `StoreError`. After `targetIsDirectory`, `targetIsSpecial`, `parentIsFile` and `noFreeName` the
+    ///   handler can still return a response of its own; if it throws them, the client gets 409.
     public func publish(_ publication: Publication) throws(StoreError) -> Response {
         var publication = publication
         if digest != nil {

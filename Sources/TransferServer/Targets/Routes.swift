@@ -49,7 +49,7 @@ struct Routes: Sendable {
     }
 }
 
-/// What the target of a request names, independent of access and existence.
+/// The resource that the target of a request names. Access and existence are not checked here.
 enum Route: Sendable {
     /// `/healthz` or `/readyz`.
     case health(String)
@@ -71,7 +71,7 @@ enum Route: Sendable {
         }
     }
 
-    /// The label of the metrics: one for each handler, and a few others.
+    /// The `route` label of the metrics: the prefix of a handler, or one of a few other values.
     var label: String {
         switch self {
         case .health(let path): path

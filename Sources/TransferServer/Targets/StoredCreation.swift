@@ -30,7 +30,7 @@ struct StoredCreation: Sendable {
         self.target = handler.storesQuery ? target : target.withoutQuery
     }
 
-    /// The bytes that are compared with ``maximumSize``.
+    /// The number of bytes that is compared with ``maximumSize``.
     var size: Int {
         fields.reduce(target.query?.utf8.count ?? 0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
     }
@@ -40,6 +40,6 @@ extension ProblemDetails {
     static let storedFieldsTooLarge = ProblemDetails(
         status: 431,
         detail: "The fields that describe the upload have more than \(StoredCreation.maximumSize) bytes together. "
-            + "Shorten the longest, such as Content-Disposition.",
+            + "Shorten the longest field, such as Content-Disposition.",
         code: "stored-fields-too-large", members: [("limit", .integer(Int64(StoredCreation.maximumSize)))])
 }

@@ -17,7 +17,7 @@ public protocol TargetHandler: Sendable {
     /// Whether `complete` can be called again for the same upload if the process ended during a call.
     ///
     /// If it is `false`, an upload whose completion was interrupted gets status 500. If it is `true`, the next request
-    /// that completes the upload calls it again.
+    /// that completes the upload calls `complete` again.
     var completionIsRepeatable: Bool { get }
 
     /// Names of the fields of the creating request that ``complete(_:)`` reads; the representation metadata by default.
@@ -39,17 +39,17 @@ public protocol TargetHandler: Sendable {
     /// Handles a complete and durable representation, and returns the final response. Called at most once for an
     /// upload, except with `completionIsRepeatable`.
     ///
-    /// ``ReceivedUpload/publish(_:)`` makes the bytes a file; otherwise they are removed after this call. The response is
-    /// stored, so that it can be sent again: a stream may have 1 MiB at most.
+    /// ``ReceivedUpload/publish(_:)`` makes the bytes a file; otherwise they are removed after this call. The response
+    /// is stored, so that it can be sent again: a stream may have 1 MiB at most.
     /// - Throws: any error; the client then gets 500 as the final response.
     func complete(_ upload: ReceivedUpload) throws -> Response
 
     /// Responds to a request without a representation: `GET`, `HEAD`, `DELETE` and other methods of the handler.
     ///
     /// If the status is 200 and the content is a published file (``Response/Content/file(_:)``), the server evaluates
-    /// conditions and ranges, adds the validators, and sends 200, 206, 304, 412 or 416. If the method is safe and the fields
-    /// have no `Cache-Control`, the server adds ``ServerConfiguration/cacheControl`` for files and `no-cache` for other
-    /// responses, with `private` if the request requires credentials.
+    /// conditions and ranges, adds the validators, and sends 200, 206, 304, 412 or 416. If the method is safe and the
+    /// fields have no `Cache-Control`, the server adds ``ServerConfiguration/cacheControl`` for files and `no-cache`
+    /// for other responses, with `private` if the request requires credentials.
     func respond(to request: TargetRequest) -> Response
 }
 
@@ -79,7 +79,7 @@ public struct Target: Sendable, Hashable {
     /// All decoded segments of the path.
     let location: PathSegments
 
-    /// Path and query, with which the target is stored.
+    /// The path and query, as they are stored with an upload.
     var reference: String { path + (query.map { "?" + $0 } ?? "") }
 
     var withoutQuery: Target {
@@ -106,7 +106,7 @@ public struct UploadProposal: Sendable {
 /// The decision of a handler about a proposal.
 public enum Acceptance: Sendable {
     case accept
-    /// Reject it with this final response. Nothing is created and no content is read.
+    /// Reject the representation with this final response. Nothing is created and no content is read.
     case refuse(Response)
 }
 

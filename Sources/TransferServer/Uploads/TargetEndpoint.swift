@@ -3,7 +3,7 @@ import ResumableUpload
 import SystemCalls
 import UploadStorage
 
-/// Serves one request to a target resource: creations of uploads, plain uploads, and everything without a representation.
+/// Serves one request to a target resource: creations of uploads, plain uploads, and requests without a representation.
 struct TargetEndpoint {
     let service: TransferService
     let request: RequestContext
@@ -79,12 +79,12 @@ struct TargetEndpoint {
     private func serveContent(isComplete: Bool?, responses: UploadResponses) -> FirstStep {
         if let refusal = refusal(.create) { return .respond(refusal) }
         guard handler.methods(of: target).contains(request.method) else { return .respond(methodNotAllowed) }
-        // A part would replace the complete file (RFC 9110 section 9.3.4).
+        // The part of a file in the content would replace the complete file (RFC 9110 section 9.3.4).
         if request.method == .put, request.fields.contains("Content-Range") {
             let problem = ProblemDetails.partialContent
             return .respond(isComplete == nil ? Response(problem) : responses.failed(problem, offset: nil))
         }
-        // Uploads of the draft can start without content.
+        // The creation of an upload that continues later can have no content, so it needs no length.
         if isComplete != false, request.lacksLength { return .respond(ProblemDetails.missingLength) }
         let limits = service.configuration.limits
         if request.explanation == nil { request.explanation = UploadExplanation() }

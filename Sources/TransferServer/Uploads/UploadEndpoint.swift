@@ -9,7 +9,7 @@ struct UploadEndpoint {
     let request: RequestContext
     let identity: Identity
 
-    /// How long a repeat of the completing request waits for a target at work.
+    /// The time that a repeat of the completing request waits while the target is still processing the upload.
     private static let processingWait: Duration = .seconds(30)
     private var store: UploadStore { service.store }
     private var principal: String { identity.principal }
@@ -20,7 +20,8 @@ struct UploadEndpoint {
 
     func serve(_ path: PathSegments) -> FirstStep {
         let unknown = service.responses(for: request, stored: nil)
-        // Before the look-up, so that a client without the right to upload cannot find out whether the upload exists.
+        // This is checked before the look-up, so that a client that may not upload cannot find out whether the upload
+        // exists.
         if let refusal = service.refusal(of: identity, operation, on: nil) { return .respond(refusal) }
         guard path.segments.count == 2, !path.hasTrailingSlash, let id = UploadID(parsing: path.segments[1]) else {
             return .respond(refused(.notFound, unknown))
@@ -40,8 +41,8 @@ struct UploadEndpoint {
         }
     }
 
-    /// Refuses an operation that the creator of the upload is no longer authorized to perform. The response is not 404, as
-    /// the creator knows that the upload exists.
+    /// Rejects an operation that the creator of the upload is no longer authorized to perform. The response is not 404,
+    /// as the creator knows that the upload exists.
     private func refusal(of record: UploadRecord) -> AuthorizationRefusal? {
         let target = service.routes.match(reference: record.upload.target)?.target
         return service.refusal(of: identity, operation, on: target)
@@ -73,15 +74,16 @@ struct UploadEndpoint {
         }
     }
 
-    /// Runs `body` a second time if its lease ended because earlier bytes could not be synchronized. The second lease starts at
-    /// the durable offset.
+    /// Runs `body` a second time if its lease ended because earlier bytes could not be synchronized. The second lease
+    /// starts at the durable offset.
     private func repeatingOnce<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
         do { return try body() } catch .superseded { return try body() }
     }
 
     // MARK: Retrieval
 
-    /// Ends the request that still sends, so that the reported offset is the one at which an append is accepted.
+    /// Ends a request that is still sending content to the upload, so that an append is accepted at the reported
+    /// offset.
     private func retrieve(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> Response {
         switch try store.takeOver(record.id, principal: principal, waitForProcessing: .zero, exclusive: true) {
         case .lease(let lease):
@@ -125,7 +127,7 @@ struct UploadEndpoint {
         } catch {
             return .respond(refused(error, responses, record))
         }
-        // With a known length an append without content is checked against it.
+        // If the length of the upload is known, ``Append/decide(state:)`` compares the end of the content with it.
         if append.isComplete, record.length == nil, request.lacksLength {
             return .respond(ProblemDetails.missingLength)
         }
@@ -205,7 +207,8 @@ struct UploadEndpoint {
             guard let context = context(of: record, responses) else {
                 return .respond(refused(.deactivated(reason: "its target is no longer served"), responses))
             }
-            // An append without content is already received: a take-over waits for it instead of closing its connection.
+            // An append without content is already received: a take-over waits for it instead of closing its
+            // connection.
             if append.contentLength != 0 {
                 let connection = request.connection
                 lease.onRevocation { connection.close(reason: .takenOver) }
@@ -252,7 +255,7 @@ struct UploadEndpoint {
         return switch error {
         case .notFound: refused(.notFound, responses)
         case .gone(let reason): refused(.deactivated(reason: reason), responses)
-        case .stateLost: refused(.deactivated(reason: "bytes of it are missing"), responses)
+        case .stateLost: refused(.deactivated(reason: "some of its bytes are missing"), responses)
         case .completed: refused(.completed, responses)
         default: responses.failed(ProblemDetails(error), offset: nil)
         }

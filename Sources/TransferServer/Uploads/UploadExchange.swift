@@ -166,7 +166,7 @@ final class UploadExchange: Exchange {
                 return .respond(partResponse())
             case .short(let length, let received):
                 _ = try lease.acknowledge()
-                let detail = "The request completes the upload at \(received) bytes, but its length is \(length)."
+                let detail = "With this request the upload would have \(received) bytes, but its length is \(length)."
                 return .respond(refused(.inconsistentLength(detail: detail)))
             case .complete(let length):
                 try lease.setLength(length)

@@ -1,9 +1,10 @@
 import ResumableUpload
 
-/// Why a request with content got no interim response (104), or could not be resumed: the decisions of the server.
+/// The decisions of the server that explain why a request with content got no interim response (104), or could not be
+/// resumed.
 struct UploadExplanation: Sendable, Hashable {
     enum Course: Sendable, Hashable {
-        /// No decision about the content.
+        /// The server has not made a decision about the content.
         case undecided
         case plain(Creation.PlainReason)
         /// An upload resource was created, for a part of the representation or all of it.
@@ -24,10 +25,10 @@ struct UploadExplanation: Sendable, Hashable {
     /// Whether 104 may be sent; `nil` if that was not evaluated.
     var permission: InterimPermission?
     var progressObstacle: ProgressObstacle?
-    /// The interim responses with the URL of the upload, and those with an offset.
+    /// The numbers of interim responses with the URL of the upload, and of those with an offset.
     var announcements = 0
     var offsets = 0
-    /// The interim responses that the connection could not accept.
+    /// The number of interim responses that the connection could not accept.
     var unwritable = 0
     /// The code of the final response, if it is an error.
     var refusal: String?
@@ -69,7 +70,7 @@ struct UploadExplanation: Sendable, Hashable {
         switch course {
         case .undecided, .append: ""
         case .plain(.unannounced), .creation(isPart: false):
-            "; not resumable: no response reports the URL of the upload before the end"
+            "; not resumable: no response reports the URL of the upload before the end of the request"
         case .plain: "; not resumable"
         case .creation(isPart: true): "; resumable: the final response has the URL of the upload"
         }
@@ -119,7 +120,7 @@ enum InterimOmission: Sendable, Hashable {
         case .withheld(.turnedOff): "the server runs with --interim off"
         case .withheld(.declined): "the request has Onward-Interim: off"
         case .withheld(.noVersion):
-            "the request names no Upload-Draft-Interop-Version, without which the draft forbids it"
+            "the request has no Upload-Draft-Interop-Version, and the draft forbids 104 without this field"
         case .withheld(.unusableVersion): "Upload-Draft-Interop-Version is not a number from 3 to 8"
         case .plain(.noCompleteness): "the request has no Upload-Complete (version 3: Upload-Incomplete)"
         case .plain(.voidCompleteness):
@@ -130,7 +131,7 @@ enum InterimOmission: Sendable, Hashable {
         case .noProgressInVersion(let version): "interop version \(version) has no 104 for offsets"
         case .contentDigest: "nothing is acknowledged before Content-Digest has been verified"
         case .notWritable: "the connection was not writable: the client, or a proxy, does not read while it sends"
-        case .notDue: "the content ended before the first offset was reported (every 8 MiB or second)"
+        case .notDue: "the content ended before the first offset was reported (every 8 MiB or every second)"
         case .undecided: "the request ended before a decision"
         }
     }

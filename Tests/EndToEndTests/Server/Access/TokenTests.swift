@@ -225,7 +225,7 @@ struct TokenTests {
     func badFile() throws {
         let fixture = try TokenFixture(Self.tokens)
         try fixture.reload("anna short-but-good\nben token-of-ben-00001 everything")
-        #expect(fixture.server.log.contains("line 2: 'everything' is none of the scopes"))
+        #expect(fixture.server.log.contains("line 2: 'everything' is not one of the scopes"))
         let request = Request.get("/files/").with(token: "token-of-anna-0001")
         #expect(try fixture.server.exchange(request).status == 200)
         #expect(!fixture.server.log.contains("token-of"))

@@ -25,7 +25,7 @@ struct ExplainTests {
                 (whole.with("Onward-Interim", "off"), "no 104: the request has Onward-Interim: off; not resumable"),
                 (
                     .creation(nil, complete: true, .bytes([1, 2, 3, 4])),
-                    "no 104: the request names no Upload-Draft-Interop-Version"
+                    "no 104: the request has no Upload-Draft-Interop-Version"
                 ),
                 (
                     Request("PUT", "/files/f", [("Upload-Draft-Interop-Version", "9"), ("Upload-Complete", "?0")]),
