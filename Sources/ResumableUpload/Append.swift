@@ -2,8 +2,8 @@ import HTTPSemantics
 
 /// The head of an append, and the decision about it (draft section 4.4).
 ///
-/// The head is evaluated before the upload is accessed, so that a malformed request cannot end a running one. The state
-/// of the upload is evaluated after the previous request on it has ended.
+/// The head is evaluated before the upload is accessed, so that a malformed request cannot end a request in progress.
+/// The state of the upload is evaluated after the previous request on it has ended.
 package struct Append: Sendable, Hashable {
     package var dialect: Dialect
     /// The offset of the first byte of content.

@@ -114,8 +114,8 @@ extension Dialect {
     /// The status of an append that was stored and does not complete the upload.
     package var appendedStatus: Status { self <= .interop6 ? 201 : 204 }
 
-    /// Whether the final response of a creation names the upload resource in `Location` even when it is complete; the
-    /// location of the file is then in `Content-Location`.
+    /// Whether the final response of a creation names the upload resource in `Location` even if the upload is complete;
+    /// the location of the file is then in `Content-Location`.
     package var finalLocationIsUploadResource: Bool { self <= .interop6 }
 
     /// The status for a deactivated upload, as long as the store has a record of it.

@@ -17,7 +17,7 @@ package enum ClientInterruption: Sendable, Hashable {
     // Uploads
     /// The server rejected the offset that it had reported itself, or did not advance the offset.
     case offsetConflict
-    /// The upload's lifetime passed before it was complete.
+    /// The lifetime of the upload passed before the upload was complete.
     case expiry
 
     // Downloads
@@ -53,7 +53,8 @@ package enum ClientFailure: Error, Sendable, Hashable {
     case gone(Status)
     /// The upload's lifetime had passed before anything was sent.
     case expired
-    /// More bytes than the server accepts; `limit` is the maximum size of a representation, if the server reported it.
+    /// The upload has more bytes than the server accepts; `limit` is the maximum size of a representation, if the
+    /// server reported it.
     case tooLarge(limit: Int64?)
     /// The server reported a smaller offset than before, which the protocol forbids (draft section 4.1.1).
     case offsetLost(acknowledged: Int64, reported: Int64)

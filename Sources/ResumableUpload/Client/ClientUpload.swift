@@ -67,7 +67,7 @@ package struct ClientUpload: Sendable {
     /// Whether a retrieval has just shown that the server still has the upload.
     var isKnownToExist = false
 
-    /// A new upload.
+    /// Starts a new upload.
     /// - Parameter random: returns random numbers in 0..<1, for the waits between tries.
     package init(_ intent: UploadIntent, retry: RetryPolicy, random: @escaping @Sendable () -> Double) {
         self.intent = intent

@@ -6,7 +6,7 @@ package struct UploadIntent: Sendable, Hashable {
     package var style: CreationStyle
     /// The method of the request that creates the upload.
     package var method: Method
-    /// Bytes of the representation; `nil` while they are not known.
+    /// The length of the representation in bytes; `nil` while it is not known.
     package var length: Int64?
     /// The maximum content of one request in bytes, including the creation; `nil`: no bound of the client.
     package var maximumContent: Int64?
@@ -57,7 +57,7 @@ package struct UploadResumption: Sendable, Hashable, Codable {
     package var dialect: Dialect
     /// The highest offset that the server has reported, in bytes.
     package var acknowledged: Int64
-    /// Bytes of the representation; `nil` while they are not known.
+    /// The length of the representation in bytes; `nil` while it is not known.
     package var length: Int64?
     package var limits: UploadLimits
     /// When the upload's lifetime ends, in seconds since 1970; `nil` if the server reported none.

@@ -101,7 +101,7 @@ final class RequestContext {
 struct UploadProgress: Sendable, Hashable {
     /// An upload resource was created.
     var hasCreated = false
-    /// Content was appended to an upload that already had some.
+    /// Content was appended to an upload that already had content.
     var hasResumed = false
     /// The representation of an upload is complete, and its target has responded.
     var hasCompleted = false

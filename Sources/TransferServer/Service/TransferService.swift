@@ -77,7 +77,7 @@ final class TransferService: RequestService {
         }
     }
 
-    /// Logs errors of the store that the operator must know.
+    /// Logs an error of the store if the operator must act on it.
     func report(_ error: StoreError, request: RequestID) {
         if error.concernsOperator { log.error("\(error)", request: request) }
     }

@@ -42,7 +42,7 @@ struct UploadEndpoint {
     }
 
     /// Rejects an operation that the creator of the upload is no longer authorized to perform. The response is not 404,
-    /// as the creator knows that the upload exists.
+    /// because the creator knows that the upload exists.
     private func refusal(of record: UploadRecord) -> AuthorizationRefusal? {
         let target = service.routes.match(reference: record.upload.target)?.target
         return service.refusal(of: identity, operation, on: target)
