@@ -29,7 +29,7 @@ public final class Server: Sendable {
             case .anonymousBeyondLoopback(let address):
                 "\(address) can be reached from other machines, and anonymous service is not allowed there"
             case .cannotStartThread(let part, let reason): "cannot start a thread for \(part): \(reason)"
-            case .alreadyStarted: "the server is already started"
+            case .alreadyStarted: "the server can be started only once"
             case .receiveFilterIneffective(let reason):
                 """
                 libmicrohttpd does not receive through the server's filter, without which requests would be misread: \(reason).
