@@ -33,7 +33,7 @@ extension ServerCommand {
         "server", "test the server that accepts uploads at URL", usage: ["server [OPTIONS] [URL]"],
         """
         Tests the server that accepts uploads at URL, or the one that --start starts.
-        {name} in URL is replaced by another name for every creation.
+        {name} in URL is replaced by a new name for every creation.
         """,
         options: ServerOptions.table.map(\.manual),
         sections: [
@@ -104,7 +104,8 @@ extension MatrixCommand {
         "matrix", "write a table in Markdown from reports in JSON",
         usage: ["matrix [NAME=]FILE..."],
         """
-        Writes a table in Markdown with one column for each implementation and one row for each
-        section of the draft.
+        Writes a table in Markdown with one column for each FILE and one row for each section of
+        the draft. FILE is a report that server or client wrote with --json. NAME is the heading
+        of its column [default: the URL or the command in the report].
         """)
 }

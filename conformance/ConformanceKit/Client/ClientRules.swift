@@ -70,7 +70,7 @@ struct ClientRules {
         (
             .oneAtATime,
             .init(
-                "4.6/one-transfer", .must, "4.6", "The client sends no two transfers for an upload at the same time.",
+                "4.6/one-transfer", .must, "4.6", "A client runs one transfer at a time for each upload.",
                 covers: "CLI-06")
         ),
         (

@@ -213,7 +213,7 @@ enum DownloadScenarios {
             }, verify: { try $0.expectTruthfulStatus() }),
         .download(
             "14/unasked-part", .must, "RFC 9110 15.3.7",
-            "A part that was not requested is not mistaken for the complete file.",
+            "A part that was not requested does not count as the complete file.",
             covers: "RNG-28",
             script: { request, stage, reaction in
                 guard !request.fields.contains("Range"), request.method == "GET" else { return }

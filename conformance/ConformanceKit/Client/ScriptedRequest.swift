@@ -11,7 +11,7 @@ struct ScriptedRequest: FieldSection, Sendable {
         case cancellation
         case discovery
         case download
-        /// A request for a target that no other kind has.
+        /// A request that has none of the other kinds.
         case stray
     }
 

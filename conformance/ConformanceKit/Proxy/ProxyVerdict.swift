@@ -105,7 +105,7 @@ package struct ProxyVerdict: Sendable, Equatable {
         }
         if seen.passesOrigin == false {
             limit(
-                "the server does not know its public URL: forward Host, or set the URL in the server (Onward: --public-url)"
+                "the server cannot determine its public URL: forward Host, or set the URL in the server (Onward: --public-url)"
             )
         }
         if seen.passesRanges == false {

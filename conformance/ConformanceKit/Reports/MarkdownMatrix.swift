@@ -6,7 +6,7 @@ package struct MarkdownMatrix: Sendable {
     /// - Throws: ``RunFailure`` if the reports are of servers and of clients.
     package init(_ subjects: [MatrixSubject]) throws {
         guard let mode = subjects.first?.mode, subjects.allSatisfy({ $0.mode == mode }) else {
-            throw RunFailure("a matrix needs reports of servers alone, or of clients alone")
+            throw RunFailure("reports of servers and of clients cannot be in the same matrix")
         }
         var lines = ["| Section | " + subjects.map { Self.cell($0.name) }.joined(separator: " | ") + " |"]
         lines.append("|---|" + subjects.map { _ in "--:|" }.joined())

@@ -29,7 +29,7 @@ enum TranscriptText {
             let end = remaining.firstIndex(of: 0x0A).map { $0 + 1 } ?? remaining.endIndex
             let line = remaining[..<end]
             if line.contains(where: { !($0 == 0x0D || $0 == 0x0A || $0 == 0x09 || (0x20...0x7E).contains($0)) }) {
-                // The rest of the bytes is content, of which only the beginning is shown.
+                // The remaining bytes are content. Only their beginning is shown.
                 pieces.append(
                     "\(escaped(remaining.prefix(24)))\(remaining.count > 24 ? "… (\(remaining.count) bytes)" : "")")
                 return pieces
