@@ -1,13 +1,13 @@
-// Uploads a file so that it goes on after cuts, pauses and reloads of the page, by "Resumable Uploads for HTTP"
-// (draft-ietf-httpbis-resumable-upload). No library; copy what you need.
+// Uploads a file with "Resumable Uploads for HTTP" (draft-ietf-httpbis-resumable-upload), and resumes the upload after
+// interruptions, pauses and reloads of the page. It uses no library; copy the parts that you need.
 //
-// Browsers hide the interim response 104 that names an upload at once. So the upload is created by a request of its own
-// with nothing in it ("careful creation"), whose final response has the upload's URL; the content follows by PATCH.
+// Pages cannot read the interim response 104 with the URL of the upload. So an empty request creates the upload
+// ("careful creation"): its final response has the URL. Then PATCH requests send the content.
 //
 //   const upload = new ResumableUpload(file, "https://files.example/files/", { headers: { Authorization: "Bearer …" } });
 //   upload.onprogress = (sent, total) => …;
 //   await upload.start();      // resolves with the URL of the file; rejects with an UploadError, or AbortError on pause()
-//   upload.pause();            // start() goes on, also on a new object for the same file after the page was reloaded
+//   upload.pause();            // start() resumes, also on a new object for the same file after a reload of the page
 
 export class UploadError extends Error {
   constructor(message, status = 0, retriable = false) {
@@ -22,20 +22,20 @@ const VERSION = { "Upload-Draft-Interop-Version": "8" };
 
 export class ResumableUpload {
   onprogress = () => {};
-  // Told before a pause that the network or the server makes necessary: the reason, and the seconds until it goes on.
+  // Called after an interruption, with its reason and the seconds until the next attempt.
   oninterruption = () => {};
 
-  // `target`: a URL that ends in "/" is a collection, which names the file itself; any other one is the file's own URL.
+  // `target`: the URL of the file; or, if it ends in "/", of a collection, in which the server chooses the name.
   constructor(file, target, { headers = {}, retries = 10 } = {}) {
     this.file = file;
     this.target = new URL(target, location.href).href;
     this.headers = headers;
     this.retries = retries;
-    // The same file for the same target goes on; its content is not looked at.
+    // An upload of the same file to the same target is resumed. The content of the file is not compared.
     this.key = ["upload", this.target, file.name, file.size, file.lastModified].join("|");
   }
 
-  // The upload's URL is a secret: who knows it can go on with the upload.
+  // The URL of the upload is a secret: everyone who has it can continue the upload.
   get url() { return localStorage.getItem(this.key); }
   set url(value) { value ? localStorage.setItem(this.key, value) : localStorage.removeItem(this.key); }
 
@@ -50,7 +50,7 @@ export class ResumableUpload {
         if (!this.url) await this.#create();
         const state = await this.#state();
         if (state.complete) {
-          // The last answer was lost. Asked for with nothing to add, it is given again, at least by this server.
+          // The final response was lost. This server sends it again in response to an empty append.
           return this.#finished((await this.#append(state).catch(() => ({}))).location);
         }
         if (state.offset > best) failures = 0;
@@ -68,7 +68,7 @@ export class ResumableUpload {
     }
   }
 
-  // Gives the upload up, and what the server has of it.
+  // Cancels the upload and deletes it on the server.
   async cancel() {
     this.pause();
     const url = this.url;
@@ -93,23 +93,23 @@ export class ResumableUpload {
     this.url = new URL(url, this.target).href;
   }
 
-  // What the server has. The answer also ends a request that it still waits for, such as one of a connection that broke.
+  // Retrieves the offset. This also ends an older request that the server still receives on a lost connection.
   async #state() {
     const response = await this.#fetch(this.url, { method: "HEAD" });
     if ([403, 404, 410].includes(response.status)) {
-      // Expired, or canceled: from the beginning.
+      // The upload has expired or was canceled: the next attempt starts from the beginning.
       this.url = null;
-      throw new UploadError("the upload is gone", response.status, true);
+      throw new UploadError("the upload no longer exists", response.status, true);
     }
     if (!response.ok) throw await UploadError.from(response);
     const offset = Number(response.headers.get("Upload-Offset") ?? NaN);
     const complete = response.headers.get("Upload-Complete") === "?1";
-    if (!complete && !(offset >= 0 && offset <= this.file.size)) throw new UploadError("an offset that cannot be");
+    if (!complete && !(offset >= 0 && offset <= this.file.size)) throw new UploadError("the offset is invalid");
     return { offset, complete, limits: response.headers.get("Upload-Limit") ?? "" };
   }
 
-  // Sends from the offset on: to the end, or as much as the server takes in one request. By XMLHttpRequest, because fetch
-  // does not tell the progress of what it sends.
+  // Sends the content from the offset on, up to its end or to max-append-size. It uses XMLHttpRequest, because fetch
+  // does not report the progress of a request.
   #append({ offset, limits }) {
     const most = Number(/(?:^|[ ,])max-append-size=(\d+)/.exec(limits)?.[1] ?? Infinity);
     const end = Math.min(this.file.size, offset + most);
@@ -122,7 +122,7 @@ export class ResumableUpload {
       request.onloadend = () => signal.removeEventListener("abort", abort);
       request.upload.onprogress = (event) => this.onprogress(offset + event.loaded, this.file.size);
       request.onabort = () => reject(signal.reason);
-      request.onerror = () => reject(new UploadError("the connection broke", 0, true));
+      request.onerror = () => reject(new UploadError("the connection was lost", 0, true));
       request.onload = () => {
         const { status } = request;
         if (status >= 200 && status < 300) {
@@ -131,7 +131,7 @@ export class ResumableUpload {
             location: request.getResponseHeader("Location"),
           });
         } else if (status === 409) {
-          // It has another offset than we thought: asked anew.
+          // The next attempt retrieves the offset again.
           reject(new UploadError("the server has another offset", status, true));
         } else {
           reject(new UploadError(problem(request.responseText, status), status, isTemporary(status)));
@@ -160,8 +160,8 @@ export class ResumableUpload {
       return await fetch(url, { ...options, headers: { ...this.headers, ...VERSION, ...options.headers }, signal });
     } catch (error) {
       if (signal.aborted) throw error;
-      // Also what a server answers that does not allow this page's origin: browsers do not tell the difference.
-      throw new UploadError(`no answer that this page may see: ${error.message}`, 0, true);
+      // If the server does not allow the origin of this page, fetch fails in the same way as without a connection.
+      throw new UploadError(`no response that this page can read: ${error.message}`, 0, true);
     }
   }
 
