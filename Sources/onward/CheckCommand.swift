@@ -9,9 +9,9 @@ struct CheckCommand {
         "check", "verify the data directory of a stopped server", usage: ["check [OPTIONS]"],
         """
         Verifies the data directory of a stopped server and changes nothing. It prints a
-        line for each finding. Damage means that acknowledged data is lost. A note is about a
-        change by a crash or by hand, which the next start repairs or ignores. Exit status:
-        0 no damage, 74 damage or an unusable directory, 75 in use by a server.
+        line for each finding. Damage means that acknowledged data is lost. A note reports the
+        effect of a crash or of a change by hand; the next start repairs or ignores it. Exit
+        status: 0 no damage, 74 damage or an unusable directory, 75 a server uses the directory.
         """,
         options: CheckSettings.options.map(\.manual))
 
@@ -82,7 +82,7 @@ struct CheckCommand {
             Console.output(
                 """
                 checked \(summary.uploads) uploads, \(summary.unfinished) of them unfinished, and \(summary.files) files: \
-                \(summary.damages == 0 ? "no damage" : "\(summary.damages) damages")
+                \(summary.damages == 0 ? "no damage" : "damage findings: \(summary.damages)")
                 """)
         }
     }

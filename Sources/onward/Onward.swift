@@ -78,7 +78,7 @@ extension Onward {
 
     /// The source of help, manual pages and completions.
     static let manual = ProgramManual(
-        "onward", version: version, date: "2026-11-22", "move big files over HTTP without ever starting again",
+        "onward", version: version, date: "2026-11-22", "transfer large files over HTTP and resume after interruptions",
         """
         Onward uploads and downloads large files over unreliable networks, and serves them.
         After an interruption (Ctrl-C, kill -9, a reboot) run the same command again to resume.

@@ -35,21 +35,21 @@ struct ServeSettings {
     }
 
     static let options: [CommandOption<ServeSettings>] = [
-        // Where
+        // General
         CommandOption(
-            "root", "DIR", group: "Where", "data directory, created if it is missing\n[default: ./onward-data]"
+            "root", "DIR", group: "General", "data directory, created if it is missing\n[default: ./onward-data]"
         ) {
             settings, value throws(OptionError) in
             guard !value.isEmpty else { throw OptionError("the directory's name is empty") }
             settings.root = value
         },
         CommandOption(
-            "listen", "HOST:PORT", group: "Where", repeatable: true,
+            "listen", "HOST:PORT", group: "General", repeatable: true,
             "address to listen on, or unix:PATH; repeatable; in the environment\nseparated by spaces [default: 127.0.0.1:8080]"
         ) { settings, value throws(OptionError) in
             settings.listeners.append(try address(value))
         },
-        CommandOption("max-connections", "N", group: "Where", "maximum number of open connections [default: 1000]") {
+        CommandOption("max-connections", "N", group: "General", "maximum number of open connections [default: 1000]") {
             settings, value throws(OptionError) in
             settings.server.maximumConnections = try Quantity.count(value, 1...1_000_000)
         },
@@ -86,14 +86,14 @@ struct ServeSettings {
         ) { settings, value throws(OptionError) in
             guard let block = AddressBlock(parsing: value) else {
                 throw OptionError(
-                    "'\(value)' is neither an address nor a block such as 10.0.0.0/8 without bits after the prefix"
+                    "'\(value)' is no address or network such as 10.0.0.0/8; the bits after the prefix must be 0"
                 )
             }
             settings.server.trustedProxies.append(block)
         },
         CommandOption(
             "interim", "on|off", group: proxies,
-            "whether to send 104 responses; off is for a proxy that cannot\nhandle them, unless it sends Onward-Interim: off with each\nrequest [default: on]"
+            "whether to send 104 responses; off is needed behind a proxy that\ncannot handle them and does not add Onward-Interim: off to each\nrequest [default: on]"
         ) { settings, value throws(OptionError) in
             guard value == "on" || value == "off" else { throw OptionError("'\(value)' is neither on nor off") }
             settings.server.sendsInterimResponses = value == "on"
@@ -123,7 +123,7 @@ struct ServeSettings {
         },
         CommandOption(
             "keep-completed", "DURATION", group: limits,
-            "how long the final response of a finished upload is kept\n[default: 24h]"
+            "time for which the final response of a finished upload is kept\n[default: 24h]"
         ) {
             settings, value throws(OptionError) in
             settings.store.keepCompleted = try Quantity.seconds(value)
@@ -311,7 +311,7 @@ struct ServeSettings {
         }
         var host = String(text[..<colon])
         if host.hasPrefix("[") && host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
-        guard !host.isEmpty else { throw OptionError("'\(text)' has no host; 0.0.0.0 is every IPv4 address") }
+        guard !host.isEmpty else { throw OptionError("'\(text)' has no host; for all IPv4 addresses use 0.0.0.0") }
         return .tcp(host: host, port: port)
     }
 }

@@ -10,7 +10,7 @@ struct UploadExplanationTests {
     @Test("The explanation has what was decided")
     func reasons() {
         let cases: [(Explanation, String?, String)] = [
-            (Explanation(), "undecided", "no 104: the request ended before a decision"),
+            (Explanation(), "undecided", "no 104: the request ended before the server decided how to handle it"),
             (Explanation(refusal: "missing-token"), "refused", "no 104: the request was refused (missing-token)"),
             (
                 Explanation(course: .plain(.noCompleteness), permission: .withheld(.noVersion)), "no-completeness",

@@ -205,7 +205,7 @@ struct UploadEndpoint {
             return .respond(refused(.lengthRequired, responses, record, offset: offset))
         case .accept(let plan):
             guard let context = context(of: record, responses) else {
-                return .respond(refused(.deactivated(reason: "its target is no longer served"), responses))
+                return .respond(refused(.deactivated(reason: "the server no longer serves its target"), responses))
             }
             // An append without content is already received: a take-over waits for it instead of closing its
             // connection.

@@ -135,7 +135,7 @@ extension ClientSettings {
     }
 
     private static let verbose = Option(
-        flag: "verbose", group: "Output", "print the heads of all messages with secrets hidden"
+        flag: "verbose", group: "Output", "print the heads of all HTTP messages, with secrets hidden"
     ) { $0.isVerbose = true }
 
     // MARK: Values

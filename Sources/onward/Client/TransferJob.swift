@@ -153,7 +153,7 @@ struct TransferJob: Sendable {
         } catch {
             isNoted = false
             run.report.warn(
-                "that \(identity.fileName) has been sent cannot be noted: \(DisplayText.reason("\(error)"))")
+                "\(identity.fileName) was sent, but this cannot be recorded: \(DisplayText.reason("\(error)"))")
         }
         // Before the state is removed: if the process is killed in between, the next one receives the server's response
         // again and sends nothing twice.
@@ -212,8 +212,9 @@ extension StateFile {
                 let isDeleted = try await client.discard(earlier.resumeData, request: request)
                 if !isDeleted && settings.hasOtherCredentials(than: earlier.options) {
                     report.warn(
-                        "the upload of an earlier run could not be deleted: the server does not know it for these"
-                            + " credentials, and it was started with other ones: \(earlier.options.credentials)")
+                        "the upload of an earlier run could not be deleted: the server has no such upload for"
+                            + " these credentials. It was started with other credentials:"
+                            + " \(earlier.options.credentials)")
                 }
             } catch {
                 report.warn("the \(what) of an earlier run could not be deleted: \(CommandFailure(error).message)")

@@ -69,7 +69,7 @@ struct TransferRun: Sendable {
             return report.ended(
                 CommandFailure(
                     .notAllowed, "unauthorized",
-                    "The server does not know the upload for these credentials; it was started with other ones:"
+                    "The server has no such upload for these credentials. It was started with other credentials:"
                         + " \(othersState.options.credentials)."),
                 advice: "The state was kept; --restart starts again from the beginning.")
         }
@@ -80,7 +80,7 @@ struct TransferRun: Sendable {
         if isKept, let reason = state.saveFailure {
             failure = CommandFailure(
                 .inputOutput, "state-unusable",
-                "\(failure.message) What is needed to resume could not be saved: \(reason)")
+                "\(failure.message) The state to resume from could not be saved: \(reason)")
             return report.ended(failure, advice: olderStateAdvice)
         }
         return report.ended(failure, advice: advice(failure, kept: error.resumeData))
@@ -106,7 +106,7 @@ struct TransferRun: Sendable {
         switch failure.status {
         case .tryAgain where isKept && failure.code == TransferError.Code.unexpectedResponse.rawValue:
             return ProgressMessages.advice(report.position, reference: state.reference)
-                + "\nIf that is the file now, --restart fetches it from the beginning."
+                + "\nIf this is the current file, --restart downloads it from the beginning."
         case .tryAgain: return ProgressMessages.advice(report.position, reference: isKept ? state.reference : nil)
         case .sourceChanged:
             return isKept ? unsentAdvice : "The same command sends it again from the beginning."
@@ -116,7 +116,7 @@ struct TransferRun: Sendable {
                 https_proxy=http://USER:PASSWORD@HOST:PORT, http_proxy for http URLs.
                 """
         case .notAllowed where failure.code == TransferError.Code.proxyRefused.rawValue:
-            return "no_proxy=HOST in the environment goes there without the proxy."
+            return "Set no_proxy=HOST in the environment to connect to HOST without the proxy."
         case .notAllowed:
             return "Give credentials with --token-file or --header"
                 + (isKept ? "; then run the same command again to resume." : ".")

@@ -86,7 +86,7 @@ struct CancelTests {
         try interrupt(home, server.url + "/files/a")
         let run = try home.run("cancel", String(try #require(home.stateNames.first).dropLast(".state".count)))
         try run.expect(0)
-        #expect(run.errors.contains("Canceled the upload") && run.errors.contains("does not know it"))
+        #expect(run.errors.contains("Canceled the upload") && run.errors.contains("has no such upload"))
         #expect(!run.errors.contains("deleted"))
         #expect(home.stateNames == [])
     }

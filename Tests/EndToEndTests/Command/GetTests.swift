@@ -189,7 +189,7 @@ struct GetTests {
         try run.expect(69)
         let names = try FileManager.default.contentsOfDirectory(atPath: home.path)
         let part = try #require(names.first { $0.hasSuffix(".part") })
-        #expect(run.errors.contains("What was received is kept in \(home.path)/\(part)."))
+        #expect(run.errors.contains("The received bytes are kept in \(home.path)/\(part)."))
         let state = String(try #require(home.stateNames.first).dropLast(".state".count))
         #expect(run.errors.contains("'onward cancel \(state)'"))
         try home.run("cancel", state).expect(0)

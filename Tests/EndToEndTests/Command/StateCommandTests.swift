@@ -212,7 +212,7 @@ struct StateCommandTests {
             let blocked = try home.start(command, environment: ["XDG_STATE_HOME": file])
             try blocked.expect(74)
             #expect(blocked.errors.contains("cannot be used: Not a directory\n"))
-            #expect(blocked.errors.contains("--state") && !blocked.errors.contains("has to be yours"))
+            #expect(blocked.errors.contains("--state") && !blocked.errors.contains("must be owned by you"))
             let elsewhere = try home.start(
                 command + ["--state", home.path + "/mine"], environment: ["XDG_STATE_HOME": file])
             try elsewhere.expect(0)
@@ -221,7 +221,7 @@ struct StateCommandTests {
             chmod(home.states, 0o777)
             let open = try home.run(command)
             try open.expect(74)
-            #expect(open.errors.contains("has to be yours, and writable by nobody else"))
+            #expect(open.errors.contains("must be owned by you and not writable by others"))
         }
     }
 

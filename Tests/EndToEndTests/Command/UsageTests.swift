@@ -13,7 +13,7 @@ struct UsageTests {
             let run = try ServeRun(["serve", flag])
             #expect(run.ending == .exited(0))
             for text in [
-                "usage: onward serve", "ONWARD_", "Where", "Limits", "Timeouts", "Access", "Logging", "--root DIR",
+                "usage: onward serve", "ONWARD_", "General", "Limits", "Timeouts", "Access", "Logging", "--root DIR",
                 "--listen HOST:PORT", "--max-connections N", "--max-size SIZE", "--min-size SIZE",
                 "--max-append-size SIZE", "--min-append-size SIZE", "--max-age DURATION", "--keep-completed DURATION",
                 "--max-uploads N", "--quota SIZE", "--min-free SIZE", "--header-timeout DURATION",

@@ -7,8 +7,9 @@ enum CancelCommand {
     static let command = ClientCommand(
         "cancel", "delete a transfer and its upload on the server", usage: "[OPTIONS] STATE",
         """
-        Deletes the state of an interrupted transfer, and its upload on the server or its
-        partial file. STATE is a name that 'onward status' prints, or the path of a state file.
+        Deletes the state of an interrupted transfer. For an upload it also deletes the upload
+        on the server, for a download the partial file. STATE is a name that 'onward status'
+        prints, or the path of a state file.
         """,
         options: ClientSettings.cancelOptions, operands: ClientManual.states)
 
@@ -34,7 +35,7 @@ enum CancelCommand {
             defer { withExtendedLifetime(state) {} }
             // Read again, because the file may have changed before the lock was acquired.
             guard let saved = try state.load() else {
-                throw CommandFailure(.noSource, "no-such-state", "there is no state '\(name)' any more")
+                throw CommandFailure(.noSource, "no-such-state", "the state '\(name)' no longer exists")
             }
             isKept = true
             let isOthers = settings.hasOtherCredentials(than: saved.options)
@@ -45,7 +46,7 @@ enum CancelCommand {
                 // For requests of other users, a server responds as for an upload that does not exist.
                 throw CommandFailure(
                     .notAllowed, "unauthorized",
-                    "The server does not know the upload for these credentials; it was started with other ones:"
+                    "The server has no such upload for these credentials. It was started with other credentials:"
                         + " \(saved.options.credentials). To delete only the local state, remove \(state.path).")
             }
             state.remove()
@@ -55,7 +56,7 @@ enum CancelCommand {
                 ? "the partial file is deleted"
                 : isDeleted
                     ? "the upload is deleted on the server"
-                    : "the server does not know it, or not for these credentials"
+                    : "the server has no such upload for these credentials"
             report.note("Canceled \(StateFile.subject(of: saved.identity)); \(what).")
             return .done
         } catch {

@@ -13,12 +13,14 @@ enum HealthCommand {
     static let command = ClientCommand(
         "health", "check whether a server is ready", usage: "[OPTIONS] [URL|PATH]",
         """
-        Requests URL, or PATH (/readyz) of the server on this machine. Exit status: 0 for a 2xx
-        response, 69 for another one, 75 without a response within ten seconds. /healthz checks that
-        the process responds: if it does not, a restart may help. /readyz also checks the disk.
+        Requests URL, or PATH of the server on this machine [default: /readyz]. Exit status: 0
+        for a 2xx response, 69 for any other response, 75 if there is no response within ten
+        seconds. /healthz checks that the process responds: if it does not, a restart may help.
+        /readyz also checks the disk.
 
-        The server on this machine is at the first address of ONWARD_LISTEN (127.0.0.1:8080), with
-        TLS if ONWARD_TLS_CERT is set. The host name in that certificate is not checked.
+        The address of the server on this machine is the first one in ONWARD_LISTEN [default:
+        127.0.0.1:8080]. TLS is used if ONWARD_TLS_CERT is set. The host name in that
+        certificate is not checked.
         """,
         options: ClientSettings.healthOptions,
         sections: [
@@ -26,11 +28,11 @@ enum HealthCommand {
                 "Exit status",
                 [
                     .terms([
-                        ("0", "the server is ready"),
+                        ("0", "the response is 2xx"),
                         ("64", "wrong usage"),
-                        ("69", "it answers that it is not"),
+                        ("69", "the response has another status"),
                         ("74", "the certificates of --cacert cannot be read"),
-                        ("75", "it does not answer"),
+                        ("75", "there is no response within ten seconds"),
                     ])
                 ])
         ], common: [])

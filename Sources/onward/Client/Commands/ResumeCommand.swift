@@ -79,7 +79,7 @@ enum ResumeCommand {
         _ clients: CommandClients
     ) async throws(CommandFailure) -> ExitStatus {
         guard let saved = try reference.load() else {
-            throw CommandFailure(.noSource, "no-such-state", "there is no state '\(reference.shown)' any more")
+            throw CommandFailure(.noSource, "no-such-state", "the state '\(reference.shown)' no longer exists")
         }
         report.note("Resuming \(StateFile.subject(of: saved.identity))")
         let job = TransferJob(saved, chosenState: reference.chosen, settings)

@@ -59,11 +59,11 @@ enum ProgressMessages {
     /// What can be done with the bytes of a transfer that has failed permanently.
     static func kept(_ data: ResumeData, reference: FilePath) -> String {
         guard data.kind == .download else {
-            return "What was sent is kept: the same command tries to resume, --restart starts again from the beginning."
+            return "The sent bytes are kept: the same command tries to resume, --restart starts from the beginning."
         }
         let place = data.partialPath.map { " in \(DisplayText.printable($0.description))" } ?? ""
         return """
-            What was received is kept\(place).
+            The received bytes are kept\(place).
             The same command tries to resume, --restart starts again from the beginning, 'onward cancel \(shellWord(reference))' discards the transfer.
             """
     }

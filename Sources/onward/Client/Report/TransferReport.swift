@@ -46,7 +46,7 @@ final class TransferReport: Sendable {
         self.command = command
         self.style = style
         errors = CommandOutput(descriptor: STDERR_FILENO) { count in
-            "onward \(command): \(count) messages were dropped: standard error accepted nothing"
+            "onward \(command): \(count) messages were dropped: nothing could be written to standard error"
         }
     }
 
@@ -253,7 +253,7 @@ final class TransferReport: Sendable {
             name: DisplayText.printable(identity.fileName.description), done: state.position.moved,
             total: state.position.total,
             rate: state.meter.rate(at: now),
-            note: state.isWaiting ? "waiting" : isSent ? "waiting for the answer" : nil)
+            note: state.isWaiting ? "waiting" : isSent ? "waiting for the response" : nil)
         switch style {
         case .terminal: errors.append(.progress(line))
         case .lines:

@@ -26,7 +26,7 @@ struct PrivateDirectory: Sendable {
         } catch {
             throw unusable("cannot be used: \(DisplayText.reason("\(error)"))")
         }
-        guard isPrivate else { throw unusable("has to be yours, and writable by nobody else") }
+        guard isPrivate else { throw unusable("must be owned by you and not writable by others") }
         return states
     }
 
@@ -35,7 +35,7 @@ struct PrivateDirectory: Sendable {
             .inputOutput, "state-directory",
             """
             the directory \(statePath) for states \(reason)
-            XDG_STATE_HOME names another place for all states, --state (put and get) one for this command's.
+            Set XDG_STATE_HOME to use another directory for all states, or give put or get a state file with --state.
             """)
     }
 
@@ -96,10 +96,10 @@ struct PrivateDirectory: Sendable {
             throw failure(name, "cannot be read: \(error)")
         }
         guard status.isRegular, status.size <= limit else {
-            throw failure(name, "is no state of a transfer")
+            throw failure(name, "does not contain the state of a transfer")
         }
         guard status.owner == geteuid(), status.permissions & 0o077 == 0 else {
-            throw failure(name, "has to be yours alone: chmod 600 it, if you know where it comes from")
+            throw failure(name, "must be owned by you and private; if you trust its content, use chmod 600")
         }
         return content
     }

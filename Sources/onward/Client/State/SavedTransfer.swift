@@ -76,7 +76,7 @@ extension SavedTransfer: Codable {
         }
         guard (1...currentVersion).contains(version) else {
             throw CommandFailure(
-                .inputOutput, "state-damaged", "is of version \(version), known are 1 to \(currentVersion)")
+                .inputOutput, "state-damaged", "has version \(version); supported are 1 to \(currentVersion)")
         }
         guard let saved = try? decoder.decode(SavedTransfer.self, from: data) else {
             throw CommandFailure(.inputOutput, "state-damaged", "is damaged")

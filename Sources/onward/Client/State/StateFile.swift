@@ -93,7 +93,7 @@ final class StateFile: Sendable {
         } catch {
             let advice =
                 error.code == "state-foreign"
-                ? "Give another --state." : "Start again from the beginning with --restart."
+                ? "Choose another file with --state." : "Start again from the beginning with --restart."
             throw CommandFailure(error.status, error.code, "the state file \(path) \(error.message). \(advice)")
         }
     }

@@ -14,7 +14,7 @@ struct StateReference: Sendable {
     /// - Throws: 66 if there is none.
     static func find(_ path: FilePath) throws(CommandFailure) -> StateReference {
         let missing = CommandFailure(
-            .noSource, "no-such-state", "there is no state '\(path)'; 'onward status' lists them"
+            .noSource, "no-such-state", "there is no state '\(path)'; 'onward status' lists all states"
         )
         let states = PrivateDirectory.existingStates()
         if path.lastComponent == path, let states, let found = try among(states, path) { return found }
@@ -60,14 +60,14 @@ struct StateReference: Sendable {
         } catch {
             let path = directory.path(of: fileName)
             throw CommandFailure(
-                error.status, error.code, "the state file \(path) \(error.message). Remove it, if it is of no use.")
+                error.status, error.code, "the state file \(path) \(error.message). Remove it if you do not need it.")
         }
     }
 
     /// Locks the state.
     func claim() throws(CommandFailure) -> StateFile {
         guard let saved = try load() else {
-            throw CommandFailure(.noSource, "no-such-state", "there is no state '\(shown)' any more")
+            throw CommandFailure(.noSource, "no-such-state", "the state '\(shown)' no longer exists")
         }
         return try StateFile.claim(saved.identity, chosen: chosen)
     }
