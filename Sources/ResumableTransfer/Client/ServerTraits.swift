@@ -1,18 +1,18 @@
 import ResumableUpload
 import SystemCalls
 
-/// What the uploads of one client have learned of servers, so that the next ones need not find it out again.
+/// Properties of servers that the uploads of one client have found, so that later uploads need not find them again.
 ///
-/// It is kept for some minutes only: a server can be replaced by another version.
+/// They are kept for five minutes only, because a server can be replaced by another version.
 final class ServerTraits: Sendable {
     private struct Traits {
-        /// In monotonic nanoseconds.
+        /// The time at which the first property was found, in monotonic nanoseconds.
         var learnedAt: Int64
         /// Whether a creation was answered without the 104 that its content waited for.
         var isSilent = false
-        /// The response of a target to a request for its limits.
+        /// Whether the target supports resumable uploads; `nil` if that is unknown.
         var supportsResumption: Bool?
-        /// Bytes of content that a request to an upload resource may have.
+        /// The maximum length in bytes of the content of a request to an upload resource.
         var maximumAppend: Int64?
     }
 
@@ -21,8 +21,8 @@ final class ServerTraits: Sendable {
 
     private let known = Monitor<[String: Traits]>([:])
 
-    /// Whether content of this length waits for 104. If it does not, a crash loses what was sent, so that only small
-    /// content is sent at once.
+    /// Whether content of this length waits for a 104 response. Content that does not wait is lost in a crash, so only
+    /// small content is sent immediately.
     func awaitsInterim(_ target: RequestURI, length: Int64?) -> Bool {
         guard let length, length <= CreationStyle.maxSizeWithoutDiscovery else { return true }
         return traits(of: target.origin)?.isSilent != true
@@ -32,8 +32,8 @@ final class ServerTraits: Sendable {
 
     func maximumAppend(_ target: RequestURI) -> Int64? { traits(of: target.text)?.maximumAppend }
 
-    /// A creation with content was answered.
-    /// - Parameter isAnnounced: whether a 104 came before.
+    /// Notes the response to a creation with content.
+    /// - Parameter isAnnounced: whether a 104 response came before it.
     func noteCreation(_ target: RequestURI, isAnnounced: Bool) {
         change(target.origin) { $0.isSilent = !isAnnounced }
     }

@@ -3,26 +3,28 @@ import ResumableUpload
 import SystemCalls
 
 extension TransferClient {
-    /// How a client's transfers behave.
+    /// The settings of all transfers of a client.
     public struct Configuration: Sendable {
-        /// Sent with every request. Another origin gets only those that are known to authorize no one (`Accept…`,
-        /// `User-Agent`, `Content-…`, conditions, and a few more).
+        /// Fields that are sent with every request. Another origin receives only fields that are known to authorize no
+        /// one (`Accept…`, `User-Agent`, `Content-…`, conditions, and a few more).
         public var fields = Fields()
-        /// Called before every request, so that credentials can be renewed. What it adds is never stored, and it is not
-        /// called for requests to another origin than that of the caller's URI. What it throws ends the transfer.
+        /// Called before every request, so that credentials can be renewed. Fields that it adds are never stored. It is
+        /// not called for requests to another origin than that of the caller's URI. An error that it throws ends the
+        /// transfer.
         public var authorize: (@Sendable (inout TransferRequest) async throws -> Void)?
-        /// How uploads are begun.
+        /// How uploads are created.
         public var creation: CreationStyle = .automatic
-        /// How long the content of an optimistic creation waits for the server's 104.
+        /// The time for which the content of an optimistic creation waits for the server's 104.
         public var gate: Duration = .seconds(1)
-        /// The version of the protocol that uploads speak.
+        /// The version of the protocol that uploads use.
         public var dialect: Dialect = .interop8
         /// The maximum length of the content of one upload request in bytes, including the creation; `nil`: no limit.
         public var maximumContent: Int64?
         /// The number of attempts without progress and the waits between attempts.
         public var retry = RetryPolicy()
-        /// After how long without a byte in either direction a request counts as interrupted; `nil`: never. A connection has
-        /// as long to be made, its TLS handshake included, and never more than 30 seconds.
+        /// The time without a byte in either direction after which a request counts as interrupted; `nil`: no limit. It
+        /// also limits the time to make a connection, including the TLS handshake. That time is never longer than 30
+        /// seconds.
         public var stallTimeout: Duration? = .seconds(60)
         /// The versions of HTTP that connections may use.
         public var httpVersion: HTTPVersion = .automatic
@@ -31,36 +33,37 @@ extension TransferClient {
             get { caPath?.repairedText }
             set { caPath = newValue.map { FilePath($0) } }
         }
-        /// The same; its name need not be UTF-8.
+        /// The same path, which need not be UTF-8.
         package var caPath: FilePath?
-        /// The URI of a proxy; `nil` leaves it to the environment (`http_proxy`, `https_proxy`, `no_proxy`).
+        /// The URI of a proxy; `nil`: the proxy that the environment names (`http_proxy`, `https_proxy`, `no_proxy`).
         public var proxy: String?
         /// The maximum rate of a transfer in bytes per second; `nil`: no limit.
         public var rateLimit: Int64?
         /// Whether an upload resource of another origin is used. Credentials never go there.
         public var allowsOtherOrigin = false
-        /// Whether an upload sends `Repr-Digest` (RFC 9530) with the SHA-256 of the entire source, which is read once
-        /// more for it. Sources of unknown length go without.
+        /// Whether an upload sends `Repr-Digest` (RFC 9530) with the SHA-256 of the entire source, which is then read
+        /// twice. It is not sent for sources of unknown length.
         public var sendsDigest = false
-        /// An absolute path: the directory for tickets and for partial files without a destination, made with mode 0700
-        /// when it is needed first. It must belong to the user and be writable by no other user.
+        /// An absolute path: the directory for tickets and for partial files without a destination, created with mode
+        /// 0700 when it is first needed. It must belong to the user and be writable by no other user.
         public var storageDirectory: String {
             get { storagePath.repairedText }
             set { storagePath = FilePath(newValue) }
         }
-        /// The same; its name need not be UTF-8.
+        /// The same path, which need not be UTF-8.
         package var storagePath = Self.defaultStoragePath
-        /// Called with what a later process needs to resume the transfer, whenever that has changed: first when there is
-        /// something to resume, and at the beginning of a transfer that is resumed; for a download also while bytes arrive,
-        /// at most twice a second, and once more when it is complete and does not have its name yet. The transfer waits until
-        /// it returns. Save the data here to survive a crash at any moment.
+        /// Called with the data that a later process needs to resume the transfer, whenever that data has changed: as
+        /// soon as there is something to resume, and at the beginning of a resumed transfer. For a download it is also
+        /// called at most twice a second while bytes arrive, and once more when the file is complete and does not have
+        /// its final name yet. The transfer waits until the closure returns. Save the data here to survive a crash at
+        /// any moment.
         public var checkpointed: (@Sendable (ResumeData) async -> Void)?
-        /// Receives the head of every message sent and received, interim responses included, on some thread, in order for
-        /// each transfer.
+        /// Called with the head of every message that is sent or received, including interim responses. The calls are
+        /// made on any thread, in order for each transfer.
         public var observer: (@Sendable (TransferRecord) -> Void)?
 
-        /// Whether tickets keep resume data from being used by two transfers at once. Without them the owner of the data
-        /// ensures that.
+        /// Whether tickets prevent two transfers from using the same resume data at the same time. Without tickets the
+        /// owner of the data prevents that.
         package var issuesTickets = true
 
         /// The default configuration.

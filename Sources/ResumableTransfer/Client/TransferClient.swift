@@ -28,8 +28,8 @@ public final class TransferClient: Sendable {
 
     deinit { engine.shutDown() }
 
-    /// Pauses all transfers, waits until nothing of them is running any more, and closes all connections. Transfers
-    /// that are started later fail.
+    /// Pauses all transfers, waits until their work has ended, and closes all connections. Transfers that are started
+    /// later fail.
     public func shutDown() async {
         let running = state.withLock { state in
             state.isShutDown = true
@@ -40,12 +40,12 @@ public final class TransferClient: Sendable {
         await BlockingWork.run { engine.shutDown() }
     }
 
-    /// Prepares an upload of everything that `source` has.
+    /// Prepares an upload of all bytes of `source`.
     public func upload(_ request: TransferRequest, from source: any UploadSource) -> Upload {
         upload(request, from: source, store: nil)
     }
 
-    /// The same, with a store for the checkpoints of this upload alone.
+    /// The same, with a store for the checkpoints of only this upload.
     package func upload(
         _ request: TransferRequest, from source: any UploadSource, store: (any CheckpointStore)?
     ) -> Upload {
@@ -54,23 +54,23 @@ public final class TransferClient: Sendable {
         return Upload(client: self, plan: plan)
     }
 
-    /// Prepares an upload that sends what is missing. Nothing is used up by it: the data stays good until data of a later
-    /// pause, error or checkpoint of the same upload has been used, or until the upload has ended.
+    /// Prepares an upload that sends the missing bytes. This call does not use up the data: it stays valid until data
+    /// of a later pause, error or checkpoint of the same upload has been used, or until the upload has ended.
     /// - Parameters:
-    ///   - data: of an upload.
-    ///   - source: with the same bytes as before; `nil` takes the file that the data names, if it belongs to the user or
-    ///     to root.
-    ///   - request: in place of the request that the data names; its fields go with every request to come.
-    /// - Throws: `resumeDataInvalid`, `resumeDataUsed`, `noSuchSource`, `sourceChanged`. But for `resumeDataUsed` the
-    ///   data can still be used. An upload that starts while another one runs with the same data, in any process, ends
-    ///   with `resumeDataUsed`.
+    ///   - data: the resume data of an upload.
+    ///   - source: a source with the same bytes as before; `nil`: the file that the data names, which must belong to
+    ///     the user or to root.
+    ///   - request: replaces the request in the data; its fields are sent with every later request.
+    /// - Throws: `resumeDataInvalid`, `resumeDataUsed`, `noSuchSource`, `sourceChanged`. After every other error than
+    ///   `resumeDataUsed` the data can still be used. An upload that starts while another one runs with the same data,
+    ///   in any process, ends with `resumeDataUsed`.
     public func resumeUpload(
         _ data: ResumeData, from source: (any UploadSource)? = nil, request: TransferRequest? = nil
     ) throws(TransferError) -> Upload {
         try resumeUpload(data, from: source, request: request, store: nil)
     }
 
-    /// The same, with a store for the checkpoints of this upload alone.
+    /// The same, with a store for the checkpoints of only this upload.
     package func resumeUpload(
         _ data: ResumeData, from source: (any UploadSource)?, request: TransferRequest?, store: (any CheckpointStore)?
     ) throws(TransferError) -> Upload {
@@ -81,12 +81,12 @@ public final class TransferClient: Sendable {
     }
 
     /// Discards the transfer of `data`: deletes the upload resource from the server, or the partial file of a download
-    /// from the disk. One that is gone already is no error.
-    /// - Parameter request: in place of the request that the data names; its fields and the user in its URI authorize
-    ///   the deletion of an upload.
-    /// - Returns: whether it is known to be deleted; `false`: the server does not know the upload any more, or not for
-    ///   whom the request is authorized as.
-    /// - Throws: if it could not be done; the data can be used then as before.
+    /// from the disk. It is no error if that no longer exists.
+    /// - Parameter request: replaces the request in the data; its fields and the user in its URI authorize the deletion
+    ///   of an upload.
+    /// - Returns: whether the deletion is confirmed; `false`: the upload does not exist on the server, or the
+    ///   credentials of the request are those of another user.
+    /// - Throws: an error if the deletion failed; the data can then be used as before.
     @discardableResult
     public func discard(_ data: ResumeData, request: TransferRequest? = nil) async throws(TransferError) -> Bool {
         switch data.record.content {
@@ -103,7 +103,7 @@ public final class TransferClient: Sendable {
 
     // MARK: For transfers
 
-    /// Notes a transfer that starts. False: it must not, for the client was shut down.
+    /// Registers a transfer that starts. Returns false if it must not start because the client was shut down.
     func enter(_ transfer: any Transfer) -> Bool {
         state.withLock { state in
             if state.isShutDown { return false }
@@ -116,8 +116,8 @@ public final class TransferClient: Sendable {
         _ = state.withLock { $0.running.removeValue(forKey: transfer) }
     }
 
-    /// Claims a transfer: one that is resumed before anything else is done for it, a new upload before its first checkpoint
-    /// is handed out.
+    /// Claims a transfer. A resumed transfer is claimed before all of its other work, a new upload before its first
+    /// checkpoint is handed out.
     func claim(
         _ id: UUID, generation: Int, hasTicket: Bool, createsFile: Bool = false
     ) async throws(TransferError) -> TicketClaim? {
@@ -131,16 +131,16 @@ public final class TransferClient: Sendable {
         }.get()
     }
 
-    /// The ticket of data that is about to be issued; `nil` for data without one.
+    /// The ticket of data that is about to be issued; `nil` for data without a ticket.
     func issueTicket(for id: UUID, generation: Int) -> ResumeTicket? {
         configuration.issuesTickets ? storage.issueTicket(for: id, generation: generation) : nil
     }
 }
 
 extension TransferClient {
-    /// Asks once: nothing is sent again, no redirection is followed.
-    /// - Parameter request: its method has no content, such as GET.
-    /// - Returns: whatever final response comes, with up to 64 KiB of its content.
+    /// Sends a request once. It is not repeated, and no redirection is followed.
+    /// - Parameter request: a request whose method has no content, such as GET.
+    /// - Returns: the final response, whatever its status is, with up to 64 KiB of its content.
     package func fetch(_ request: TransferRequest) async throws(TransferError) -> TransferResponse {
         guard let uri = RequestURI(request.uri) else {
             throw TransferError(.invalidRequest, "The request URI must be an absolute http or https URI.")
@@ -159,13 +159,13 @@ extension TransferClient {
 }
 
 extension TransferClient {
-    /// A request as it goes out: with credentials to the origin alone that the caller named, and with what `authorize` adds
-    /// there.
+    /// Returns the request that is sent. Only a request to the origin that the caller named gets credentials and the
+    /// fields that `authorize` adds.
     ///
     /// - Parameters:
-    ///   - target: what the caller named. Redirections and resume data may lead to another origin.
-    ///   - restore: sets what `authorize` may not change.
-    /// - Throws: `authorizationFailed` if `authorize` fails, or is canceled because the transfer was asked to stop.
+    ///   - target: the URI that the caller named. Redirections and resume data may lead to another origin.
+    ///   - restore: restores the parts that `authorize` must not change.
+    /// - Throws: `authorizationFailed` if `authorize` fails, or is canceled because a stop was requested.
     func outgoing<Value>(
         _ request: TransferRequest, carriesCredentials: Bool, target: String, control: TransferControl<Value>,
         restore: (inout TransferRequest) -> Void

@@ -3,7 +3,7 @@ import HTTPSemantics
 extension Fields {
     /// Whether a field of this name may authorize a client that knows its value.
     ///
-    /// Besides the registered ones these are, by the custom of their names, tokens, keys and signatures.
+    /// These are registered fields, and fields whose names suggest a token, a key or a signature.
     static func isSecret(_ name: String) -> Bool {
         let name = name.lowercased()
         let registered: Set<String> = [
@@ -34,7 +34,7 @@ extension Fields {
         Fields(filter { Fields.isHarmless($0.name) }.map { ($0.name, $0.value) })
     }
 
-    /// The same with the values of secrets hidden, and of those named.
+    /// The fields with hidden values of secrets and of the fields in `names`.
     func hidingSecrets(_ names: Set<String> = []) -> Fields {
         Fields(
             map { field in
@@ -43,7 +43,7 @@ extension Fields {
             })
     }
 
-    /// The same followed by `others`, which replace fields of the same name.
+    /// These fields followed by `others`, which replace fields of the same name.
     func merging(_ others: Fields) -> Fields {
         var result = self
         for field in others { result.remove(field.name) }
@@ -59,7 +59,8 @@ extension Fields {
             || ["repr-digest", "want-repr-digest", "want-content-digest", "last-modified"].contains(name)
     }
 
-    /// Whether a field of this name is none of the caller's: framing, connections and the upload protocol.
+    /// Whether only the transfer sets a field of this name, and not the caller: fields of framing, connections and the
+    /// upload protocol.
     static func belongsToTransfer(_ name: String) -> Bool {
         let name = name.lowercased()
         let framing: Set<String> = [

@@ -35,11 +35,10 @@ struct RequestURI: Sendable, Hashable {
         port = components.port ?? (scheme == "https" ? 443 : 80)
     }
 
-    /// Host and port, for people.
+    /// Host and port, for messages.
     var authority: String { (host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host) + ":\(port)" }
 
-    /// The resource that `reference` in a response to a request of this URI names; `nil` if it names none that can
-    /// be asked over HTTP.
+    /// Resolves a reference in a response to a request for this URI; `nil` if the result is not an http or https URI.
     func resolving(_ reference: String) -> RequestURI? {
         guard !reference.isEmpty, let base = URL(string: text),
             let url = URL(string: reference, relativeTo: base)?.absoluteURL
@@ -62,12 +61,12 @@ struct RequestURI: Sendable, Hashable {
         return hasSameOrigin(as: other) ? .sameOrigin : .otherOrigin
     }
 
-    /// The value of `Authorization` that the userinfo asks for (RFC 7617).
+    /// The value of `Authorization` for the userinfo (RFC 7617); `nil` without userinfo.
     var basicCredentials: String? {
         userinfo.map { "Basic " + Data($0.utf8).base64EncodedString() }
     }
 
-    /// Scheme, host and path without query, for people; `hidingPath` leaves only the origin.
+    /// Scheme, host and path without query, for messages. With `hidingPath` the result contains only the origin.
     func description(hidingPath: Bool) -> String {
         guard var components = URLComponents(string: text) else { return scheme + "://" + host }
         let hasQuery = components.percentEncodedQuery != nil

@@ -5,13 +5,13 @@ public struct TransferRequest: Sendable, Hashable {
     /// An absolute URI with the scheme `http` or `https`. A user and password in it become a Basic `Authorization`
     /// field for its origin (RFC 7617) and are never stored.
     public var uri: String
-    /// The method of a download, or of the request that creates an upload. For an upload GET, which has no content,
-    /// stands for POST.
+    /// The method of a download, or of the request that creates an upload. An upload uses POST if this is GET.
     public var method: Method
-    /// Fields of the request. Those that describe the representation (`Content-Type`, `Content-Disposition`,
-    /// `Repr-Digest`, …) and conditions go with the creation of an upload alone, all others with every request. Resume
-    /// data and requests to other origins have only those that are known to authorize no one (`Accept…`, `User-Agent`,
-    /// `Content-…`, conditions, and a few more): give the others again when the transfer is resumed.
+    /// The fields of the request. Fields that describe the representation (`Content-Type`, `Content-Disposition`,
+    /// `Repr-Digest`, …) and conditions are sent only with the creation of an upload, all others with every request.
+    /// Resume data and requests to other origins contain only fields that are known to authorize no one (`Accept…`,
+    /// `User-Agent`, `Content-…`, conditions, and a few more). Give the other fields again when the transfer is
+    /// resumed.
     public var fields: Fields
 
     /// - Parameter uri: absolute, with the scheme `http` or `https`. An invalid one makes the transfer fail with
@@ -23,7 +23,7 @@ public struct TransferRequest: Sendable, Hashable {
     }
 }
 
-/// A final response with as much of its content as was kept.
+/// A final response with the kept part of its content.
 public struct TransferResponse: Sendable, Hashable {
     /// The status code (RFC 9110 section 15).
     public var status: Status
@@ -32,7 +32,7 @@ public struct TransferResponse: Sendable, Hashable {
     /// The first bytes of the content: at most 64 KiB.
     public var content: [UInt8]
 
-    /// A response with as much of its content as is kept.
+    /// A response with the kept part of its content.
     public init(status: Status, fields: Fields, content: [UInt8] = []) {
         self.status = status
         self.fields = fields
@@ -40,8 +40,7 @@ public struct TransferResponse: Sendable, Hashable {
     }
 }
 
-/// The head of one message, for an observer. Credentials and the URI of an upload
-/// resource are hidden in it.
+/// The head of one message, for an observer. Credentials and the URI of an upload resource are hidden.
 public struct TransferRecord: Sendable {
     /// The first line of a message.
     public enum Message: Sendable, Hashable {
@@ -52,7 +51,7 @@ public struct TransferRecord: Sendable {
 
     /// The request line or the status line.
     public var message: Message
-    /// The fields of the message. The values of those with secrets are replaced.
+    /// The fields of the message. Values that are secrets are replaced.
     public var fields: Fields
 
     init(_ message: Message, fields: Fields) {

@@ -1,9 +1,10 @@
 import Synchronization
 import SystemCalls
 
-/// Work that blocks or takes long, kept off the threads that Swift's tasks share.
+/// Runs work that blocks or takes long outside the threads that Swift's tasks share.
 enum BlockingWork {
-    /// Runs `work` on a thread of its own and waits for it; on the caller's thread if the system has no thread.
+    /// Runs `work` on its own thread and waits for the result. If the system cannot start a thread, `work` runs on the
+    /// caller's thread.
     static func run<Result: Sendable>(_ work: @escaping @Sendable () -> Result) async -> Result {
         await withCheckedContinuation { continuation in
             do throws(Errno) {
@@ -15,7 +16,7 @@ enum BlockingWork {
     }
 }
 
-/// Asks work on another thread to stop.
+/// A flag that requests work on another thread to stop.
 final class StopFlag: Sendable {
     private let flag = Atomic(false)
 

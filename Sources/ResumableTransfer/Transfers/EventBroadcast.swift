@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// Gives every event of a transfer to each of its streams.
+/// Delivers every event of a transfer to each of its streams.
 final class EventBroadcast: Sendable {
     private struct Listener {
         weak var subscriber: EventSubscriber?
@@ -28,7 +28,7 @@ final class EventBroadcast: Sendable {
             case .completed, .failed: state.last = event
             case .informational, .interrupted, .resumed: break
             }
-            // Under the lock, so that all streams see the same order.
+            // Events are sent under the lock, so that all streams receive them in the same order.
             for listener in state.listeners {
                 listener.subscriber?.push(event)
                 if event.isLast { listener.subscriber?.finish() }
@@ -74,7 +74,7 @@ final class EventSubscriber: Sendable {
         waiting?.resume(returning: event)
     }
 
-    /// No event follows; those in the queue are still delivered.
+    /// Ends the stream after the events that are still in the queue.
     func finish() {
         let waiting = state.withLock { state in
             state.isOver = true

@@ -1,18 +1,18 @@
 import Foundation
 
-/// One upload or download on its way.
+/// An upload or a download.
 ///
 /// Nothing is sent before ``start()`` is called, the result is awaited or ``events`` is read.
 public protocol Transfer: AnyObject, Sendable {
     /// Starts the transfer; without effect once it has started.
     func start()
 
-    /// Stops the transfer in a way that it can be resumed, and waits until nothing of it is running any more.
+    /// Stops the transfer so that it can be resumed, and waits until all of its work has ended.
     /// - Returns: the resume data, which can be used once; `nil` if the transfer cannot be resumed. If the transfer has
     ///   already failed, this is the resume data of its error.
     func pause() async -> ResumeData?
 
-    /// Ends the transfer and waits until nothing of it is running any more.
+    /// Ends the transfer and waits until all of its work has ended.
     /// - Parameter deletingUpload: whether the upload resource is deleted from the server, or the partial file of a
     ///   download from the disk.
     func cancel(deletingUpload: Bool) async
@@ -25,7 +25,7 @@ public protocol Transfer: AnyObject, Sendable {
     /// `completed` or `failed`.
     var events: AsyncStream<TransferEvent> { get }
 
-    /// Bytes done out of the total. Cancelling or pausing it pauses the transfer.
+    /// The transferred bytes out of the total. Canceling or pausing this object pauses the transfer.
     var progress: Progress { get }
 }
 
@@ -40,10 +40,10 @@ protocol DrivenTransfer: Transfer {
 }
 
 extension DrivenTransfer {
-    /// Bytes done out of the total. Cancelling or pausing it pauses the transfer.
+    /// The transferred bytes out of the total. Canceling or pausing this object pauses the transfer.
     public var progress: Progress { transferProgress }
 
-    /// The data to resume the transfer with right now; `nil` if nothing can be resumed.
+    /// The data to resume the transfer in its current state; `nil` if it cannot be resumed.
     public var checkpoint: ResumeData? { control.checkpoint }
 
     /// A new stream of events. It starts the transfer.
@@ -70,8 +70,8 @@ extension DrivenTransfer {
         }
     }
 
-    /// Pauses the transfer and waits until nothing of it is running any more.
-    /// - Returns: the data to resume it with; `nil` if nothing can be resumed.
+    /// Pauses the transfer and waits until all of its work has ended.
+    /// - Returns: the data to resume the transfer with; `nil` if it cannot be resumed.
     public func pause() async -> ResumeData? {
         control.requestStop(.pause)
         start()
@@ -79,7 +79,7 @@ extension DrivenTransfer {
         return error.resumeData
     }
 
-    /// Ends the transfer and waits until nothing of it is running any more.
+    /// Ends the transfer and waits until all of its work has ended.
     public func cancel(deletingUpload: Bool) async {
         control.requestStop(.cancel(deleting: deletingUpload))
         start()

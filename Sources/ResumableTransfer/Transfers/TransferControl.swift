@@ -28,7 +28,7 @@ final class TransferControl<Success: Sendable>: Sendable {
 
     // MARK: For callers
 
-    /// Whether the transfer starts with this call; true once.
+    /// Marks the transfer as started. Returns true for the first call only.
     func begin() -> Bool {
         state.withLock { state in
             defer { state.hasStarted = true }
@@ -79,7 +79,7 @@ final class TransferControl<Success: Sendable>: Sendable {
         }
     }
 
-    /// The result. Cancelling the task that waits for it pauses the transfer.
+    /// Waits for the result of the work. Canceling the task that waits pauses the transfer.
     func value() async throws(TransferError) -> Success {
         let end = await withTaskCancellationHandler {
             await awaitEnd()
@@ -95,10 +95,10 @@ final class TransferControl<Success: Sendable>: Sendable {
 
     var stop: StopRequest? { state.withLock { $0.stop } }
 
-    /// Sets what can be resumed from now on.
+    /// Replaces the data that callers can resume the transfer with.
     func keep(_ checkpoint: ResumeData?) { state.withLock { $0.checkpoint = checkpoint } }
 
-    /// Waits for `operation`. A stop request calls `interrupt`, at once if it was made before.
+    /// Waits for `operation`. A stop request calls `interrupt`; an earlier stop request calls it immediately.
     func interruptible<Result>(
         by interrupt: @escaping @Sendable () -> Void, while operation: () async throws -> Result
     ) async rethrows -> Result {
@@ -111,7 +111,7 @@ final class TransferControl<Success: Sendable>: Sendable {
         return try await operation()
     }
 
-    /// Waits for this long, or until a stop is requested.
+    /// Waits for `duration`, or until a stop is requested.
     func sleep(for duration: Duration) async {
         guard duration > .zero else { return }
         let pause = Task { try await Task.sleep(for: duration) }

@@ -5,7 +5,7 @@ import SystemCalls
 /// Runs an upload or a download: claims it, sends the requests of its operation, waits between attempts, hands out
 /// checkpoints and reports events.
 ///
-/// One task owns it from beginning to end.
+/// One task owns the driver from beginning to end.
 final class TransferDriver<Operation: TransferOperation> {
     let client: TransferClient
     let plan: TransferPlan<Operation>
@@ -17,9 +17,9 @@ final class TransferDriver<Operation: TransferOperation> {
     private var claim: TicketClaim?
     /// The last checkpoint that was handed out.
     private var handedOut: Operation.Checkpoint?
-    /// Monotonic nanoseconds.
+    /// The time of that, in monotonic nanoseconds.
     private var handedOutAt: Int64 = 0
-    /// The last checkpoint that callers can ask for.
+    /// The last checkpoint that callers can read.
     private var kept: Operation.Checkpoint?
     /// The position of an upload when its checkpoint was saved last, and the time of that in monotonic nanoseconds.
     private var saved: (position: Int64, time: Int64)
@@ -28,7 +28,7 @@ final class TransferDriver<Operation: TransferOperation> {
 
     /// Whether the next content follows an interruption.
     var isResuming: Bool
-    /// The last final response that an error can name.
+    /// The last final response, which errors contain.
     var response: TransferResponse?
     /// The error of the last interruption, with its message.
     var lastFailure: TransferError?
@@ -47,7 +47,7 @@ final class TransferDriver<Operation: TransferOperation> {
         saved = (plan.checkpoint?.position ?? 0, SystemClock.monotonicNanoseconds())
     }
 
-    /// - Parameter isAdmitted: false: the client was shut down.
+    /// - Parameter isAdmitted: whether the client accepts the transfer; false if the client was shut down.
     func run(isAdmitted: Bool) async -> Result<Operation.Success, TransferError> {
         // Closes the files and releases the claim first: a later transfer may use them as soon as the result is returned.
         defer {
@@ -89,7 +89,7 @@ final class TransferDriver<Operation: TransferOperation> {
                 isResuming = true
                 control.events.send(.interrupted(error(of: reason), retryIn: duration))
                 if operation.isDeleting {
-                    // The transfer was asked to stop already; nothing else ends this wait.
+                    // A stop was requested before, so nothing else ends this wait.
                     try? await Task.sleep(for: duration)
                 } else {
                     await control.sleep(for: duration)
@@ -102,7 +102,7 @@ final class TransferDriver<Operation: TransferOperation> {
 
     // MARK: One exchange
 
-    /// Sends one request and hands everything that comes back to the operation.
+    /// Sends one request and passes all events of the exchange to the operation.
     private func perform(_ request: ClientRequest) async throws(TransferError) {
         guard operation.canSend(request) else { return }
         var outgoing = try await authorized(request)
@@ -138,7 +138,7 @@ final class TransferDriver<Operation: TransferOperation> {
         try await operation.ended(result, of: request, from: uri, isAborted: isAborted)
     }
 
-    /// The message of `request`, with what authorizes it.
+    /// The message of `request`, with the caller's fields and credentials.
     private func authorized(_ request: ClientRequest) async throws(TransferError) -> TransferRequest {
         let uri =
             switch request.resource {
@@ -195,7 +195,7 @@ final class TransferDriver<Operation: TransferOperation> {
 
     /// Stores the current checkpoint for callers. Also saves it and sends the event `checkpoint` if it differs enough from the
     /// last saved one.
-    /// - Parameter isDue: whether it is saved in any case.
+    /// - Parameter isDue: whether the checkpoint is saved in any case.
     func keepCheckpoint(isDue: Bool = false) async {
         guard let checkpoint = operation.checkpoint else {
             handedOut = nil
@@ -232,7 +232,7 @@ final class TransferDriver<Operation: TransferOperation> {
         }
     }
 
-    /// Whether `checkpoint` was handed out last.
+    /// Whether `checkpoint` is the last one that was handed out.
     func hasHandedOut(_ checkpoint: Operation.Checkpoint?) -> Bool { handedOut == checkpoint }
 
     /// Keeps other transfers from resuming a checkpoint of this one while it runs, if checkpoints are saved.
@@ -253,7 +253,7 @@ final class TransferDriver<Operation: TransferOperation> {
         return error
     }
 
-    /// The error with resume data, if something can be resumed.
+    /// Returns the error, with resume data if the transfer can be resumed.
     private func conclude(_ error: TransferError) async -> TransferError {
         var error = error
         switch await operation.conclude(error) {

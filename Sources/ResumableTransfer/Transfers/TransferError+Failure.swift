@@ -53,7 +53,7 @@ extension TransferError {
 }
 
 extension TransferDriver {
-    /// The error that interrupts the transfer for a while.
+    /// The error that events report for an interruption.
     func error(of interruption: ClientInterruption) -> TransferError {
         switch interruption {
         case .connection, .unreachable, .unusableConnection:

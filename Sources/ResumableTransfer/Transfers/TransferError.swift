@@ -1,10 +1,10 @@
 import HTTPSemantics
 
-/// Why a transfer ended without success, or what interrupted it for a while.
+/// The reason why a transfer failed or was interrupted.
 public struct TransferError: Error, Sendable {
     /// The stable code of the error; the same in events, logs and the command line's output.
     public enum Code: String, Sendable, Hashable, CaseIterable {
-        /// Paused by ``Transfer/pause()``, by its progress object or by cancelling the task that awaited it.
+        /// Paused by ``Transfer/pause()``, by its progress object or by canceling the task that awaited it.
         case paused
         /// Ended by ``Transfer/cancel(deletingUpload:)``.
         case cancelled
@@ -12,14 +12,14 @@ public struct TransferError: Error, Sendable {
         case hostNotFound = "host-not-found"
         case cannotConnect = "cannot-connect"
         case proxyFailed = "proxy-failed"
-        /// The proxy refused for good, with ``TransferError/status``.
+        /// The proxy refused permanently, with ``TransferError/status``.
         case proxyRefused = "proxy-refused"
         /// No TLS connection could be established, for example because the certificate of the server is not trusted.
         case insecureConnection = "insecure-connection"
         case connectionLost = "connection-lost"
-        /// No byte moved for the stall timeout.
+        /// No byte was transferred during the stall timeout.
         case timedOut = "timed-out"
-        /// The server said that it cannot serve the request now (408, 423, 425, 429, 5xx), as often as it was asked.
+        /// The server reported a temporary failure (408, 423, 425, 429, 5xx) in every attempt.
         case serverUnavailable = "server-unavailable"
         /// The responses to a download were no representation of the requested resource: the page of a captive portal, for
         /// example. The bytes that were received are kept.
@@ -31,7 +31,7 @@ public struct TransferError: Error, Sendable {
         case refused
         /// 401, 403 or 407.
         case unauthorized
-        /// The upload is not known any more, or its lifetime has passed.
+        /// The upload no longer exists on the server, or its lifetime has passed.
         case gone
         /// The upload is larger than the server accepts.
         case tooLarge = "too-large"
@@ -43,21 +43,21 @@ public struct TransferError: Error, Sendable {
         case locationChanged = "location-changed"
         /// The upload resource is of another origin, or its URI is less secure than that of the request.
         case locationUnusable = "location-unusable"
-        /// The bytes at the other end are not those of the source.
+        /// The bytes of the representation do not match their digest.
         case digestMismatch = "digest-mismatch"
-        /// The server does not support resumable uploads, and the upload was to go in parts.
+        /// The server does not support resumable uploads, and the upload needs more than one request.
         case resumptionUnsupported = "resumption-unsupported"
         case tooManyRedirects = "too-many-redirects"
         /// A redirection from https to http.
         case insecureRedirect = "insecure-redirect"
-        /// What the server sent cannot be understood.
+        /// The responses of the server violate the protocol.
         case protocolViolation = "protocol-violation"
 
         /// The file does not exist or is not a regular file.
         case noSuchSource = "no-such-source"
-        /// The source could not be read at an offset that the server asked for.
+        /// The source could not be read at the position that has to be sent next.
         case sourceUnavailable = "source-unavailable"
-        /// The source is not what it was when the upload began.
+        /// The source has changed since the upload began.
         case sourceChanged = "source-changed"
         /// The destination or its partial file cannot be written.
         case destinationUnusable = "destination-unusable"
@@ -66,8 +66,8 @@ public struct TransferError: Error, Sendable {
 
         /// The data is not resume data, or has an unsupported version.
         case resumeDataInvalid = "resume-data-invalid"
-        /// The resume data was superseded by later data that has been used, its transfer has ended, or another transfer is
-        /// running with it; here or in another process.
+        /// The resume data was superseded by later data that has been used, its transfer has ended, or another transfer
+        /// is running with it, in this process or in another one.
         case resumeDataUsed = "resume-data-used"
 
         /// A URI, method or field that cannot be sent, or a proxy's URL that cannot be used.
@@ -80,15 +80,15 @@ public struct TransferError: Error, Sendable {
         case internalFailure = "internal-failure"
     }
 
-    /// The stable word for the reason.
+    /// The reason, as a stable code.
     public var code: Code
     /// A sentence for people. It names no upload resource, no query and no credentials.
     public var message: String
-    /// The status of the response that decided, if one did.
+    /// The status of the response that caused the error, if there is one.
     public var status: Status?
-    /// The response that decided, with its content up to 64 KiB.
+    /// The response that caused the error, with at most 64 KiB of its content.
     public var response: TransferResponse?
-    /// The data to resume the transfer with, in another process too; `nil` if nothing can be resumed.
+    /// The data to resume the transfer with, also in another process; `nil` if it cannot be resumed.
     public var resumeData: ResumeData?
     /// The message of a lower layer: libcurl, the system or the `authorize` closure.
     public var underlying: String?
@@ -96,7 +96,7 @@ public struct TransferError: Error, Sendable {
     /// - Parameters:
     ///   - code: the reason.
     ///   - message: a sentence for people, without secrets.
-    ///   - status: `nil` for that of `response`.
+    ///   - status: the status; `nil`: the status of `response`.
     public init(
         _ code: Code, _ message: String, status: Status? = nil, response: TransferResponse? = nil,
         resumeData: ResumeData? = nil, underlying: String? = nil
@@ -109,7 +109,7 @@ public struct TransferError: Error, Sendable {
         self.underlying = underlying
     }
 
-    /// Whether the same request may well succeed later without any change: what ended it is not a refusal.
+    /// Whether the same request may succeed later without any change, because it was not refused.
     public var isInterruption: Bool {
         switch code {
         case .paused, .hostNotFound, .cannotConnect, .proxyFailed, .connectionLost, .timedOut, .serverUnavailable,
@@ -121,7 +121,7 @@ public struct TransferError: Error, Sendable {
 }
 
 extension TransferError: CustomStringConvertible {
-    /// Code, message and the words of the lower layer.
+    /// The code, the message, and the message of the lower layer.
     public var description: String {
         underlying.map { "\(code.rawValue): \(message) (\($0))" } ?? "\(code.rawValue): \(message)"
     }

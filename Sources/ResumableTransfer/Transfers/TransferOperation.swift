@@ -8,19 +8,19 @@ protocol TransferOperation: AnyObject {
     associatedtype Success: Sendable
     associatedtype Checkpoint: TransferCheckpoint
     associatedtype Input: Sendable
-    /// The end of the protocol's exchanges, before the operation has finished its own work.
+    /// The result of the protocol's exchanges, before the operation has finished its own work.
     associatedtype Outcome: Sendable
 
     /// "upload" or "download", for messages.
     static var noun: String { get }
-    /// The bytes of the representation of a planned transfer; `nil` while they are unknown.
+    /// The length in bytes of the representation of a planned transfer; `nil` while it is unknown.
     static func total(of plan: TransferPlan<Self>) -> Int64?
 
     init(driver: TransferDriver<Self>)
 
     /// Whether resumptions and checkpoints create the ticket file of the transfer if it is missing.
     var createsTicketFile: Bool { get }
-    /// Whether the operation deletes the upload resource, and no stop request ends that.
+    /// Whether the operation is deleting the upload resource. Stop requests do not end the deletion.
     var isDeleting: Bool { get }
 
     /// Prepares everything that the first request needs.
@@ -28,10 +28,10 @@ protocol TransferOperation: AnyObject {
     func prepare() async throws(TransferError) -> Success?
 
     /// Handles a stop request before the next step.
-    /// - Throws: the error that ends the transfer, unless it has something left to do.
+    /// - Throws: the error that ends the transfer, unless the operation still has work to do.
     func handle(_ stop: StopRequest) throws(TransferError)
 
-    /// The error of a transfer that ends because of `stop`; `nil` if it does not end at once.
+    /// The error of a transfer that ends because of `stop`; `nil` if it does not end immediately.
     func error(of stop: StopRequest) -> TransferError?
 
     func next() -> ClientStep<Outcome>
@@ -39,10 +39,10 @@ protocol TransferOperation: AnyObject {
     /// The error that ends the transfer because of `failure`; `nil` if the general error text applies.
     func error(of failure: ClientFailure) -> TransferError?
 
-    /// Does what is left after the last response.
+    /// Does the work that remains after the last response.
     func finish(_ outcome: Outcome) async throws(TransferError) -> Success
 
-    /// What can be resumed now; `nil` if nothing can be.
+    /// The checkpoint to resume from now; `nil` if there is none.
     var checkpoint: Checkpoint? { get }
 
     /// The position in the representation up to which an upload has sent bytes; `nil` for a download.
@@ -62,10 +62,10 @@ protocol TransferOperation: AnyObject {
     /// The caller's fields that every request has.
     var callerFields: Fields { get }
 
-    /// Sets the fields that a caller's `authorize` must not change.
+    /// Restores the parts of a request that a caller's `authorize` must not change.
     func restore(_ authorized: inout TransferRequest, for request: ClientRequest)
 
-    /// `request` is sent next.
+    /// Called before `request` is sent.
     func willSend(_ request: ClientRequest, to uri: RequestURI)
 
     /// Completes the transport's request with the content and the receiver of the response.
@@ -74,7 +74,7 @@ protocol TransferOperation: AnyObject {
     /// Handles an interim response.
     func interim(_ head: ClientResponseHead, _ exchange: TransportExchange) -> InterimReaction
 
-    /// Handles everything else that happens while the exchange runs.
+    /// Handles an event of the running exchange. For an interim response it is called after ``interim(_:_:)``.
     func handle(_ event: TransportEvent, of request: ClientRequest, _ exchange: TransportExchange) async
 
     /// Handles the end of the exchange.

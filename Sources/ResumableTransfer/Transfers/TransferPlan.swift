@@ -3,7 +3,7 @@ import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 
-/// What a transfer does, before anything is sent.
+/// The plan of a transfer: its request, its source or destination, and the checkpoint that it resumes.
 struct TransferPlan<Operation: TransferOperation>: Sendable {
     let request: TransferRequest
     /// The source of an upload, or the destination of a download.
@@ -12,13 +12,14 @@ struct TransferPlan<Operation: TransferOperation>: Sendable {
     let id: UUID
     /// The generation of the last ticket that was issued for the transfer.
     let generation: Int
-    /// Seconds since 1970.
+    /// The time at which the transfer was created, in seconds since 1970.
     let createdAt: Int64
     /// Whether the data that is resumed has a ticket.
     let hasTicket: Bool
-    /// What the resume data contains; `nil` for a new transfer.
+    /// The checkpoint in the resume data; `nil` for a new transfer.
     let resumed: Operation.Checkpoint?
-    /// Saves the checkpoints of this transfer; `nil`: the client's ``TransferClient/Configuration/checkpointed`` does.
+    /// Saves the checkpoints of this transfer. If it is `nil`, ``TransferClient/Configuration/checkpointed`` saves
+    /// them.
     var store: (any CheckpointStore)?
 
     /// A new transfer.
@@ -52,7 +53,7 @@ struct TransferPlan<Operation: TransferOperation>: Sendable {
     /// The data that is resumed; `nil` for a new transfer.
     var data: ResumeData? { resumed.flatMap { try? data(of: $0, generation: generation, hasTicket: hasTicket) } }
 
-    /// What can be resumed before anything is sent.
+    /// The data with which callers can resume the transfer before anything is sent.
     var checkpoint: ResumeData? { resumed.flatMap { data(of: $0) } }
 
     /// Data without a ticket.
@@ -72,8 +73,8 @@ struct TransferPlan<Operation: TransferOperation>: Sendable {
 
 /// Saves what a later process needs to resume one transfer.
 package protocol CheckpointStore: Sendable {
-    /// Saves a checkpoint, or the resume data of a transfer that has failed, in place of the data before. The transfer waits
-    /// until this returns.
+    /// Saves a checkpoint, or the resume data of a transfer that has failed, in place of the previous data. The
+    /// transfer waits until this returns.
     /// - Parameter sent: the position up to which an upload has sent bytes; `nil` for a download.
     func save(_ data: ResumeData, sent: Int64?) async
 }

@@ -7,11 +7,10 @@ import SystemCalls
 /// callers read are kept here behind a lock, and the superclass gets only a share of a constant total, from which it
 /// computes the fraction for callers and for parents.
 package final class TransferProgress: Progress, @unchecked Sendable {
-    // Everything of this class is behind the monitor's lock; what the superclass keeps for parents is written by the
-    // transfer's task alone.
+    // The monitor's lock protects the counts. Only the transfer's task writes the properties of the superclass.
     private let counts: Monitor<ByteCounts>
 
-    /// - Parameter total: bytes; `nil`: not known yet.
+    /// - Parameter total: the total in bytes; `nil` while it is unknown.
     package init(total: Int64? = nil) {
         counts = Monitor(ByteCounts(total: total))
         super.init(parent: nil, userInfo: nil)
@@ -28,12 +27,12 @@ package final class TransferProgress: Progress, @unchecked Sendable {
     }
 
     /// Sets both counts in one step.
-    /// - Parameter total: bytes; `nil`: not known.
+    /// - Parameter total: the total in bytes; `nil` while it is unknown.
     package func update(completed: Int64, total: Int64?) {
         change { $0.update(completed: completed, total: total) }
     }
 
-    /// The transfer has succeeded.
+    /// Marks the transfer as successful.
     package func finish() { change { $0.finish() } }
 
     private func change(_ body: (inout ByteCounts) -> Void) {
@@ -44,7 +43,7 @@ package final class TransferProgress: Progress, @unchecked Sendable {
         if super.completedUnitCount != units { super.completedUnitCount = units }
     }
 
-    /// Bytes; -1 while they are not known.
+    /// The total in bytes; -1 while it is unknown.
     package override var totalUnitCount: Int64 {
         get { counts.withLock { $0.total ?? -1 } }
         set { change { $0.update(completed: $0.completed, total: newValue < 0 ? nil : newValue) } }
@@ -60,16 +59,17 @@ package final class TransferProgress: Progress, @unchecked Sendable {
     package override var isFinished: Bool { counts.withLock { $0.isFinished } }
 }
 
-/// How far a transfer is: 0 ≤ `completed` ≤ `total` at any time, whatever it is updated with.
+/// The completed bytes and the total of a transfer. 0 ≤ `completed` ≤ `total` is always true, whatever the arguments of
+/// an update are.
 struct ByteCounts: Sendable, Hashable {
-    /// The units into which a transfer of any size is divided for `Progress`. As a power of two it keeps the fractions small
-    /// that a parent computes of many children.
+    /// The units into which a transfer of any size is divided for `Progress`. The number is a power of two, so that a
+    /// parent with many children computes with small fractions.
     static let units: Int64 = 1 << 30
 
     private(set) var completed: Int64 = 0
     /// `nil` while it is not known.
     private(set) var total: Int64?
-    /// Whether the transfer has succeeded; it stays so.
+    /// Whether the transfer has succeeded. It never becomes false again.
     private(set) var isFinished = false
 
     init(total: Int64?) {
@@ -88,8 +88,8 @@ struct ByteCounts: Sendable, Hashable {
         isFinished = true
     }
 
-    /// The share of ``units`` that is done. It is all of them only once the transfer has succeeded: a parent counts a child
-    /// that is finished as done for ever.
+    /// The number of completed ``units``. It reaches ``units`` only when the transfer has succeeded, because a parent
+    /// counts a finished child as done for ever.
     var completedUnits: Int64 {
         if isFinished { return Self.units }
         guard let total, total > 0 else { return 0 }

@@ -7,7 +7,7 @@ public struct DataSource: UploadSource {
 
     /// - Parameter data: the representation. It is not copied, unless it is a slice.
     public init(_ data: Data) {
-        // A slice has indices of its own.
+        // The indices of a slice need not begin at 0.
         self.data = data.startIndex == 0 ? data : Data(data)
     }
 
@@ -26,7 +26,7 @@ public struct DataSource: UploadSource {
 }
 
 extension DataSource: RecognizableSource {
-    /// Up to this size all bytes are compared, beyond it blocks that are spread evenly.
+    /// Up to this size all bytes are compared; of larger data, evenly spread blocks.
     private static let wholeSample = 8 << 20
     private static let blockSize = 64 << 10
 

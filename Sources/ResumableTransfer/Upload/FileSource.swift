@@ -4,35 +4,36 @@ import SystemCalls
 
 /// A source that a later process can identify.
 protocol RecognizableSource: UploadSource {
-    /// Identifies the source. It reads some of the content.
+    /// Returns a record that identifies the source. This reads a part of the content.
     func record() throws(TransferError) -> SourceRecord
 
-    /// Whether it still is what it was when it was opened.
+    /// Whether the source is unchanged since it was opened.
     var isUnchanged: Bool { get }
 }
 
-/// A regular file. It is opened once, so that another file under its name changes nothing for an upload under way; a
-/// change of its size or modification time makes every later read fail.
+/// A regular file. It is opened once, so a running upload is not affected if another file replaces it. A change of its
+/// size or modification time makes every later read fail.
 public struct FileSource: UploadSource {
     /// The file's absolute path without symbolic links.
     public var path: String { file.repairedText }
-    /// The same; its name need not be UTF-8.
+    /// The same path, which need not be UTF-8.
     public let file: FilePath
     private let descriptor: FileDescriptor
-    /// The attributes when it was opened.
+    /// The attributes that the file had when it was opened.
     package let status: FileStatus
 
     /// Opens a file for reading; a symbolic link is followed, once.
-    /// - Throws: `noSuchSource` if there is no such file, if it is not a regular one, or if its size is not the count of its
-    ///   bytes, as that of files in /proc and /sys; `sourceUnavailable` if it cannot be opened or read.
+    /// - Throws: `noSuchSource` if there is no such file, if it is not a regular file, or if its size is not the number
+    ///   of its bytes, as in /proc and /sys; `sourceUnavailable` if it cannot be opened or read.
     public init(path: String) throws(TransferError) { try self.init(FilePath(path)) }
 
-    /// The same for a name that need not be UTF-8.
+    /// The same for a path that need not be UTF-8.
     public init(_ path: FilePath) throws(TransferError) {
         let status: FileStatus
         let resolved: FilePath
         do throws(Errno) {
-            // Before anything is resolved: in /proc a pipe or a socket has a name that leads nowhere.
+            // The status is read before the path is resolved: in /proc the path of a pipe or a socket resolves to no
+            // file.
             status = try path.status()
             resolved = status.isRegular ? try path.resolved() : path
         } catch {
@@ -53,10 +54,10 @@ public struct FileSource: UploadSource {
         }
     }
 
-    /// - Parameter path: whose last component is no symbolic link.
+    /// - Parameter path: a path whose last component is no symbolic link.
     private init(opening path: FilePath) throws(TransferError) {
         do throws(Errno) {
-            // Not blocking: a FIFO would wait for a writer.
+            // Non-blocking, because opening a FIFO would wait for a writer.
             descriptor = try FileDescriptor.open(path, [.readOnly, .noFollow, .nonBlocking])
             status = try descriptor.status()
         } catch {
@@ -69,8 +70,8 @@ public struct FileSource: UploadSource {
         file = path
     }
 
-    /// Throws if the size is not the count of the bytes, as that of files that the system generates (proc(5), sysfs(5)):
-    /// what is sent of them could not be verified or resumed.
+    /// Throws if the size is not the number of bytes. This is so for files that the system generates (proc(5),
+    /// sysfs(5)); an upload of such a file could not be verified or resumed.
     private func checkSize(of path: FilePath) throws(TransferError) {
         let size = status.size
         let hasBytes: Bool
@@ -98,8 +99,8 @@ public struct FileSource: UploadSource {
     public var length: Int64? { status.size }
 
     /// Reads bytes of the file.
-    /// - Throws: `changed` if the size or the modification time of the file is not that of when it was opened, `unavailable`
-    ///   or `system` if it cannot be read.
+    /// - Throws: `changed` if the size or the modification time of the file has changed since it was opened;
+    ///   `unavailable` or `system` if the file cannot be read.
     public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SourceError) -> Int {
         let count: Int
         do throws(Errno) {
@@ -107,7 +108,7 @@ public struct FileSource: UploadSource {
         } catch {
             throw .system(error)
         }
-        // Looked at after the bytes were taken: a writer that came in between is noticed with them.
+        // The check follows the read, so that a change during the read is detected.
         guard isUnchanged else { throw .changed }
         return count
     }

@@ -15,14 +15,14 @@ public final class Upload: DrivenTransfer {
         transferProgress = TransferProgress(total: UploadOperation.total(of: plan)) { control.requestStop(.pause) }
     }
 
-    /// Waits for the upload to end. Cancelling the task that waits pauses the upload.
-    /// - Throws: the error of the upload. Unless nothing can be resumed, it has the resume data.
+    /// Waits for the upload to end. Canceling the task that waits pauses the upload.
+    /// - Throws: the error of the upload, with resume data if the upload can be resumed.
     public func value() async throws(TransferError) -> UploadResult {
         start()
         return try await control.value()
     }
 
-    /// Deletes the upload resource and nothing else; one that is gone already is no error.
+    /// Deletes only the upload resource. It is no error if the resource no longer exists.
     /// - Returns: whether the server confirmed the deletion.
     func discard() async throws(TransferError) -> Bool {
         control.requestStop(.cancel(deleting: true))
@@ -36,7 +36,8 @@ public final class Upload: DrivenTransfer {
 
 /// The result of an upload: the response of the target resource, whatever its status is.
 public struct UploadResult: Sendable, Hashable {
-    /// The status of the final response, or of the last response if the final one was lost; `nil` if none came.
+    /// The status of the final response, or of the last response if the final one was lost; `nil` if there was no
+    /// response.
     public var status: Status?
     /// The fields of the same response.
     public var fields: Fields
@@ -48,11 +49,11 @@ public struct UploadResult: Sendable, Hashable {
     public var isResponseLost: Bool
     /// The URI of the upload resource, a secret; `nil` if the server created none.
     public var uploadURI: String?
-    /// Bytes of content that were handed to the kernel, over all requests of this run.
+    /// The number of bytes of content that all requests of this run have handed to the kernel.
     public var sent: Int64
-    /// Bytes that the server has.
+    /// The number of bytes that the server has received.
     public var acknowledged: Int64
-    /// Requests of this run, of any method.
+    /// The number of requests in this run, of any method.
     public var requests: Int
 
     /// A result with these values, for tests of callers.

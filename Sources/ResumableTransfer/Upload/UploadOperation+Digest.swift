@@ -2,8 +2,8 @@ import Digests
 import HTTPSemantics
 
 extension UploadOperation {
-    /// The value of `Repr-Digest` for the entire source; `nil` if its length is unknown, because it can perhaps not be read
-    /// twice, or if the upload was asked to stop.
+    /// The value of `Repr-Digest` for the entire source; `nil` if a stop was requested, or if the length is unknown,
+    /// because such a source may not be readable twice.
     func sourceDigest() async throws(TransferError) -> String? {
         guard let length = source.length else { return nil }
         let flag = StopFlag()

@@ -22,7 +22,7 @@ extension UploadOperation {
         isAnnounced = false
         if request.kind == .append {
             let start = request.content.hasBytes ? request.content.start : machine.acknowledged
-            // Also if the server refused the offset and reported another one.
+            // This event is also sent if the server refused the offset and reported another one.
             if driver.isResuming || start < position { driver.control.events.send(.resumed(at: start)) }
             driver.isResuming = false
         }
@@ -34,7 +34,7 @@ extension UploadOperation {
         transport.source = source
         transport.gate = awaitsInterim(request) ? configuration.gate : nil
         if isDeleting {
-            // The caller waits for the deletion.
+            // The caller waits for the deletion, so the timeout is at most 30 seconds.
             transport.stallTimeout = min(configuration.stallTimeout ?? .seconds(30), .seconds(30))
         }
         transport.receive = { .answer($0) }
@@ -47,13 +47,13 @@ extension UploadOperation {
         return driver.client.servers.awaitsInterim(target, length: length)
     }
 
-    // MARK: What comes back
+    // MARK: Responses
 
     func interim(_ head: ClientResponseHead, _ exchange: TransportExchange) -> InterimReaction {
         if head.status == .uploadResumptionSupported { isAnnounced = true }
         let before = machine.acknowledged
         let reaction = machine.interim(head, now: SystemClock.realtimeSeconds())
-        // Bytes may be on their way behind a proxy that has received all of them.
+        // A proxy may have received all bytes and still be sending them to the server.
         if machine.acknowledged > before { exchange.noteProgress() }
         return reaction
     }
@@ -105,7 +105,7 @@ extension UploadOperation {
         machine.interrupted(failure.interruption, sent: result.sent, sourceEnded: result.sourceEnded)
     }
 
-    /// Remembers what the next upload to the same server need not find out again.
+    /// Notes properties of the server for later uploads.
     private func learn(from result: TransportResult, to request: ClientRequest) {
         guard let target = RequestURI(driver.plan.request.uri) else { return }
         let servers = driver.client.servers
@@ -120,7 +120,7 @@ extension UploadOperation {
     func shownFields(of head: ClientResponseHead, from uri: RequestURI) -> Fields {
         let upload = machine.resumption?.uri
         let locations = head.fields.values("Location").map { uri.resolving($0)?.text }
-        // An upload resource that the machine has not accepted, or not yet, is one all the same.
+        // Location is also hidden if it names an upload resource that the machine has not accepted, or not yet.
         let isOfApplication =
             !head.status.isInformational && driver.client.configuration.dialect.completeness(of: head.fields) == true
             && !locations.contains(upload)
@@ -145,12 +145,12 @@ extension Fields {
 }
 
 extension BodyDisposition {
-    /// The answer of the target may be of use to the caller. Of a refusal the first words are enough.
+    /// The content of a successful response may be useful to the caller. Of a refusal, the beginning is enough.
     fileprivate static func answer(_ head: ClientResponseHead) -> BodyDisposition {
         head.status.isSuccessful ? .collect(limit: 1 << 20, within: .seconds(300)) : .refusal
     }
 
-    /// The content of a response whose head has decided.
+    /// For a response whose head is sufficient. Its content only describes the problem.
     static let refusal = BodyDisposition.collect(limit: 64 << 10, within: .seconds(5))
 }
 

@@ -12,7 +12,7 @@ final class UploadOperation: TransferOperation {
 
     struct Input: Sendable {
         let source: any UploadSource
-        /// Whether an error carries resume data; false if nothing but the deletion of the upload resource is asked for.
+        /// Whether errors contain resume data; false for a transfer that only deletes the upload resource.
         let isResumable: Bool
     }
 
@@ -20,18 +20,18 @@ final class UploadOperation: TransferOperation {
 
     unowned let driver: TransferDriver<UploadOperation>
     var machine: ClientUpload
-    /// Identifies the source; read before the first request.
+    /// Identifies the source. It is made before the first request.
     private var sourceRecord: SourceRecord
     private(set) var isDeleting = false
-    /// The upload resource, also after the server has deleted it.
+    /// The URI of the upload resource. It is kept after the server has deleted the resource.
     var uploadURI: String?
     /// The URI against which references in the last response are resolved.
     var lastURI: RequestURI?
-    /// Bytes of content handed to the kernel, over all requests.
+    /// The number of bytes of content that all requests have handed to the kernel.
     var sent: Int64 = 0
     /// The position in the representation up to which the last request with content handed bytes to the kernel.
     var position: Int64 = 0
-    /// Whether a 104 came for the request that is being sent.
+    /// Whether a 104 was received for the request that is being sent.
     var isAnnounced = false
 
     var source: any UploadSource { driver.plan.input.source }
@@ -39,7 +39,7 @@ final class UploadOperation: TransferOperation {
     var sentPosition: Int64? { max(position, machine.acknowledged) }
     var createsTicketFile: Bool { driver.plan.input.isResumable }
 
-    /// Whether the source is still what it was when it was opened, as far as it can be known.
+    /// Whether the source is unchanged since it was opened, as far as this can be detected.
     var isSourceUnchanged: Bool { (source as? any RecognizableSource)?.isUnchanged ?? true }
 
     static func total(of plan: TransferPlan<UploadOperation>) -> Int64? {
@@ -57,7 +57,7 @@ final class UploadOperation: TransferOperation {
 
     func prepare() async throws(TransferError) -> UploadResult? {
         if driver.plan.resumed == nil { try await prepareNew() }
-        // It is handed out before the first request: what is saved of it supersedes the data that was resumed.
+        // The checkpoint is handed out before the first request, so that it supersedes the data that was resumed.
         if driver.plan.input.isResumable { await driver.keepCheckpoint() }
         return nil
     }
@@ -97,7 +97,7 @@ final class UploadOperation: TransferOperation {
         return ClientUpload(resuming: resumed.resumption, intent: intent, retry: configuration.retry, random: random)
     }
 
-    /// How the upload is created. A target that has answered is not asked again for its limits.
+    /// How the upload is created. The limits of a known target are not requested again.
     private static func style(for plan: TransferPlan<UploadOperation>, _ client: TransferClient) -> CreationStyle {
         let style = client.configuration.creation
         guard style == .automatic, let length = total(of: plan), length > CreationStyle.maxSizeWithoutDiscovery,
@@ -121,7 +121,7 @@ final class UploadOperation: TransferOperation {
         stop == .cancel(deleting: true) ? nil : stopped(by: stop)
     }
 
-    /// Whether the machine has nothing more to do: a response that came before the stop request counts.
+    /// Whether the machine has ended. A response that arrived before the stop request decides the result.
     private var isOver: Bool {
         guard driver.requests > 0 else { return false }
         var ahead = machine
@@ -143,7 +143,7 @@ final class UploadOperation: TransferOperation {
             location =
                 names.compactMap { $0.count == 1 ? lastURI.resolving($0[0])?.text : nil }.first { $0 != uploadURI }
         }
-        // A response of the application that is no success may have come before the end of the content.
+        // An unsuccessful response of the application may have arrived before all content was sent.
         let isComplete = outcome.isResponseLost || head.status.isSuccessful
         let total = length ?? max(position, machine.acknowledged)
         if isComplete {
@@ -161,7 +161,7 @@ final class UploadOperation: TransferOperation {
     func reportProgress() {
         let acknowledged = machine.acknowledged
         let sent = max(position, acknowledged)
-        // Bytes in the kernel's buffer may never arrive; those that have left it have arrived at the next hop.
+        // Bytes in the kernel's buffer may never arrive. Bytes that have left the buffer have arrived at the next hop.
         let done = max(driver.progress.completedUnitCount, acknowledged, sent - (4 << 20))
         driver.progress.update(completed: done, total: length)
         driver.control.events.send(.progress(sent: sent, acknowledged: acknowledged, total: length))
@@ -176,7 +176,7 @@ final class UploadOperation: TransferOperation {
         }
     }
 
-    /// The error if nothing but the deletion is asked for, and the server did not confirm it.
+    /// The error of a transfer that only deletes the upload resource, if the server did not confirm the deletion.
     private var deletionError: TransferError? {
         guard !driver.plan.input.isResumable else { return nil }
         guard machine.resumption != nil else {
@@ -212,7 +212,7 @@ extension TransferPlan<UploadOperation> {
         self.init(request, UploadOperation.Input(source: source, isResumable: true))
     }
 
-    /// An upload that is resumed. The source is opened and compared with the one that the data was made of.
+    /// Plans the resumption of an upload. The source is opened and compared with the record in the data.
     init(
         resuming data: ResumeData, source: (any UploadSource)?, request: TransferRequest?
     ) throws(TransferError) {
@@ -230,7 +230,7 @@ extension TransferPlan<UploadOperation> {
             UploadOperation.Input(source: opened, isResumable: true))
     }
 
-    /// For the deletion of the upload resource, which needs no source.
+    /// Plans the deletion of an upload resource, which needs no source.
     init(discarding data: ResumeData, request: TransferRequest?) throws(TransferError) {
         let checkpoint = try Self.uploadCheckpoint(of: data)
         self.init(
