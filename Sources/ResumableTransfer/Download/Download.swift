@@ -3,8 +3,8 @@ import SystemCalls
 
 /// A download that resumes where it was interrupted.
 ///
-/// The bytes are written to a partial file, which gets its final name in one step once it is complete and its digest, if the
-/// server sent one (`Repr-Digest`, RFC 9530), is right. A file that had that name before is replaced.
+/// The bytes are written to a partial file, which gets its final name in one step once it is complete and its digest,
+/// if the server sent one (`Repr-Digest`, RFC 9530), matches. A file that had that name before is replaced.
 public final class Download: DrivenTransfer {
     let client: TransferClient
     let plan: TransferPlan<DownloadOperation>
@@ -19,8 +19,8 @@ public final class Download: DrivenTransfer {
         transferProgress = TransferProgress(total: DownloadOperation.total(of: plan)) { control.requestStop(.pause) }
     }
 
-    /// Waits for the download to end. Cancelling the task that waits pauses the download.
-    /// - Throws: the error of the download. Unless nothing can be resumed, it has the resume data.
+    /// Waits for the download to end. Canceling the task that waits pauses the download.
+    /// - Throws: the error of the download, with resume data if the download can be resumed.
     public func value() async throws(TransferError) -> DownloadResult {
         start()
         return try await control.value()
@@ -29,10 +29,10 @@ public final class Download: DrivenTransfer {
 
 /// The destination of a download.
 public enum DownloadDestination: Sendable, Hashable {
-    /// A file that appears when it is complete and replaces one of that name; until then the partial file is beside it.
-    /// What is neither a file nor a symbolic link to one is not replaced.
+    /// A file with this path. It gets its name when it is complete, and replaces a file that had the name before. Until
+    /// then the partial file is in the same directory. Only a file or a symbolic link to a file is replaced.
     case file(FilePath)
-    /// A file in the storage directory, which the caller moves.
+    /// A file in the storage directory. The caller moves it from there.
     case temporary
 
     /// The same for a name in UTF-8.
@@ -41,16 +41,17 @@ public enum DownloadDestination: Sendable, Hashable {
 
 /// The result of a complete download.
 public struct DownloadResult: Sendable, Hashable {
-    /// The status of the response that brought the last bytes: 200, 203, 206 if the download was resumed, or 416 if all
-    /// bytes were received before.
+    /// The status of the response with the last bytes: 200, 203, 206 if the download was resumed, or 416 if all bytes
+    /// were received before.
     public var status: Status
     /// The fields of the same response.
     public var fields: Fields
-    /// The content coding of the bytes in the file, `gzip` for example; `nil`: none. They are stored as they came.
+    /// The content coding of the bytes in the file, `gzip` for example; `nil`: none. The bytes are stored as they were
+    /// received.
     public var contentCoding: String?
     /// The absolute path of the complete file.
     public var path: String { file.repairedText }
-    /// The same; its name need not be UTF-8.
+    /// The same path, which need not be UTF-8.
     public var file: FilePath
     /// The size of the complete file in bytes.
     public var size: Int64

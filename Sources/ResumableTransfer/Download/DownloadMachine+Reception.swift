@@ -2,7 +2,8 @@ import HTTPSemantics
 import ResumableUpload
 
 extension DownloadMachine {
-    /// Classifies the response to the request. It changes nothing, so that the receiver of the content can call it first.
+    /// Classifies the response to the request. It changes nothing, so it can also be called before the content is
+    /// received.
     func reception(of head: ClientResponseHead) -> DownloadReception {
         if let problem = head.framingProblem { return .violation(problem) }
         switch head.status {
@@ -14,20 +15,22 @@ extension DownloadMachine {
         }
     }
 
-    /// 200, and 203 of a proxy that has transformed the content (RFC 9110 section 15.3.4). Other statuses of success have
-    /// no content, or one about something else.
+    /// Classifies 200, and 203 from a proxy that has transformed the content (RFC 9110 section 15.3.4). Other
+    /// successful responses have no content, or their content is not the requested representation.
     ///
-    /// While bytes are kept, a response has to be another state of the same resource to replace them. One without any
-    /// validator, or of another media type, is rather a page of a captive portal or of a proxy.
+    /// While bytes are kept, a response has to be another state of the same resource to replace them. A response
+    /// without any validator, or with another media type, is more likely a page of a captive portal or of a proxy.
     private func receptionOfWhole(_ head: ClientResponseHead) -> DownloadReception {
         guard head.status == .ok || head.status.rawValue == 203 else { return .unexpected }
-        // Content-Range means nothing here (RFC 9110 section 14.4), but some servers send a part like that all the same.
+        // Content-Range has no meaning with these statuses (RFC 9110 section 14.4), but some servers send a part in
+        // this way.
         let part = head.single("Content-Range").flatMap { ContentRange(parsing: $0)?.range }
         if start > 0, let part, part.lowerBound > 0 { return .unfit }
         var new = DownloadRepresentation(head)
         guard hasBytes, let known = representation else { return .replace(new) }
         if known.hasSameValidator(as: new) == true {
-            // The same representation has the same length: an answer with another one was cut, or comes from something between.
+            // The same representation has the same length: a response with another length was cut, or comes from an
+            // intermediary.
             guard let total = known.total else { return .replace(new) }
             guard new.total ?? total == total else { return .unexpected }
             new.total = total
@@ -40,12 +43,12 @@ extension DownloadMachine {
         return .replace(new)
     }
 
-    /// 206 (RFC 9110 section 15.3.7).
+    /// Classifies 206 (RFC 9110 section 15.3.7).
     private func receptionOfPart(_ head: ClientResponseHead) -> DownloadReception {
         guard start > 0, var known = representation else {
             return .violation("The server sent a part that was not requested.")
         }
-        // Several parts have no Content-Range, and one of another unit has one that is not understood.
+        // A response with several parts has no Content-Range, and a Content-Range with another unit cannot be parsed.
         guard let value = head.single("Content-Range"), let field = ContentRange(parsing: value),
             let range = field.range, range.lowerBound == start
         else { return .unfit }
@@ -59,7 +62,7 @@ extension DownloadMachine {
         return .resume(known, end: range.upperBound)
     }
 
-    /// 416 (RFC 9110 section 15.5.17).
+    /// Classifies 416 (RFC 9110 section 15.5.17).
     private func receptionOfNothing(_ head: ClientResponseHead) -> DownloadReception {
         guard start > 0, var known = representation else { return .refusal }
         guard !isDoubtful, let value = head.single("Content-Range"), let field = ContentRange(parsing: value),
@@ -76,22 +79,23 @@ extension DownloadMachine {
 
 /// The class of a response to a request of a download.
 enum DownloadReception: Sendable, Hashable {
-    /// Its content continues the bytes that are kept, up to the offset `end`.
+    /// The content continues the bytes that are kept, up to the offset `end`.
     case resume(DownloadRepresentation, end: Int64)
-    /// Its content is everything from the beginning. It replaces the bytes that are kept once it is complete.
+    /// The content is the entire representation. It replaces the bytes that are kept when it is complete.
     case replace(DownloadRepresentation)
     /// All bytes were received before.
     case complete(DownloadRepresentation)
     /// The size is right, but the response has no validator; a part of the representation would have one.
     case doubtful(DownloadRepresentation)
-    /// It does not fit the bytes that are kept.
+    /// The response does not fit the bytes that are kept.
     case unfit
-    /// It is of the representation before, of which bytes are kept too.
+    /// The response is one of the earlier representation, whose bytes are also kept.
     case earlier
-    /// It is neither a part of the requested representation nor a new state of it; another attempt may bring one.
+    /// The response is neither a part of the requested representation nor a new state of it; another attempt may
+    /// succeed.
     case unexpected
     case redirection
     case refusal
-    /// It cannot be understood.
+    /// The response is invalid.
     case violation(String)
 }

@@ -1,7 +1,8 @@
 import HTTPSemantics
 import ResumableUpload
 
-/// The state machine of one download: what is requested, what a response means, when to try again. It does no I/O.
+/// The state machine of one download. It decides what is requested, what a response means, and when to try again. It
+/// does no I/O.
 ///
 /// Order of calls: ``next()`` → (send) → ``reception(of:)`` when the head is there → exactly one of
 /// ``responded(_:position:ending:now:)`` and ``interrupted(_:)`` → ``next()`` …
@@ -31,9 +32,9 @@ struct DownloadMachine: Sendable {
     private(set) var earlier: Bytes?
     /// Whether the entire representation is requested although bytes are kept, because a part did not fit.
     private var shouldRequestEverything = false
-    /// The highest position there was: bytes that come again are no progress.
+    /// The highest position so far: bytes that are received again are no progress.
     private var furthest: Int64
-    /// Tries without progress.
+    /// The number of attempts without progress.
     private var attempts = 0
     private var pendingWait: (duration: Duration, reason: ClientInterruption)?
     private var redirections = 0
@@ -45,10 +46,10 @@ struct DownloadMachine: Sendable {
     private(set) var isDoubtful = false
 
     /// - Parameters:
-    ///   - representation: the one whose bytes are kept; `nil` for a new download.
-    ///   - position: how many bytes they are.
-    ///   - earlier: the bytes of the representation before, if they are kept too.
-    ///   - random: in 0..<1, for the waits between tries.
+    ///   - representation: the representation whose bytes are kept; `nil` for a new download.
+    ///   - position: the number of bytes that are kept.
+    ///   - earlier: the bytes of an earlier representation, if they are also kept.
+    ///   - random: a number in 0..<1, for the waits between attempts.
     init(
         _ representation: DownloadRepresentation? = nil, position: Int64 = 0, earlier: Bytes? = nil, retry: RetryPolicy,
         random: @escaping @Sendable () -> Double
@@ -62,7 +63,7 @@ struct DownloadMachine: Sendable {
         dropWhatCannotBeResumed()
     }
 
-    /// What to do now.
+    /// Returns the next step.
     mutating func next() -> ClientStep<ClientResponseHead> {
         if let wait = pendingWait {
             pendingWait = nil
@@ -79,7 +80,7 @@ struct DownloadMachine: Sendable {
         }
     }
 
-    /// The offset of the first byte that the request being sent asks for; 0: everything, without `Range`.
+    /// The offset of the first byte that the current request is for; 0: the entire representation, without `Range`.
     var start: Int64 {
         if case .sending(_, let start) = phase { start } else { 0 }
     }
@@ -103,12 +104,12 @@ struct DownloadMachine: Sendable {
         return (request, fields.isEmpty ? 0 : position)
     }
 
-    // MARK: What happened
+    // MARK: Events
 
-    /// The response to the request.
+    /// Handles the response to the request.
     /// - Parameters:
     ///   - position: the number of bytes that are kept after its content was written.
-    ///   - ending: of the content.
+    ///   - ending: how the content ended.
     ///   - now: seconds since 1970.
     mutating func responded(_ head: ClientResponseHead, position: Int64, ending: ContentEnding, now: Int64) {
         guard case .sending = phase else { return }
@@ -150,7 +151,7 @@ struct DownloadMachine: Sendable {
         }
     }
 
-    /// The request ended without the head of a response.
+    /// Handles the end of a request without the head of a response.
     mutating func interrupted(_ reason: ClientInterruption) {
         guard case .sending = phase else { return }
         tryAgain(because: reason)
@@ -238,7 +239,8 @@ struct DownloadMachine: Sendable {
         askAgain()
     }
 
-    /// Drops bytes that no response can continue, or of which the earlier file has more.
+    /// Drops the bytes that are kept if no response can continue them, or if the earlier bytes are more of the same
+    /// representation.
     private mutating func dropWhatCannotBeResumed() {
         if let earlier {
             let isLonger =
@@ -262,9 +264,9 @@ struct DownloadMachine: Sendable {
 
 /// The end of the content of a response.
 enum ContentEnding: Sendable, Hashable {
-    /// At the end according to its framing.
+    /// The content is complete according to its framing.
     case complete
     case cut(ClientInterruption)
-    /// It was longer than its head said.
+    /// The content was longer than the head stated.
     case overrun
 }

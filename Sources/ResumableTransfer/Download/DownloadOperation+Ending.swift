@@ -5,7 +5,7 @@ import ResumableUpload
 import SystemCalls
 
 extension DownloadOperation {
-    /// All bytes are received: the digest is checked, and the file gets its name.
+    /// Checks the digest after all bytes were received, and gives the file its name.
     func finish(_ head: ClientResponseHead) async throws(TransferError) -> DownloadResult {
         guard let files, let size = machine.representation?.total else {
             throw TransferError(.internalFailure, "A download ended without its file.")
@@ -32,8 +32,8 @@ extension DownloadOperation {
             size: size, received: received, requests: driver.requests)
     }
 
-    /// Hands out that the download is complete before the partial file is gone: a later process finds the file under its
-    /// name then (``PartialFile/isPublished(_:in:)``).
+    /// Hands out a checkpoint of the complete download before the partial file is renamed: a later process then finds
+    /// the file under its final name (``PartialFile/isPublished(_:in:)``).
     private func keepComplete(_ partial: PartialFile) async throws(TransferError) {
         if let failure = await BlockingWork.run({ partial.synchronize() }) {
             throw DownloadOperation.destinationError(failure)
@@ -75,7 +75,7 @@ extension DownloadOperation {
         guard let files else { return concludeUnopened(error) }
         var isKept = driver.control.stop != .cancel(deleting: true)
         if error.code == .digestMismatch {
-            // The replacement is wrong; what it was to replace need not be.
+            // The replacement is wrong, but the earlier bytes may be right.
             if files.earlier == nil { isKept = false } else { files.goBack() }
         }
         if isKept { await BlockingWork.run { files.synchronize() } }
@@ -86,7 +86,7 @@ extension DownloadOperation {
         return error.code == .cancelled ? .over : .resumable(checkpoint)
     }
 
-    /// After an error that came before the partial file was opened.
+    /// Decides what is kept after an error that occurred before the partial file was opened.
     private func concludeUnopened(_ error: TransferError) -> TransferConclusion<DownloadCheckpoint> {
         switch error.code {
         case .cancelled: .over

@@ -45,7 +45,7 @@ extension DownloadOperation {
         }
     }
 
-    // MARK: What comes back
+    // MARK: Responses
 
     func interim(_ head: ClientResponseHead, _ exchange: TransportExchange) -> InterimReaction { .proceed }
 
@@ -69,7 +69,7 @@ extension DownloadOperation {
         }
     }
 
-    /// Content of the representation begins to arrive.
+    /// Handles the head of a response: reports the position, and saves a checkpoint.
     private func begin(_ reception: DownloadReception) async {
         let start: Int64
         switch reception {
@@ -82,7 +82,7 @@ extension DownloadOperation {
         if driver.isResuming { driver.control.events.send(.resumed(at: start)) }
         driver.isResuming = false
         await driver.keepCheckpoint()
-        // It gets its name after the checkpoint was saved: a process that is killed before that leaves no file.
+        // The file gets its name after the checkpoint was saved: a process that is killed before that leaves no file.
         if let file = files?.current, !file.isNamed, files?.representation?.validator != nil {
             await BlockingWork.run { try? file.appear() }
         }
@@ -99,11 +99,11 @@ extension DownloadOperation {
         let start = machine.start
         if isOverrun { await BlockingWork.run { files.current.drop(from: start) } }
         report(result, files: files, isOverrun: isOverrun, from: uri)
-        // A failure of the file ends the download here: to the machine it is a lost connection.
+        // A failure of the file ends the download here, because the machine treats it as a lost connection.
         if let failure = files.failure { throw DownloadOperation.destinationError(failure) }
         followMachine(files)
         reportProgress()
-        // After the end of an exchange, time alone does not make a checkpoint due. A complete file is synchronized next.
+        // A complete file is synchronized next. Otherwise the checkpoint is due, unless it was handed out already.
         guard !machine.isFinished else { return }
         await BlockingWork.run { files.current.span() }
         await driver.keepCheckpoint(isDue: !driver.hasHandedOut(checkpoint))

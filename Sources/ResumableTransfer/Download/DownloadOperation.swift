@@ -18,7 +18,7 @@ final class DownloadOperation: TransferOperation {
     /// Receives the bytes; set before the first request.
     private(set) var files: PartialFiles?
     private var reportedProgress: (position: Int64, total: Int64?)?
-    /// The synchronization that runs beside the exchange.
+    /// The synchronization that runs during the exchange.
     var synchronization: Task<Void, Never>?
     /// Bytes of content received, over all requests.
     var received: Int64 = 0
@@ -77,7 +77,7 @@ final class DownloadOperation: TransferOperation {
 
     private enum Opened: Sendable {
         case files(PartialFiles)
-        /// The file has its name already.
+        /// The file already has its final name.
         case published(path: FilePath, size: Int64)
     }
 
@@ -125,7 +125,7 @@ final class DownloadOperation: TransferOperation {
         }
     }
 
-    /// The machine decides which of the files has the bytes that are kept.
+    /// Makes the file current that has the bytes which the machine keeps.
     func followMachine(_ files: PartialFiles) {
         if machine.earlier == nil, !machine.isFinished, files.earlier != nil { files.goBack() }
         files.note(machine.representation)
@@ -136,7 +136,7 @@ final class DownloadOperation: TransferOperation {
     func next() -> ClientStep<ClientResponseHead> { machine.next() }
 
     func handle(_ stop: StopRequest) throws(TransferError) {
-        // A download that is complete is not paused any more.
+        // A complete download is not paused any more.
         if !machine.isFinished || stop != .pause { throw stopped(by: stop) }
     }
 
@@ -189,7 +189,7 @@ extension TransferPlan<DownloadOperation> {
         self.init(request, absolute)
     }
 
-    /// A download that is resumed.
+    /// Plans the resumption of a download.
     init(resuming data: ResumeData, request: TransferRequest?) throws(TransferError) {
         guard case .download(let checkpoint) = data.record.content else {
             throw TransferError(.resumeDataInvalid, "This resume data is not that of a download.")

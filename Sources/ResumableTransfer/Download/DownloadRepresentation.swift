@@ -1,7 +1,7 @@
 import HTTPSemantics
 import ResumableUpload
 
-/// What the server sent about the representation whose bytes are kept.
+/// The metadata of the representation whose bytes are kept, as the server sent it.
 struct DownloadRepresentation: Sendable, Hashable {
     /// A strong validator, which allows combining bytes of several responses (RFC 9110 section 13.1.5).
     enum Validator: Sendable, Hashable {
@@ -18,12 +18,12 @@ struct DownloadRepresentation: Sendable, Hashable {
         }
     }
 
-    /// Weak or strong.
+    /// The entity tag, weak or strong.
     var entityTag: EntityTag?
     var lastModified: String?
     /// `Date` of the response with `lastModified`.
     var date: String?
-    /// Bytes, in its content coding; `nil` while that is unknown.
+    /// The length in bytes, in its content coding; `nil` while it is unknown.
     var total: Int64?
     var mediaType: String?
     var contentCoding: String?
@@ -32,7 +32,7 @@ struct DownloadRepresentation: Sendable, Hashable {
 }
 
 extension DownloadRepresentation {
-    /// Reads the head of a response. The length of a partial response is left out: it is that of the part.
+    /// Reads the head of a response. The length of a partial response is ignored, because it is the length of the part.
     init(_ head: ClientResponseHead) {
         entityTag = head.single("ETag").flatMap { EntityTag(parsing: $0) }
         lastModified = head.single("Last-Modified")
@@ -43,7 +43,7 @@ extension DownloadRepresentation {
         digest = DigestField(fieldLines: head.fields.values("Repr-Digest"))?.serialized
     }
 
-    /// The coding of the bytes as they are stored; `nil` if they are those of the file itself.
+    /// The content coding of the stored bytes; `nil` if they are not coded.
     var storedCoding: String? {
         let codings = (contentCoding ?? "").split(separator: ",").filter { coding in
             !["", "identity"].contains(coding.filter { $0 != " " && $0 != "\t" }.lowercased())
@@ -57,9 +57,9 @@ extension DownloadRepresentation {
     /// The reference for dates with two digits for the year, which are compared only with each other.
     private static let now = HTTPDate(secondsSinceEpoch: 1_800_000_000)
 
-    /// A strong one; `nil`: bytes of two responses must not be combined.
+    /// The strong validator; `nil` if there is none: bytes of two responses must not be combined then.
     ///
-    /// A date says nothing about a content coding, which servers choose for every response.
+    /// A date does not identify coded content, because servers choose the coding for every response.
     var validator: Validator? {
         if let entityTag, !entityTag.isWeak { return .entityTag(entityTag) }
         guard contentCoding == nil, let lastModified, let date,
@@ -83,7 +83,7 @@ extension DownloadRepresentation {
         }
     }
 
-    /// Whether both have the same media type, whatever its parameters, or none.
+    /// Whether both have the same media type, with any parameters, or both have none.
     func isOfSameType(as other: DownloadRepresentation) -> Bool {
         let types = [mediaType, other.mediaType].map { text in
             text.map { MediaType(parsing: $0)?.essence ?? $0 }
@@ -100,7 +100,7 @@ extension DownloadRepresentation {
     /// - Parameter isSizeKnown: whether the response has the size of the entire representation.
     func isContinued(by part: DownloadRepresentation, isSizeKnown: Bool) -> Bool {
         guard hasSameValidator(as: part) ?? (isSizeKnown && canOmitValidator) else { return false }
-        // Both may be left out of an answer to If-Range (RFC 9110 section 15.3.7).
+        // A response to If-Range may omit the coding and the digest (RFC 9110 section 15.3.7).
         if let coding = part.contentCoding, coding != contentCoding { return false }
         guard let theirs = part.digest, let digest else { return true }
         guard let ours = DigestField(fieldLines: [digest]), let other = DigestField(fieldLines: [theirs]) else {
@@ -111,7 +111,7 @@ extension DownloadRepresentation {
 }
 
 extension DownloadRepresentation {
-    /// As it was kept.
+    /// Restores the metadata from a checkpoint.
     init(_ checkpoint: DownloadCheckpoint) {
         self.init(
             entityTag: checkpoint.entityTag.flatMap { EntityTag(parsing: $0) }, lastModified: checkpoint.lastModified,
@@ -137,7 +137,7 @@ extension ClientResponseHead {
         return Int64(text)
     }
 
-    /// Why the content cannot be taken, whatever it is; `nil` if it can.
+    /// The reason why the content cannot be received; `nil` if it can.
     var framingProblem: String? {
         let codings = (fields["Transfer-Encoding"] ?? "").split(separator: ",").map { coding in
             coding.filter { $0 != " " && $0 != "\t" }.lowercased()
@@ -145,11 +145,11 @@ extension ClientResponseHead {
         guard codings.allSatisfy({ ["chunked", "identity", ""].contains($0) }) else {
             return "The content has a transfer coding that was not requested."
         }
-        // Lines of the same value are one (RFC 9110 section 8.6).
+        // Several lines with the same value count as one (RFC 9110 section 8.6).
         guard fields.contains("Transfer-Encoding") || Set(fields.values("Content-Length")).count <= 1 else {
             return "The response has several lengths."
         }
-        // libcurl takes such content for one that ends with the connection (RFC 9112 section 6.3).
+        // libcurl would receive such content until the connection ends (RFC 9112 section 6.3).
         if let length = single("Content-Length"), !fields.contains("Transfer-Encoding"), Int64(length) == nil,
             length.utf8.allSatisfy({ (0x30...0x39).contains($0) })
         {
@@ -160,7 +160,7 @@ extension ClientResponseHead {
 }
 
 extension TransferResponse {
-    /// What it is, for people: "200, text/html, 26 bytes, without a validator".
+    /// A summary of the response, for messages: "200, text/html, 26 bytes, without a validator".
     var contentSummary: String {
         let head = ClientResponseHead(status: status, fields: fields)
         let described = DownloadRepresentation(head)

@@ -5,13 +5,13 @@ import SystemCalls
 extension PartialFile {
     private static let tailSize: Int64 = 64 << 10
 
-    /// SHA-256 of the last 64 KiB before `position`, in hexadecimal; `nil` if there is nothing.
+    /// SHA-256 of the last 64 KiB before `position`, in hexadecimal; `nil` if `position` is 0.
     func tailDigest(upTo position: Int64) throws(Errno) -> String? {
         guard position > 0 else { return nil }
         return try digest(of: max(0, position - Self.tailSize)..<position)
     }
 
-    /// SHA-256 in hexadecimal.
+    /// SHA-256 of the bytes in `range`, in hexadecimal.
     func digest(of range: Range<Int64>) throws(Errno) -> String {
         var digest = RunningDigest(.sha256)
         try update(&digest, with: range)
@@ -31,16 +31,16 @@ extension PartialFile {
         }
     }
 
-    // MARK: What is not on stable storage
+    // MARK: Bytes that are not on stable storage
 
-    /// The maximum number of bytes behind the mark that a digest covers.
+    /// The maximum number of bytes after the mark that a digest covers.
     private static let longestSpan: Int64 = 256 << 20
-    /// In nanoseconds.
+    /// The minimum time between two updates of the digest, in nanoseconds.
     private static let spanPause: Int64 = 250_000_000
-    /// While the mark moves more often than this, bytes need not be known beyond it. In nanoseconds.
+    /// If the mark moves more often than at this interval in nanoseconds, no digest of the bytes after it is needed.
     private static let markPause: Int64 = 500_000_000
 
-    /// The digest of the bytes from a mark on, which grows with them.
+    /// The running digest of the bytes after a mark.
     struct RunningSpan {
         let name: FilePath
         let start: Int64
@@ -59,7 +59,8 @@ extension PartialFile {
         }
     }
 
-    /// Computes the digest of what is behind the mark, so that it is not lost with the process. Each byte is read once.
+    /// Computes the digest of the bytes after the mark, so that a later process can verify them. Each byte is read
+    /// once.
     func span() {
         let (known, mark, position) = state.withLock { state in
             state.spannedAt = SystemClock.monotonicNanoseconds()

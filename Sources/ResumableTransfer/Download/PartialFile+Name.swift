@@ -6,24 +6,24 @@ extension PartialFile {
     /// The maximum length of a name on Linux, in bytes.
     private static let longestName = 255
     private static let identifierLength = 36
-    /// Bytes of the destination's name that fit into that of its partial file.
+    /// The maximum number of bytes of the destination's name in the name of its partial file.
     private static let longestStem = longestName - identifierLength - suffix.bytes.count - 2
 
-    /// A new name: `.<name>.<UUID>.part` beside a file, `<UUID>.part` in the storage directory. Of a name that is too long
-    /// only the beginning is used.
+    /// A new name: `.<name>.<UUID>.part` beside a file, `<UUID>.part` in the storage directory. Only the beginning of a
+    /// name that is too long is used.
     static func name(for destinationName: FilePath?) -> FilePath {
         let identifier = FilePath(UUID().uuidString)
         guard let destinationName else { return identifier + suffix }
         return name(stem: shortened(destinationName), identifier)
     }
 
-    /// Whether ``name(for:)`` of this or an earlier version can have given this name.
+    /// Whether ``name(for:)`` of this or an earlier version can have returned this name.
     static func isName(_ name: FilePath, for destinationName: FilePath?) -> Bool {
         let identifier = FilePath(name.bytes.dropLast(suffix.bytes.count).suffix(identifierLength))
         guard let text = identifier.text, UUID(uuidString: text)?.uuidString == text else { return false }
         guard let destinationName else { return name == identifier + suffix }
         let stem = FilePath(name.bytes.dropFirst().dropLast(identifierLength + suffix.bytes.count + 1))
-        // Names were cut at other places before.
+        // Earlier versions cut long names at other places.
         let fits = destinationName.bytes.count <= longestStem
         guard fits ? stem == destinationName : destinationName.bytes.starts(with: stem.bytes) else { return false }
         return name == self.name(stem: stem, identifier) && name.bytes.count <= longestName
@@ -33,7 +33,7 @@ extension PartialFile {
         "." + stem + "." + identifier + suffix
     }
 
-    /// Cut between two characters of UTF-8, as some file systems accept nothing else.
+    /// The name is cut between two characters of UTF-8, because some file systems accept nothing else.
     private static func shortened(_ name: FilePath) -> FilePath {
         guard name.bytes.count > longestStem else { return name }
         let isContinuation: (UInt8) -> Bool = { $0 & 0xC0 == 0x80 }

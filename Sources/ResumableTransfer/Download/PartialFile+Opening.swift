@@ -2,22 +2,22 @@ import SystemCalls
 
 extension PartialFile {
     enum Opened {
-        /// A file that can be continued; its position is behind the bytes that were verified.
+        /// A file that can be continued; its position is the end of the bytes that were verified.
         case usable(PartialFile)
-        /// There is none, or its bytes cannot be trusted.
+        /// There is no such file, or its bytes cannot be trusted.
         case unusable
-        /// Another transfer writes it.
+        /// Another transfer is writing the file.
         case busy
     }
 
-    /// Opens the partial file of `checkpoint`. A file that is not ours is not touched; one of ours that has other bytes
-    /// than those that were left there is removed.
+    /// Opens the partial file of `checkpoint`. A file that is not the one of the checkpoint is not changed. The file is
+    /// removed if its bytes have been changed since the checkpoint.
     static func open(_ checkpoint: DownloadCheckpoint, in place: PartialPlace) throws(Errno) -> Opened {
         guard let file = try openOwn(checkpoint, as: checkpoint.partialName, .readWrite, in: place) else {
             return .unusable
         }
         guard try file.descriptor().lockForTransfer() else { return .busy }
-        // Its name may have been taken away before the lock was ours.
+        // The name may have been removed before the lock was acquired.
         guard (try? place.directory.status(at: checkpoint.partialName).inode) == file.inode else { return .unusable }
         guard let position = try file.trustedSize(checkpoint) else {
             file.remove()
@@ -32,8 +32,8 @@ extension PartialFile {
         return .usable(file)
     }
 
-    /// Whether the partial file of `checkpoint` was complete and has its final name.
-    /// - Returns: its path then.
+    /// Checks whether the partial file of `checkpoint` was complete and has its final name.
+    /// - Returns: the path of the file; `nil` if it does not have its final name.
     static func isPublished(_ checkpoint: DownloadCheckpoint, in place: PartialPlace) throws(Errno) -> FilePath? {
         guard let name = place.destinationName, checkpoint.total == checkpoint.synchronized,
             let file = try openOwn(checkpoint, as: name, .readOnly, in: place),
@@ -43,8 +43,8 @@ extension PartialFile {
         return place.path.appending(name)
     }
 
-    /// Removes the partial file of `checkpoint`; a file that another one has replaced is left.
-    /// - Returns: false if another transfer writes it.
+    /// Removes the partial file of `checkpoint`. Another file that now has its name is not removed.
+    /// - Returns: false if another transfer is writing the file.
     static func discard(_ checkpoint: DownloadCheckpoint, in place: PartialPlace) throws(Errno) -> Bool {
         guard let file = try openOwn(checkpoint, as: checkpoint.partialName, .readWrite, in: place) else { return true }
         guard try file.descriptor().lockForTransfer() else { return false }
@@ -52,13 +52,13 @@ extension PartialFile {
         return true
     }
 
-    /// - Returns: nil if there is no such file of ours.
+    /// - Returns: `nil` if there is no such file, or if it is not the one of the checkpoint.
     private static func openOwn(
         _ checkpoint: DownloadCheckpoint, as name: FilePath, _ access: FileDescriptor.OpenFlags, in place: PartialPlace
     ) throws(Errno) -> PartialFile? {
         let descriptor: FileDescriptor
         do throws(Errno) {
-            // Not blocking: a FIFO would wait for its other end.
+            // Non-blocking, because opening a FIFO would wait for its other end.
             descriptor = try place.directory.open(at: name, [access, .noFollow, .nonBlocking])
         } catch {
             let isOther: [Errno] = [
@@ -75,7 +75,7 @@ extension PartialFile {
         return PartialFile(place, name, descriptor, inode: status.inode, isNamed: true)
     }
 
-    /// The number of bytes at its beginning that are verified; `nil`: the file has been changed.
+    /// The number of bytes at the beginning of the file that are verified; `nil` if the file has been changed.
     private func trustedSize(_ checkpoint: DownloadCheckpoint) throws(Errno) -> Int64? {
         let size = try descriptor().status().size
         if let total = checkpoint.total, size > total { return nil }
@@ -93,7 +93,7 @@ extension PartialFile {
 
 /// Identifies one run of the system.
 enum BootIdentity {
-    /// Empty if it is unknown.
+    /// The boot identifier; empty if it is unknown.
     static let current: String = {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64, alignment: 1)
         defer { buffer.deallocate() }

@@ -4,18 +4,18 @@ import SystemCalls
 /// The file that receives the bytes of a download until it is complete. It is locked until it is closed.
 ///
 /// Its name identifies one state of the representation: bytes of another state get another name. So resume data with an
-/// older name never continues bytes that do not belong to it.
+/// older name never continues bytes of another state.
 final class PartialFile: BodySink {
     /// The end of the bytes that are on stable storage.
     struct Mark: Sendable, Hashable {
         var position: Int64
-        /// SHA-256 of the last 64 KiB before it, in hexadecimal.
+        /// SHA-256 of the last 64 KiB before `position`, in hexadecimal.
         var tailDigest: String?
-        /// The digest of the bytes behind it.
+        /// The digest of the bytes after `position`.
         var span: Span?
     }
 
-    /// The bytes behind a mark that a digest covers. They count only until the system restarts.
+    /// The bytes after a mark that a digest covers. They count only until the system restarts.
     struct Span: Sendable, Hashable {
         var end: Int64
         /// SHA-256 of all bytes from the mark to the end, in hexadecimal.
@@ -24,17 +24,17 @@ final class PartialFile: BodySink {
 
     struct State {
         var name: FilePath
-        /// Whether the file has that name, or none as yet.
+        /// Whether the file already has that name; before, it has none.
         var isNamed: Bool
-        /// `nil` once it is closed.
+        /// `nil` after the file was closed.
         var descriptor: FileDescriptor?
         /// The position of the next byte.
         var position: Int64 = 0
-        /// The end of the content that is received now, if it is known.
+        /// The offset at which the content that is being received has to end; `nil` if it is unknown.
         var end: Int64?
-        /// Whether bytes came beyond it.
+        /// Whether bytes were received beyond `end`.
         var isOverrun = false
-        /// Whether nothing was written under this name, and no checkpoint has it.
+        /// Whether nothing was written under this name, and no checkpoint contains it.
         var isFresh = true
         var mark = Mark(position: 0)
         /// In monotonic nanoseconds.
@@ -44,11 +44,11 @@ final class PartialFile: BodySink {
         var spannedAt = SystemClock.monotonicNanoseconds()
         /// The running digest of the span at the mark.
         var running: RunningSpan?
-        /// After it nothing more is written.
+        /// The first error. Nothing is written after it.
         var failure: Errno?
         /// Whether bytes that were written may be lost although they can be read.
         var isUnsynchronizable = false
-        /// Whether the bytes are not those of the representation that is to come.
+        /// Whether the bytes are not those of the representation that is about to be received.
         var isCorrupt = false
     }
 
@@ -63,7 +63,7 @@ final class PartialFile: BodySink {
         state = Monitor(State(name: name, isNamed: isNamed, descriptor: descriptor))
     }
 
-    /// Lets the file go. The engine may keep this object for a while, but not the file.
+    /// Closes the file, although the engine may keep this object for a while.
     func close() {
         state.withLock { $0.descriptor = nil }
     }
@@ -73,11 +73,11 @@ final class PartialFile: BodySink {
         return descriptor
     }
 
-    /// Makes an empty one. It has no name before ``appear()``, where the file system knows files without: for as long as
-    /// it cannot be resumed, nothing of it is left when the process is killed.
+    /// Creates an empty partial file. It has no name before ``appear()`` if the file system supports files without a
+    /// name. So nothing is left when the process is killed before the download can be resumed.
     static func create(in place: PartialPlace) throws(Errno) -> PartialFile {
         let name = PartialFile.name(for: place.destinationName)
-        // The permissions are those of the finished file; the mask applies.
+        // The permissions are those of the finished file; the umask applies.
         let mode: UInt32 = place.destinationName == nil ? 0o600 : 0o666
         var nameless = try? place.directory.open(at: ".", [.readWrite, .nameless], mode: mode)
         if nameless?.canBeLinked == false { nameless = nil }
@@ -92,7 +92,7 @@ final class PartialFile: BodySink {
         return PartialFile(place, name, descriptor, inode: try descriptor.status().inode, isNamed: isNamed)
     }
 
-    /// Gives the file its name, if it has none: from now on it can be resumed.
+    /// Gives the file its name if it has none. From then on the download can be resumed.
     func appear() throws(Errno) {
         let (name, isNamed) = state.withLock { ($0.name, $0.isNamed) }
         guard !isNamed else { return }
@@ -105,7 +105,7 @@ final class PartialFile: BodySink {
         }
     }
 
-    // MARK: What is known
+    // MARK: State
 
     var name: FilePath { state.withLock { $0.name } }
     var isNamed: Bool { state.withLock { $0.isNamed } }
@@ -114,13 +114,13 @@ final class PartialFile: BodySink {
     var mark: Mark { state.withLock { $0.mark } }
     var isOverrun: Bool { state.withLock { $0.isOverrun } }
     var failure: Errno? { state.withLock { $0.failure } }
-    /// Whether nothing in it can be used.
+    /// Whether none of its bytes can be used.
     var isCorrupt: Bool { state.withLock { $0.isCorrupt } }
 
     // MARK: Content
 
-    /// Takes in content from `start` on, before which everything is there.
-    /// - Parameter end: the offset at which it has to end.
+    /// Prepares to receive content from `start` on. All bytes before `start` are in the file.
+    /// - Parameter end: the offset at which the content has to end.
     func resume(at start: Int64, end: Int64) {
         state.withLock { state in
             state.position = start
@@ -130,7 +130,7 @@ final class PartialFile: BodySink {
         }
     }
 
-    /// Takes in a representation from its beginning, under a new name.
+    /// Prepares to receive a representation from its beginning, under a new name.
     func begin() throws(Errno) {
         if state.withLock({ $0.isFresh }) { return state.withLock { $0.isFresh = false } }
         let name = PartialFile.name(for: place.destinationName)
@@ -156,7 +156,7 @@ final class PartialFile: BodySink {
     }
 
     /// Writes the next bytes.
-    /// - Throws: also for bytes beyond the end, of which none is written.
+    /// - Throws: an error also for bytes beyond the end, which are not written.
     func write(_ bytes: UnsafeRawBufferPointer) throws(Errno) {
         let (position, end, failure) = state.withLock { ($0.position, $0.end, $0.failure) }
         if let failure { throw failure }
@@ -182,11 +182,11 @@ final class PartialFile: BodySink {
 
     // MARK: Durability
 
-    /// How much may be lost to a crash of the system, in bytes and in nanoseconds.
+    /// The maximum loss in a crash of the system, in bytes and in nanoseconds.
     private static let maxUnsynchronizedBytes: Int64 = 32 << 20
     private static let maxUnsynchronizedTime: Int64 = 5_000_000_000
 
-    /// Whether it is time to call ``synchronize()``, which then has to be called; true once for each time.
+    /// Whether ``synchronize()`` is due. After `true` the caller has to call it; until then the result is `false`.
     func needsSynchronization() -> Bool {
         let now = SystemClock.monotonicNanoseconds()
         return state.withLock { state in
@@ -199,14 +199,16 @@ final class PartialFile: BodySink {
         }
     }
 
-    /// Brings everything that was written to stable storage and moves the mark. It may take long.
+    /// Makes all written bytes durable and moves the mark. This may take long.
     ///
-    /// - Returns: what went wrong. Then what is behind the mark may be lost although it can still be read.
+    /// - Returns: the error, if there is one. The bytes after the mark may then be lost although they can still be
+    ///   read.
     @discardableResult
     func synchronize() -> Errno? {
         let (name, position, isLost) = state.withLock { ($0.name, $0.position, $0.isUnsynchronizable) }
         do throws(Errno) {
-            // After one failure the kernel has forgotten what it could not write, and another call would succeed.
+            // After one failure the kernel has discarded the bytes that it could not write, so another call would
+            // succeed.
             if isLost { throw Errno.inputOutput }
             try descriptor().synchronizeData()
             let mark = Mark(position: position, tailDigest: try tailDigest(upTo: position))
@@ -227,7 +229,7 @@ final class PartialFile: BodySink {
         }
     }
 
-    /// Cuts off what is behind the mark, after ``synchronize()`` has failed and writing has ended.
+    /// Removes the bytes after the mark, when ``synchronize()`` has failed and writing has ended.
     func dropUnsynchronized() {
         state.withLock { $0.position = min($0.position, $0.mark.position) }
         try? descriptor().truncate(to: position)
@@ -261,7 +263,7 @@ final class PartialFile: BodySink {
         do throws(Errno) {
             try place.directory.synchronize()
         } catch {
-            // Not every file system can do that.
+            // Not every file system can synchronize a directory.
             if error != .invalidArgument { throw error }
         }
         return place.path.appending(final)

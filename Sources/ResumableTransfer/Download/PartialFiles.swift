@@ -10,7 +10,7 @@ final class PartialFiles: Sendable {
         /// The representation whose bytes are in `current`.
         var representation: DownloadRepresentation?
         var earlier: (file: PartialFile, representation: DownloadRepresentation)?
-        /// Why no file could be made for a replacement.
+        /// The error if no file could be created for a replacement.
         var failure: Errno?
     }
 
@@ -30,7 +30,7 @@ final class PartialFiles: Sendable {
     var earlier: (file: PartialFile, representation: DownloadRepresentation)? { state.withLock { $0.earlier } }
     var failure: Errno? { state.withLock { $0.failure ?? $0.current.failure } }
 
-    /// More is known of the representation whose bytes are in the current file.
+    /// Updates the metadata of the representation whose bytes are in the current file.
     func note(_ representation: DownloadRepresentation?) {
         state.withLock { $0.representation = representation }
     }
@@ -58,7 +58,7 @@ final class PartialFiles: Sendable {
             state.representation = representation
         }
         guard !isKept else { return }
-        // A process that is killed now finds no file under the name that it has kept, and leaves none.
+        // If the process is killed now, the name in its checkpoint has no file, and no other file is left.
         current.remove()
         current.close()
     }
@@ -93,7 +93,7 @@ final class PartialFiles: Sendable {
         current.remove()
     }
 
-    /// Brings everything to stable storage, and cuts off what cannot be.
+    /// Makes the bytes of both files durable, and removes the bytes that cannot be.
     func synchronize() {
         for file in [earlier?.file, current].compactMap({ $0 }) where file.synchronize() != nil {
             file.dropUnsynchronized()

@@ -31,7 +31,8 @@ struct PartialPlace: Sendable {
         }
     }
 
-    /// The regular file that the download would replace; `nil` if there is none. A symbolic link is replaced itself.
+    /// The regular file that the download would replace; `nil` if there is none. If the name is a symbolic link, the
+    /// link itself is replaced.
     /// - Throws: if something is there that a file must not replace: a directory, a device, a FIFO, or a link to one.
     func existing() throws(Errno) -> FileStatus? {
         guard let destinationName else { return nil }

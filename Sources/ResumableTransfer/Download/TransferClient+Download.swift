@@ -3,15 +3,15 @@ import SystemCalls
 extension TransferClient {
     /// Prepares a download to `destination`.
     /// - Parameters:
-    ///   - request: a GET. Fields of its own that choose a part (`Range`, `If-Range`) are refused with `invalidRequest`;
-    ///     `Accept-Encoding: identity` is added unless it has that field, for a part of a coded representation is no part of
-    ///     the file.
+    ///   - request: a GET request. If it has a field that chooses a part (`Range`, `If-Range`), the download fails with
+    ///     `invalidRequest`. `Accept-Encoding: identity` is added unless the request has that field, because a part of
+    ///     a coded representation is not a part of the file.
     ///   - destination: the file that the download becomes once it is complete.
     public func download(_ request: TransferRequest, to destination: DownloadDestination) -> Download {
         download(request, to: destination, store: nil)
     }
 
-    /// The same, with a store for the checkpoints of this download alone.
+    /// The same, with a store for the checkpoints of only this download.
     package func download(
         _ request: TransferRequest, to destination: DownloadDestination, store: (any CheckpointStore)?
     ) -> Download {
@@ -20,12 +20,12 @@ extension TransferClient {
         return Download(client: self, plan: plan)
     }
 
-    /// Prepares a download that receives what is missing. Nothing is used up by it: the data stays good until data of a
-    /// later pause, error or checkpoint of the same download has been used, or until the download has ended. If the bytes
-    /// that were received cannot be used any more, everything is received again.
+    /// Prepares a download that receives the missing bytes. This call does not use up the data: it stays valid until
+    /// data of a later pause, error or checkpoint of the same download has been used, or until the download has ended.
+    /// If the bytes that were received cannot be used any more, everything is received again.
     /// - Parameters:
-    ///   - data: of a download.
-    ///   - request: in place of the request that the data names, for the same representation at another URI, say.
+    ///   - data: the resume data of a download.
+    ///   - request: replaces the request in the data, for example for the same representation at another URI.
     /// - Throws: `resumeDataInvalid`, `resumeDataUsed`. A download that starts while another one runs with the same data,
     ///   in any process, ends with `resumeDataUsed`.
     public func resumeDownload(
@@ -34,7 +34,7 @@ extension TransferClient {
         try resumeDownload(data, request: request, store: nil)
     }
 
-    /// The same, with a store for the checkpoints of this download alone.
+    /// The same, with a store for the checkpoints of only this download.
     package func resumeDownload(
         _ data: ResumeData, request: TransferRequest?, store: (any CheckpointStore)?
     ) throws(TransferError) -> Download {

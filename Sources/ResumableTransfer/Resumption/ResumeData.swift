@@ -2,11 +2,12 @@ import Foundation
 import HTTPSemantics
 import SystemCalls
 
-/// What an interrupted transfer can be resumed with, in another process and after a restart of the machine too.
+/// The data to resume an interrupted transfer, also in another process and after a restart of the machine.
 ///
-/// The bytes are `RSMD`, a version in two bytes and a JSON text, 64 KiB at most. They have no credentials, but they have the
-/// URI of an upload, with which it can be changed: keep them as a secret. Data of ``Transfer/pause()`` and of errors is good until later data
-/// of the same transfer has been used or the transfer has ended, and never for two transfers at the same time.
+/// The bytes are `RSMD`, a version in two bytes and a JSON text, 64 KiB at most. They contain no credentials, but they
+/// contain the URI of an upload resource, with which the upload can be changed: keep them secret. Data of
+/// ``Transfer/pause()`` and of errors is valid until later data of the same transfer has been used or the transfer has
+/// ended. Two transfers cannot use it at the same time.
 public struct ResumeData: Sendable, Hashable {
     /// The kind of transfer that the data resumes.
     public enum Kind: String, Sendable, Hashable {
@@ -14,12 +15,12 @@ public struct ResumeData: Sendable, Hashable {
         case download
     }
 
-    /// The bytes to keep.
+    /// The bytes to save.
     public let data: Data
     let record: ResumeRecord
 
-    /// Reads bytes that were kept.
-    /// - Throws: `resumeDataInvalid` for all that is no resume data of a version known here.
+    /// Reads bytes that were saved.
+    /// - Throws: `resumeDataInvalid` if the bytes are not resume data of a supported version.
     public init(_ data: Data) throws(TransferError) {
         // A slice has indices of its own.
         self.data = Data(data)
@@ -45,7 +46,7 @@ public struct ResumeData: Sendable, Hashable {
     /// The absolute path of the file that is uploaded, or of the destination of the download; `nil` if there is none.
     public var path: String? { file?.repairedText }
 
-    /// The same; its name need not be UTF-8.
+    /// The same path, which need not be UTF-8.
     package var file: FilePath? {
         switch record.content {
         case .upload(let checkpoint): checkpoint.source.file?.path
@@ -53,14 +54,14 @@ public struct ResumeData: Sendable, Hashable {
         }
     }
 
-    /// The file that holds what a download to a file of its own has received, absolute; `nil` of anything else.
+    /// The absolute path of the partial file of a download with a destination; `nil` for every other transfer.
     package var partialPath: FilePath? {
         guard case .download(let checkpoint) = record.content, let destination = checkpoint.destination
         else { return nil }
         return destination.directory.appending(checkpoint.partialName)
     }
 
-    /// Bytes of the representation that need not be moved again, as far as is known.
+    /// The number of bytes of the representation that need not be transferred again, as far as is known.
     public var position: Int64 {
         switch record.content {
         case .upload(let checkpoint): checkpoint.resumption.acknowledged
@@ -87,7 +88,7 @@ public struct ResumeData: Sendable, Hashable {
 }
 
 extension ResumeData: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Without queries and without the URI of the upload resource.
+    /// A description without queries and without the URI of the upload resource.
     public var description: String {
         let shown = RequestURI(record.request.uri)?.description(hidingPath: false) ?? ""
         return "\(kind.rawValue) of \(shown) at \(position) of \(total.map(String.init) ?? "unknown")"
@@ -96,11 +97,11 @@ extension ResumeData: CustomStringConvertible, CustomDebugStringConvertible, Cus
     /// The same as ``description``.
     public var debugDescription: String { description }
 
-    /// Nothing that a dump could give away.
+    /// Shows only ``description``, so that a dump reveals no secret.
     public var customMirror: Mirror { Mirror(self, children: ["description": description]) }
 }
 
-/// Resume data as a part of another stored form, which has its own version: the JSON of the data without its header.
+/// Resume data inside another stored format that has its own version: the JSON of the data without its header.
 package struct EmbeddedResumeData: Codable {
     package let data: ResumeData
 
@@ -119,7 +120,7 @@ package struct EmbeddedResumeData: Codable {
 }
 
 extension ResumeData {
-    /// Bytes that resume data has at most.
+    /// The maximum size of resume data in bytes.
     static let maximumSize = 64 << 10
     private static let magic = Array("RSMD".utf8)
     private static let version: UInt16 = 1
@@ -141,7 +142,7 @@ extension ResumeData {
         return data
     }
 
-    /// - Parameter data: with indices from zero.
+    /// - Parameter data: the bytes, with indices from zero.
     static func decode(_ data: Data) throws(TransferError) -> ResumeRecord {
         func refusal(_ reason: String) -> TransferError {
             TransferError(.resumeDataInvalid, "This is not usable resume data: \(reason).")

@@ -14,7 +14,7 @@ struct ResumeRecord: Sendable, Hashable, Codable {
     struct Request: Sendable, Hashable, Codable {
         var uri: String
         var method: String
-        /// Name and value, in order.
+        /// The name and value of each field, in order.
         var fields: [[String]]
 
         init(_ request: TransferRequest) {
@@ -39,7 +39,7 @@ struct ResumeRecord: Sendable, Hashable, Codable {
     var id: UUID
     /// Counts the tickets issued for the transfer so far.
     var generation: Int
-    /// Seconds since 1970.
+    /// The time at which the transfer was created, in seconds since 1970.
     var createdAt: Int64
     /// Whether the data is valid only as long as the ticket of its transfer allows it.
     var hasTicket: Bool
@@ -115,8 +115,8 @@ struct UploadCheckpoint: Sendable, Hashable, Codable {
 extension UploadCheckpoint: TransferCheckpoint {
     var content: ResumeRecord.Content { .upload(self) }
 
-    /// The server is asked for the offset in any case, and its lifetime counts down in every response: neither alone is a
-    /// reason.
+    /// The offset is requested from the server in any case, and the remaining lifetime decreases with every response.
+    /// If only these differ, no new checkpoint is needed.
     func supersedes(_ handedOut: UploadCheckpoint, age: Int64) -> Bool {
         var new = self
         var old = handedOut
@@ -140,13 +140,13 @@ struct DownloadCheckpoint: Sendable, Hashable, Codable {
     var partialName: FilePath
     /// The inode of the partial file.
     var inode: UInt64
-    /// Bytes of the representation at the beginning of the partial file.
+    /// The number of bytes of the representation at the beginning of the partial file.
     var received: Int64
-    /// How many of them were on stable storage.
+    /// The number of these bytes that were on stable storage.
     var synchronized: Int64
     /// The boot identifier of the system when `received` was written.
     var bootID: String
-    /// SHA-256 of the last 64 KiB of what was on stable storage, in hexadecimal.
+    /// SHA-256 of the last 64 KiB of the bytes on stable storage, in hexadecimal.
     var tailDigest: String?
     /// SHA-256 of all bytes that were received and not on stable storage, in hexadecimal; `nil` if there were none.
     var spanDigest: String?
@@ -162,7 +162,7 @@ struct DownloadCheckpoint: Sendable, Hashable, Codable {
     /// The value of `Repr-Digest` (RFC 9530).
     var digest: String?
 
-    /// The bytes of the representation before, until this one replaces it: one element, or none.
+    /// The checkpoint of the earlier representation, until this one replaces it: one element, or none.
     var earlier: [DownloadCheckpoint]?
 
     var isValid: Bool {

@@ -4,20 +4,20 @@ import SystemCalls
 struct SourceRecord: Sendable, Hashable, Codable {
     /// What identifies one state of one file.
     struct File: Sendable, Hashable, Codable {
-        /// Absolute, without symbolic links.
+        /// The absolute path without symbolic links.
         var path: FilePath
         /// The time of the last change of the content, in nanoseconds since 1970.
         var modified: Int64
         var inode: UInt64
-        /// Kept to be looked at: it is not compared, for it may be another one after a restart of the machine.
+        /// Only for information. It is not compared, because it may be different after a restart of the machine.
         var device: UInt64
         var owner: UInt32
     }
 
     var file: File?
-    /// Bytes; `nil` if the source did not know.
+    /// The size in bytes; `nil` if it was unknown.
     var size: Int64?
-    /// SHA-256 over parts of the content that the kind of source fixes, in hexadecimal.
+    /// SHA-256 over parts of the content, in hexadecimal. The kind of source decides which parts.
     var sample: String?
 
     var isValid: Bool {
@@ -27,7 +27,7 @@ struct SourceRecord: Sendable, Hashable, Codable {
         return file.path.isAbsolute && !file.path.containsNUL && size != nil && sample != nil
     }
 
-    /// The differences, for messages, that prove that the sources of both records have different bytes; empty if there
+    /// The differences which prove that the sources of both records have different bytes, for messages; empty if there
     /// are none.
     func differences(from other: SourceRecord) -> [String] {
         var found: [String] = []
@@ -38,7 +38,7 @@ struct SourceRecord: Sendable, Hashable, Codable {
             if file.inode != theirs.inode { found.append("inode") }
             if sample != other.sample { found.append("content") }
         } else if file == nil, other.file == nil, let sample, let theirs = other.sample, sample != theirs {
-            // A file instead of what was no file, or the reverse, proves nothing.
+            // If only one of the sources is a file, nothing is proved.
             found.append("content")
         }
         return found

@@ -1,12 +1,12 @@
 import Foundation
 import SystemCalls
 
-/// The right to run a transfer whose resume data may be kept elsewhere, for as long as this object lives or until the
-/// process ends.
+/// The right to run a transfer whose resume data may also be kept elsewhere. It lasts as long as this object exists, or
+/// until the process ends.
 final class TicketClaim: Sendable {
     private let ticket: ResumeTicket
     private let directory: FileDescriptor
-    /// Locked.
+    /// The ticket file, which is locked.
     private let file: FileDescriptor
 
     private init(_ ticket: ResumeTicket, _ directory: FileDescriptor, _ file: FileDescriptor) {
@@ -15,20 +15,20 @@ final class TicketClaim: Sendable {
         self.file = file
     }
 
-    /// What claiming a ticket has come to.
+    /// The result of an attempt to claim a ticket.
     enum Outcome {
         case claimed(TicketClaim)
-        /// There is no such file.
+        /// The ticket file does not exist.
         case missing
         /// Data of a later generation has been used.
         case superseded
-        /// Another transfer is running with it.
+        /// Another transfer is running with the ticket.
         case busy
     }
 
     /// Claims the transfer of data without a ticket.
     /// - Parameter createsFile: whether the file is created if it is missing; `noSuchFile` is thrown otherwise.
-    /// - Returns: `nil` if another transfer is running with it.
+    /// - Returns: `nil` if another transfer is running with the data.
     static func claim(
         withoutTicket ticket: ResumeTicket, createsFile: Bool, in directory: FileDescriptor
     ) throws(Errno) -> TicketClaim? {
@@ -38,7 +38,7 @@ final class TicketClaim: Sendable {
             guard try file.lockForTransfer() else { return nil }
             // The transfer that held the lock may have ended, and removed the name.
             guard isNamed(file, ticket, in: directory) else { continue }
-            // Data with a ticket of this generation was used up by the run that the checkpoint is of.
+            // The run that made the checkpoint has used up the data with a ticket of this generation.
             if try file.status().size == 0 { try? write(ticket.generation + 1, to: file) }
             return TicketClaim(ticket, directory, file)
         }
@@ -59,21 +59,21 @@ final class TicketClaim: Sendable {
             throw error
         }
         guard try file.lockForTransfer() else { return .busy }
-        // Its name may have been removed before the lock was ours.
+        // The name may have been removed before the lock was acquired.
         guard isNamed(file, ticket, in: directory) else { return .missing }
         let claim = TicketClaim(ticket, directory, file)
         let lowest = generation(in: file)
         guard ticket.generation >= lowest else { return .superseded }
-        // That it is used proves that it was kept: what was issued before it is not needed any more. If the disk is
-        // full, the earlier data stays good.
+        // This data was saved, because it is used now. So data that was issued before it is not needed any more. If the
+        // disk is full, the earlier data stays valid.
         if ticket.generation > lowest { try? write(ticket.generation, to: file) }
         return .claimed(claim)
     }
 
-    /// There is nothing left to resume: no data of the transfer is good any more.
+    /// Removes the ticket file, because there is nothing left to resume. No data of the transfer is valid any more.
     func remove() { try? directory.unlink(at: ticket.fileName) }
 
-    /// The lowest generation that is good; 0 if the file has none.
+    /// The lowest valid generation; 0 if the file contains none.
     static func generation(in file: FileDescriptor) -> Int {
         var bytes = [UInt8](repeating: 0, count: 20)
         let count = bytes.withUnsafeMutableBytes { buffer in (try? file.read(into: buffer, at: 0)) ?? 0 }
@@ -81,22 +81,22 @@ final class TicketClaim: Sendable {
     }
 
     static func write(_ generation: Int, to file: FileDescriptor) throws(Errno) {
-        // It only grows, so that a shorter number is never left with digits of a longer one.
+        // The generation only grows, so the new number always overwrites all digits of the old one.
         try file.write(Array(String(generation).utf8), at: 0)
     }
 }
 
-/// What keeps resume data from being used by two transfers at once, and after it was superseded: a file in the storage
-/// directory, one for each transfer through all its resumptions.
+/// Prevents two transfers from using resume data at the same time, and any transfer from using superseded data. A
+/// ticket is a file in the storage directory, one for each transfer through all its resumptions.
 ///
-/// A transfer locks the file from its resumption, a new upload from its first checkpoint, until it ends. The content is the lowest
-/// generation that is still good, as a decimal number; generations below it were superseded by one that has been used. The
-/// file is removed when there is nothing left to resume. A process that is killed just before it hands out the first
-/// checkpoint leaves it.
+/// A transfer locks the file from its resumption, a new upload from its first checkpoint, until it ends. The content is
+/// the lowest generation that is still valid, as a decimal number; generations below it were superseded by one that has
+/// been used. The file is removed when there is nothing left to resume. If the process is killed just before it hands
+/// out the first checkpoint, the file is left.
 struct ResumeTicket: Sendable, Hashable, Codable {
     /// Identifies the transfer through all its resumptions.
     var id: UUID
-    /// Counts the data issued for it.
+    /// Counts the resume data that was issued for the transfer.
     var generation: Int
 
     var fileName: String { "\(id.uuidString).ticket" }
@@ -104,7 +104,7 @@ struct ResumeTicket: Sendable, Hashable, Codable {
 
 extension FileDescriptor {
     /// Locks a file that only one transfer at a time may use. On a file system without locks every attempt succeeds.
-    /// - Returns: false if another transfer has it.
+    /// - Returns: false if another transfer has locked the file.
     func lockForTransfer() throws(Errno) -> Bool {
         do throws(Errno) {
             return try tryLock()

@@ -5,10 +5,10 @@ import SystemCalls
 struct TransferStorage: Sendable {
     let path: FilePath
 
-    /// Opens the directory, and makes it before if need be.
+    /// Opens the directory, and creates it if it is missing.
     ///
-    /// - Throws: `storageUnusable` if it cannot be created, is no directory, belongs to another user, or others may
-    ///   write in it.
+    /// - Throws: `storageUnusable` if it cannot be created, is no directory, belongs to another user, or is writable by
+    ///   other users.
     func open() throws(TransferError) -> FileDescriptor {
         do throws(Errno) {
             try makeDirectories()
@@ -50,10 +50,10 @@ struct TransferStorage: Sendable {
 
     /// Creates the ticket file of a transfer if it is missing.
     ///
-    /// Resume data without a ticket is worth more than none, so that a full disk does not lose a transfer.
-    /// - Parameter generation: of the data that is to be issued.
-    /// - Returns: the ticket of that data, of a later generation if that one was superseded; `nil` if no file can be
-    ///   made.
+    /// If no file can be created, resume data is issued without a ticket, so that a full disk does not lose a transfer.
+    /// - Parameter generation: the generation of the data that is to be issued.
+    /// - Returns: the ticket of that data, with a later generation if that one was superseded; `nil` if no file can be
+    ///   created.
     func issueTicket(for id: UUID, generation: Int) -> ResumeTicket? {
         guard let directory = try? open() else { return nil }
         var ticket = ResumeTicket(id: id, generation: generation)
@@ -68,7 +68,7 @@ struct TransferStorage: Sendable {
         return ticket
     }
 
-    /// Finds out whether `data` has been used up.
+    /// Checks that `data` has not been used up.
     /// - Throws: `resumeDataUsed`, or `storageUnusable`.
     func examine(_ data: ResumeData) throws(TransferError) {
         guard let ticket = data.record.ticket else { return }
@@ -81,12 +81,14 @@ struct TransferStorage: Sendable {
         }
     }
 
-    /// Claims the transfer that resume data is of. Of all who try at the same time, in whatever process, one succeeds.
-    /// - Parameter hasTicket: whether the data has one. Data without a ticket, that of checkpoints, stays good, whatever is
-    ///   used besides, but for one transfer at a time.
-    /// - Parameter createsFile: whether a missing file is created for data without a ticket. Downloads do without: their
-    ///   partial files are locked.
-    /// - Returns: `nil` for data without a ticket if there is no file, or none can be created: that does not lose a transfer.
+    /// Claims the transfer of resume data. If several transfers, in any processes, try at the same time, only one
+    /// succeeds.
+    /// - Parameter hasTicket: whether the data has a ticket. Data of checkpoints has none. It stays valid after other
+    ///   data was used, but only one transfer at a time can use it.
+    /// - Parameter createsFile: whether a missing file is created for data without a ticket. Downloads need no file,
+    ///   because their partial files are locked.
+    /// - Returns: `nil` for data without a ticket if there is no file, or none can be created. The transfer then runs
+    ///   without a claim.
     /// - Throws: `resumeDataUsed`, or `storageUnusable`.
     func claim(
         _ ticket: ResumeTicket, hasTicket: Bool, createsFile: Bool
