@@ -6,13 +6,13 @@ import SystemCalls
 final class ActiveTransfer {
     /// What the loop does next.
     enum Step {
-        /// Ask again at this time, in monotonic nanoseconds; nil: whenever something else happens.
+        /// Call ``keepTime(_:)`` again at this time, in monotonic nanoseconds; nil: only after another event.
         case proceed(until: Int64?)
         case end(TransportFailure?)
         case endWithCode(CURLcode)
     }
 
-    /// How long a server may be silent in the midst of an early response whose size is not known beforehand.
+    /// The time in nanoseconds for which a server may send nothing during an early response of unknown size.
     private static let earlySilence: Int64 = 300_000_000
 
     let exchange: TransportExchange
@@ -29,11 +29,11 @@ final class ActiveTransfer {
     private let sockets: ConnectionSockets
     private var socket: Int32?
     private var isConnected = false
-    /// How often progress was reported that no count of bytes shows.
+    /// The number of reports of progress that no count of bytes shows.
     private var progress: Int64 = 0
-    /// The final head came before the content's end, of which nothing more is sent.
+    /// Whether the final head arrived before all content was sent. No more content is sent then.
     private var isEarly = false
-    /// libcurl waits so that it looks at what has arrived before it sends more.
+    /// Whether sending is paused, so that libcurl reads what has arrived before it sends more.
     private var isLooking = false
     private var hasLooked = false
 
@@ -70,7 +70,7 @@ final class ActiveTransfer {
         return resume()
     }
 
-    /// Something has moved that no count of bytes shows.
+    /// Notes progress that no count of bytes shows.
     func noteProgress() { progress += 1 }
 
     /// Does everything that is due.
@@ -92,7 +92,7 @@ final class ActiveTransfer {
         return .proceed(until: next == .max ? nil : next)
     }
 
-    /// Whether nothing can move for reasons of our own.
+    /// Whether no byte can move because this side waits: for the connection, the gate or the rate limit.
     private var isWaiting: Bool {
         if !isConnected || receiver.resumesAt != nil { return true }
         return receiver.head == nil && (sender?.isGated == true || sender?.resumesAt != nil)
@@ -108,7 +108,7 @@ final class ActiveTransfer {
         openSocket.flatMap { SocketState(descriptor: $0).unacknowledgedOutput }
     }
 
-    /// The socket that the request goes over.
+    /// The socket of the request; nil if there is none or it is closed.
     private var openSocket: Int32? {
         socket.flatMap { sockets.isOpen($0) ? $0 : nil }
     }
@@ -121,9 +121,9 @@ final class ActiveTransfer {
 
     /// Stops sending once the response has begun.
     ///
-    /// libcurl does that by itself on an error status, on some connections. Otherwise it does not recognize the end
-    /// of the response either for as long as the content waits; silence must do.
-    /// - Returns: whether libcurl is resumed.
+    /// After an error status, libcurl stops by itself on some connections. Otherwise it does not detect the end of the
+    /// response while the content waits, so the response counts as ended when the server sends nothing more.
+    /// - Returns: whether libcurl has to be resumed.
     private func stopSending(_ now: Int64, _ next: inout Int64) -> Bool {
         guard isAnsweredEarly else { return false }
         if !isEarly {
@@ -135,7 +135,7 @@ final class ActiveTransfer {
             next = min(next, now + Self.earlySilence)
             return true
         }
-        // The second time of silence is for bytes that libcurl has in its buffer: it has to be rid of them first.
+        // The second period of silence is for the bytes in libcurl's buffer, which libcurl has to send first.
         let times: Int64 = sender?.isAborted == true ? 2 : 1
         guard isSilent(times, now) else {
             next = min(next, watch.lastActivity + times * Self.earlySilence)
@@ -186,12 +186,12 @@ final class ActiveTransfer {
 
     // MARK: The end
 
-    /// The bytes of content sent so far; nil if there is none.
+    /// The number of bytes of content sent so far; nil if the request has no content.
     private var sent: Int64? {
         sender.map { $0.sent(easy.bytesSent, isHTTP2: receiver.head != nil && easy.isHTTP2) }
     }
 
-    /// How it ended, by libcurl.
+    /// The result of an exchange that libcurl has ended with `code`.
     func result(_ code: CURLcode) -> TransportResult {
         let unread = socket.flatMap { sockets.release($0) }
         socket = nil
@@ -205,9 +205,9 @@ final class ActiveTransfer {
         // A write to a connection that was reset fails, and libcurl reads nothing more. The
         // response that came before it (RFC 9112 §9.6) is unread.
         if receiver.head == nil, let unread { receiver.receive(unread: unread).forEach(exchange.report) }
-        // The connection may be lost once everything has arrived.
+        // A connection that is lost after the complete response has arrived is no failure.
         if receiver.isComplete { return result(nil) }
-        // Newer versions of libcurl do not take the end before the end.
+        // Newer versions of libcurl report an error if the content ends before its stated length.
         if code == CURLE_READ_ERROR, sender?.isAborted == true { return result(nil, isContentComplete: false) }
         let failure = TransportFailure(
             code, of: easy, asking: uri, isConnected: isConnected, isStallLimit: isStallLimit)
@@ -244,8 +244,8 @@ extension ActiveTransfer: EasyHandle.Delegate {
         guard let before = sender else { return 0 }
         if receiver.head != nil, !before.isAborted { return sender?.hold() ?? 0 }
         let count = sender?.read(into: buffer, now: SystemClock.monotonicNanoseconds()) ?? 0
-        // A server that answers early resets the connection next. A write then fails, and the
-        // response is lost: it has to be read before.
+        // A server that answers early resets the connection next. A write then fails, and the response is lost, so the
+        // response has to be read first.
         if count > 0, count <= buffer.count, !hasLooked, let socket = openSocket,
             SocketState(descriptor: socket).hasInput
         {

@@ -2,22 +2,22 @@ import CCurl
 import ResumableUpload
 import SystemCalls
 
-/// The request's content on its way from the source into libcurl's buffer.
+/// Copies the content of a request from the source into libcurl's buffer.
 struct ContentSender {
     private let content: ClientRequest.Content
     private let source: (any UploadSource)?
-    /// Bytes handed to libcurl, and how many of them were handed before the last time.
+    /// The number of bytes that all reads have handed to libcurl, and the number without the last read.
     private(set) var handed: Int64 = 0
     private var handedBefore: Int64 = 0
     /// Bytes that HTTP/1.1's framing of chunks has added (RFC 9112 §7.1).
     private var framing: Int64 = 0
-    /// Whether the source has said that it is at its end.
+    /// Whether the source has reported its end.
     private var isSourceOver = false
     private var pacer: RatePacer?
     private var isGateOpen: Bool
-    /// Whether libcurl knows that the content is at its end.
+    /// Whether the end of the content was reported to libcurl.
     private var isEnded = false
-    /// Whether libcurl gets the end of the content from now on, before the actual end.
+    /// Whether the end of the content is reported to libcurl from now on, before the actual end.
     private(set) var isAborted = false
     /// Whether libcurl waits for content.
     private(set) var isHeld = false
@@ -29,7 +29,7 @@ struct ContentSender {
         self.content = content
         self.source = source
         self.pacer = pacer
-        // There is nothing to hold back of an empty content.
+        // Empty content need not be held back.
         isGateOpen = !hasGate || content.count == 0
     }
 
@@ -37,7 +37,7 @@ struct ContentSender {
 
     mutating func openGate() { isGateOpen = true }
 
-    /// libcurl asks for content again.
+    /// Ends the hold: libcurl requests content again.
     mutating func release() {
         isHeld = false
         resumesAt = nil
@@ -51,7 +51,7 @@ struct ContentSender {
         return Int(CURL_READFUNC_PAUSE)
     }
 
-    /// How many bytes the content may still have.
+    /// The maximum number of bytes that the content still has.
     private var room: Int64 {
         let most: Int64? = if case .remaining(_, let limit) = content { limit } else { content.count }
         return most.map { max($0 - handed, 0) } ?? .max
@@ -99,20 +99,20 @@ struct ContentSender {
     /// kept from an earlier one turns out to be closed. Once bytes were sent, the state machine decides.
     func canRewind() -> Bool { handed == 0 }
 
-    /// Bytes of content that were handed to the kernel.
-    /// - Parameter bytes: what libcurl counts.
+    /// The number of bytes of content that were handed to the kernel.
+    /// - Parameter bytes: the number of bytes that libcurl has counted.
     func sent(_ bytes: Int64, isHTTP2: Bool) -> Int64 {
         let counted = isHTTP2 ? bytes : bytes - framing
-        // It asks for more only once it is rid of what it got before.
+        // libcurl requests more bytes only after it has sent the previous ones.
         return min(max(counted, handedBefore), handed)
     }
 
-    /// Whether all of the content is with the kernel.
+    /// Whether all of the content was handed to the kernel.
     func isSent(_ bytes: Int64, isHTTP2: Bool) -> Bool {
         (isEnded || content.count == handed) && sent(bytes, isHTTP2: isHTTP2) == handed
     }
 
-    /// Whether there is nothing that would have to be sent after what was handed over.
+    /// Whether all of the content was handed to libcurl.
     var isAtEnd: Bool {
         if let count = content.count { return handed == count }
         if isSourceOver { return true }

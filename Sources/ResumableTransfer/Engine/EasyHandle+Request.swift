@@ -3,12 +3,13 @@ import Glibc
 import HTTPSemantics
 
 extension EasyHandle {
-    /// Sets what is sent and how.
+    /// Sets the options of libcurl for a request.
     func prepare(_ request: TransportRequest) {
         set(CURLOPT_URL, request.message.uri)
         set(CURLOPT_PROTOCOLS_STR, "http,https")
         set(CURLOPT_NOSIGNAL, 1)
-        // A search for an address continues in a thread of its own; without this, the end of a transfer would wait for it.
+        // libcurl resolves host names on its own thread. Without this option the end of a transfer would wait for that
+        // thread.
         set(CURLOPT_QUICK_EXIT, 1)
         set(CURLOPT_TCP_KEEPALIVE, 1)
         set(CURLOPT_FOLLOWLOCATION, 0)
@@ -16,7 +17,7 @@ extension EasyHandle {
         set(CURLOPT_CONNECTTIMEOUT_MS, Int(clamping: max(request.connectTimeout.nanoseconds / 1_000_000, 1)))
         set(request.settings, isSecure: request.message.uri.prefix(6).lowercased() == "https:")
         if request.message.method == .head {
-            // As a custom method it would wait for content.
+            // With HEAD as a custom method, libcurl would wait for content.
             set(CURLOPT_NOBODY, 1)
         } else {
             set(CURLOPT_CUSTOMREQUEST, request.message.method.rawValue)
@@ -26,7 +27,7 @@ extension EasyHandle {
             set(CURLOPT_INFILESIZE_LARGE, offset: request.sentContent.count ?? -1)
             set(CURLOPT_UPLOAD_BUFFERSIZE, Self.bufferSize)
         } else if let rate = request.rateLimit {
-            // libcurl sends a full buffer at once: at a low rate it has to be small.
+            // libcurl handles a full buffer in one step, so the buffer has to be small at a low rate.
             set(CURLOPT_BUFFERSIZE, min(max(Int(clamping: rate / 20), 1 << 10), Self.bufferSize))
         } else {
             set(CURLOPT_BUFFERSIZE, Self.bufferSize)
@@ -55,8 +56,8 @@ extension EasyHandle {
         }
     }
 
-    /// Before 8.7 uploads in HTTP/2 could stall once they were held (curl/curl#10433, #10988). Downloads do not use it
-    /// either then, for an upload would go over the connection of a download.
+    /// Before libcurl 8.7, an upload in HTTP/2 could stall after a pause (curl/curl#10433, #10988). Downloads do not
+    /// use HTTP/2 with these versions either, because an upload could use the connection of a download.
     private static let isFaultlessInHTTP2 =
         (curl_version_info(CURLVERSION_FIRST)?.pointee.version_num ?? 0) >= 0x08_07_00
 
@@ -67,12 +68,13 @@ extension EasyHandle {
 extension TransportRequest {
     /// The header lines in libcurl's notation.
     fileprivate var fieldLines: [String] {
-        // libcurl's own expectation would wait for a second, and 104 would not end the wait before 8.7.
+        // This line removes libcurl's own Expect field: libcurl would wait for a second, and before 8.7 a 104 would not
+        // end the wait.
         var lines = ["Expect:"]
         for field in message.fields
         where !["expect", "content-length", "transfer-encoding"].contains(field.name.lowercased()) {
             let value = field.value.drop { $0 == " " || $0 == "\t" }
-            // "Name:" would remove a line of libcurl's.
+            // libcurl reads "Name:" as a request to remove its own line.
             lines.append(value.isEmpty ? "\(field.name);" : "\(field.name): \(value)")
         }
         return lines

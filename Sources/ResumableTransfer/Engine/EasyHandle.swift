@@ -2,18 +2,18 @@ import CCurl
 import Glibc
 import SystemCalls
 
-/// An easy handle of libcurl: one request. Used on the engine's thread alone.
+/// An easy handle of libcurl: one request. Used on the engine's thread only.
 final class EasyHandle {
     typealias ID = UnsafeMutableRawPointer
 
     /// The calls that libcurl makes during a transfer, on the engine's thread.
     protocol Delegate: AnyObject {
-        /// There is a connection; the request is about to be sent.
-        /// - Parameter localPort: the connection's port on our side.
+        /// The connection is ready, and the request is about to be sent.
+        /// - Parameter localPort: the local port of the connection.
         func willSend(localPort: Int32)
         /// - Returns: the bytes put into `buffer`, 0 at the end, or `CURL_READFUNC_PAUSE` or `CURL_READFUNC_ABORT`.
         func read(into buffer: UnsafeMutableRawBufferPointer) -> Int
-        /// libcurl wants to send the content again from its beginning.
+        /// libcurl needs the content again from its beginning.
         /// - Returns: whether that is possible.
         func rewind() -> Bool
         /// - Returns: whether to continue.
@@ -21,10 +21,10 @@ final class EasyHandle {
         func write(_ bytes: UnsafeRawBufferPointer) -> Acceptance
     }
 
-    /// What became of bytes of the response's content.
+    /// How bytes of the response's content were handled.
     enum Acceptance {
         case taken
-        /// Nothing more for now; the same bytes are offered again afterwards.
+        /// The bytes are not accepted now; libcurl offers them again later.
         case held
         case refused
     }
@@ -69,7 +69,7 @@ final class EasyHandle {
     /// Sends these header lines besides libcurl's own.
     func setFields(_ lines: [String]) {
         for line in lines {
-            // The list is the same or nil: there was no memory for the line.
+            // The result is the same list, or nil if there was no memory for the line.
             if let longer = curl_slist_append(fields, line) { fields = longer }
         }
         onward_easy_set_list(pointer, CURLOPT_HTTPHEADER, fields)
@@ -103,7 +103,7 @@ final class EasyHandle {
             switch EasyHandle.at(me).delegate?.write(content) ?? .refused {
             case .taken: return content.count
             case .held: return Int(CURL_WRITEFUNC_PAUSE)
-            // Any other number than that of the bytes is an error.
+            // Any other number than the number of bytes is an error.
             case .refused: return content.count + 1
             }
         }
@@ -150,7 +150,7 @@ final class EasyHandle {
     /// The status of a proxy's response to CONNECT; 0 if there is none.
     var connectStatus: Int { onward_easy_long(pointer, CURLINFO_HTTP_CONNECTCODE) }
 
-    /// The proxy's host and port, if the connection leads to one as far as can be known: to another port than that of the
+    /// The host and port of the proxy, if the connection leads to one. This is assumed if the port is not that of the
     /// URI.
     /// - Parameter isTunnel: whether it is known to lead to a proxy.
     func proxy(for uri: String, isTunnel: Bool = false) -> String? {
@@ -167,12 +167,12 @@ final class EasyHandle {
         return number == 0 || number == EINPROGRESS ? nil : Errno(rawValue: number)
     }
 
-    /// libcurl's words for what went wrong.
+    /// libcurl's message for an error.
     func text(of code: CURLcode) -> String {
         message.pointee == 0 ? String(cString: curl_easy_strerror(code)) : String(cString: message)
     }
 
-    /// Holds the directions on that are named, and lets the others go. Not inside a callback.
+    /// Pauses the directions that are `true`, and resumes the others. It must not be called inside a callback.
     func hold(sending: Bool, receiving: Bool) -> CURLcode {
         curl_easy_pause(pointer, (sending ? CURLPAUSE_SEND : 0) | (receiving ? CURLPAUSE_RECV : 0))
     }

@@ -1,8 +1,8 @@
 /// Detects that no byte has moved for too long.
 struct ActivityWatch {
-    /// For how long nothing may move, in nanoseconds; nil: for ever.
+    /// The maximum time in nanoseconds in which no byte moves; nil: no limit.
     private let limit: Int64?
-    /// When something moved last, in monotonic nanoseconds.
+    /// The time at which a byte moved last, in monotonic nanoseconds.
     private(set) var lastActivity: Int64
     private var moved: Int64 = 0
     private var queue: Int32?
@@ -15,14 +15,14 @@ struct ActivityWatch {
     }
 
     /// Notes how many bytes have moved so far.
-    /// - Parameter isWaiting: nothing may move now, and that is as it should be.
+    /// - Parameter isWaiting: whether no byte can move now for a valid reason.
     mutating func note(moved: Int64, isWaiting: Bool, now: Int64) {
         guard isWaiting || moved != self.moved else { return }
         self.moved = moved
         lastActivity = now
     }
 
-    /// When it is over, or what to do until then has to be done; nil: never.
+    /// The time at which ``isStalled(now:output:)`` has to be called again; nil: never.
     var nextTime: Int64? { limit.map { min(lastActivity + $0, queueLookedAt + $0 / 4 + 1) } }
 
     /// Whether nothing has moved for too long.
@@ -48,8 +48,8 @@ extension Duration {
     }
 }
 
-/// Reports the progress of an exchange: at most every 100 ms while bytes move, and every 250 ms while none of a response's content
-/// that has begun arrives. So what follows from the time alone is done also on a connection that has stalled.
+/// Reports the progress of an exchange: at most every 100 ms while bytes move, and every 250 ms while the content of a
+/// response has begun but no bytes arrive. So work that depends on the time alone is also done on a stalled connection.
 struct ProgressReports {
     private static let interval: Int64 = 100_000_000
     private static let repetition: Int64 = 250_000_000
@@ -61,7 +61,7 @@ struct ProgressReports {
     /// The time of the next report; nil: there is nothing to report yet.
     private(set) var nextTime: Int64?
 
-    /// Reports what has changed, or the same again, if it is time.
+    /// Reports the counts, changed or unchanged, if a report is due.
     mutating func report(sent: Int64?, received: Int64, now: Int64, to exchange: TransportExchange) {
         let hasChanged = sent ?? 0 != self.sent || received != self.received
         guard hasChanged || received > 0 else {
@@ -82,7 +82,7 @@ struct ProgressReports {
     }
 }
 
-/// Spreads bytes over time so that there are so many a second: a bucket that fills steadily.
+/// Limits a rate in bytes per second with a token bucket.
 struct RatePacer {
     private let rate: Double
     /// The bytes that may be moved now; below zero if more were moved than were allowed.
@@ -90,8 +90,8 @@ struct RatePacer {
     private var filledAt: Int64
 
     /// - Parameters:
-    ///   - rate: bytes a second; at least one.
-    ///   - now: monotonic nanoseconds, as everywhere here.
+    ///   - rate: bytes per second; at least one.
+    ///   - now: monotonic nanoseconds, as for all times of this type.
     init(rate: Int64, now: Int64) {
         self.rate = Double(max(rate, 1))
         allowance = 0
@@ -99,7 +99,7 @@ struct RatePacer {
         allowance = portion
     }
 
-    /// What moves at a time when it goes steadily: a tenth of a second's worth.
+    /// The number of bytes in one step at a steady rate: the bytes of a tenth of a second.
     private var portion: Double { max(rate / 10, 1) }
 
     /// The bytes that may move now; 0 or less: none.
@@ -112,7 +112,7 @@ struct RatePacer {
 
     mutating func spend(_ count: Int) { allowance -= Double(count) }
 
-    /// When there will be a portion again.
+    /// The time at which a portion is available again.
     var nextTime: Int64 {
         let seconds = max(portion - allowance, 0) / rate
         return filledAt + Int64(min(seconds * 1e9, 1e17)) + 1

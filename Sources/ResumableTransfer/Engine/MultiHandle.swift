@@ -2,12 +2,12 @@ import CCurl
 import Glibc
 import SystemCalls
 
-/// A multi handle of libcurl: connections, and the easy handles at work.
+/// A multi handle of libcurl: its connections and the easy handles in use.
 ///
-/// It is used on the engine's thread alone but for ``wake()`` and ``init()``.
+/// All functions except ``wake()`` and ``init()`` are called on the engine's thread only.
 final class MultiHandle: @unchecked Sendable {
-    // libcurl allows curl_multi_wakeup on any thread, and everything else is called on the engine's. That thread changes
-    // it once, after the last wake().
+    // libcurl allows curl_multi_wakeup on any thread; all other functions are called on the engine's thread. That
+    // thread changes the pointer once, after the last wake().
     private var pointer: UnsafeMutableRawPointer?
     /// Released after the connections are closed.
     let sockets = ConnectionSockets()
@@ -21,7 +21,7 @@ final class MultiHandle: @unchecked Sendable {
 
     deinit { close() }
 
-    /// Closes all connections. Nothing but that may follow.
+    /// Closes all connections. No other call may follow.
     func close() {
         if let pointer { curl_multi_cleanup(pointer) }
         pointer = nil
@@ -30,13 +30,13 @@ final class MultiHandle: @unchecked Sendable {
     /// Ends ``wait(_:)``, or the next one.
     func wake() { curl_multi_wakeup(pointer) }
 
-    /// Whether the handle was taken.
+    /// Adds an easy handle. Returns whether libcurl has accepted it.
     func add(_ easy: EasyHandle) -> Bool { curl_multi_add_handle(pointer, easy.pointer) == CURLM_OK }
 
     /// Ends the handle's transfer unless it has ended; a connection in the middle of a message is closed.
     func remove(_ easy: EasyHandle) { curl_multi_remove_handle(pointer, easy.pointer) }
 
-    /// Does what can be done without waiting.
+    /// Does all work that is possible without waiting.
     func perform() {
         var running: Int32 = 0
         curl_multi_perform(pointer, &running)
@@ -49,22 +49,22 @@ final class MultiHandle: @unchecked Sendable {
         return (EasyHandle.ID(easy), code)
     }
 
-    /// Waits until something can be done, at most for so many milliseconds.
+    /// Waits until there is work to do, or until this time has passed.
     func wait(_ milliseconds: Int32) {
-        // A handle that could not be made must not become a busy loop.
+        // Waits if libcurl cannot, so that a missing handle does not cause a busy loop.
         if curl_multi_poll(pointer, nil, 0, milliseconds, nil) != CURLM_OK { usleep(10_000) }
     }
 }
 
 /// The sockets of a multi handle's connections. libcurl opens and closes them through this object, because it does not
-/// report during a transfer which one it uses. Used on the engine's thread alone.
+/// report during a transfer which one it uses. Used on the engine's thread only.
 final class ConnectionSockets {
     private var open: Set<Int32> = []
-    /// Those whose unread input is kept when they are closed.
+    /// The sockets whose unread input is kept when they are closed.
     private var watched: Set<Int32> = []
     private var unread: [Int32: [UInt8]] = [:]
 
-    /// As much as the head of a response and a short content may be.
+    /// The maximum number of bytes of unread input that are kept: enough for the head of a response and short content.
     private static let keptInput = 320 << 10
 
     func opened(_ socket: Int32) { open.insert(socket) }
@@ -78,7 +78,7 @@ final class ConnectionSockets {
         _ = FileDescriptor(owning: socket)
     }
 
-    /// The connection that has this port on our side. What is unread at its end is kept until ``release(_:)``.
+    /// Finds the socket with this local port. The input that is unread when it is closed is kept until ``release(_:)``.
     func watch(localPort: Int32) -> Int32? {
         guard let socket = open.first(where: { SocketState(descriptor: $0).localPort == UInt16(exactly: localPort) })
         else { return nil }
@@ -87,7 +87,7 @@ final class ConnectionSockets {
         return socket
     }
 
-    /// What had arrived and was not read when the socket was closed; nil if it is open, or nothing had.
+    /// Returns the input that was unread when the socket was closed; nil if it is open, or if there was none.
     func release(_ socket: Int32) -> [UInt8]? {
         watched.remove(socket)
         return unread.removeValue(forKey: socket)

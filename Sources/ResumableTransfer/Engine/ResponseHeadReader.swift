@@ -1,7 +1,7 @@
 import HTTPSemantics
 import ResumableUpload
 
-/// Makes heads of the header lines of a response, one after another as they arrive.
+/// Parses the heads of a response, interim and final, from its header lines.
 struct ResponseHeadReader {
     enum Outcome {
         case more
@@ -10,7 +10,7 @@ struct ResponseHeadReader {
         case refused(TransportFailure)
     }
 
-    /// Bytes of one header section, status line included.
+    /// The maximum number of bytes in one header section, including the status line.
     static let maximumSize = 256 << 10
 
     /// The URI of the request, against which `Location` is resolved.
@@ -18,14 +18,14 @@ struct ResponseHeadReader {
     private var statusLine: (status: Status, version: String)?
     private var lines: [(name: String, value: String)] = []
     private var size = 0
-    /// After the final head there are trailers alone, and they are not merged into it.
+    /// Whether the final head was read. Only trailers follow it, which are not merged into it.
     private var isOver = false
 
     init(uri: String) {
         self.uri = RequestURI(uri)
     }
 
-    /// Takes the next line, with the line ending it came with.
+    /// Reads the next line, including its line ending.
     mutating func read(_ line: UnsafeRawBufferPointer) -> Outcome {
         if isOver { return .more }
         size += line.count

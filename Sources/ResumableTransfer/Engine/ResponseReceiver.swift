@@ -16,11 +16,11 @@ struct ResponseReceiver {
     /// a server can send them for ever.
     private(set) var moved: Int64 = 0
     private var headSize: Int64 = 0
-    /// Whether anything came, be it an interim response or a part of a head.
+    /// Whether anything was received, even an interim response or a part of a head.
     private(set) var hasBegun = false
-    /// When no more content is waited for, in monotonic nanoseconds; nil: that is not bounded.
+    /// The time until which content is awaited, in monotonic nanoseconds; nil: no limit.
     private(set) var deadline: Int64?
-    /// Whether as much content has come as is wanted.
+    /// Whether enough content was received.
     private(set) var isSatisfied = false
     /// The size of the content according to the head; nil if the framing marks its end.
     private var length: Int64?
@@ -35,7 +35,7 @@ struct ResponseReceiver {
         self.pacer = pacer
     }
 
-    /// Whether all of the content is there, as far as its size is known beforehand.
+    /// Whether all of the content was received. False if its size is not known in advance.
     var isComplete: Bool { head != nil && length == received }
 
     mutating func release() {
@@ -43,7 +43,7 @@ struct ResponseReceiver {
         resumesAt = nil
     }
 
-    /// Takes a header line.
+    /// Handles a header line.
     /// - Returns: the event to report, if any. With ``failure`` the exchange ends.
     mutating func header(_ line: UnsafeRawBufferPointer) -> TransportEvent? {
         hasBegun = true
@@ -69,7 +69,7 @@ struct ResponseReceiver {
         }
     }
 
-    /// Takes content, as fast as the rate allows.
+    /// Handles content, as fast as the rate allows.
     mutating func write(_ bytes: UnsafeRawBufferPointer, now: Int64) -> EasyHandle.Acceptance {
         if let available = pacer?.available(at: now), available <= 0 {
             isHeld = true
@@ -100,7 +100,7 @@ struct ResponseReceiver {
         return .taken
     }
 
-    /// Takes what libcurl has not read: the beginning of a response in HTTP/1.1, or else nothing.
+    /// Handles input that libcurl has not read, if it is the beginning of a response in HTTP/1.1.
     mutating func receive(unread bytes: [UInt8]) -> [TransportEvent] {
         guard bytes.starts(with: Array("HTTP/1.".utf8)) else { return [] }
         var events: [TransportEvent] = []
@@ -111,14 +111,14 @@ struct ResponseReceiver {
             }
             remaining = remaining[(end + 1)...]
         }
-        // Content in chunks is not worth decoding here: the head has the answer.
+        // Chunked content is not decoded here, because the head is sufficient.
         guard let length, failure == nil else { return events }
         pacer = nil
         _ = remaining.prefix(Int(clamping: length)).withUnsafeBytes { write($0, now: 0) }
         return events
     }
 
-    /// RFC 9112 §6.3.
+    /// The length of the content according to the head (RFC 9112 §6.3).
     private func contentLength(of head: ClientResponseHead) -> Int64? {
         if isResponseToHead || head.status == .noContent || head.status == .notModified { return 0 }
         if head.fields.contains("Transfer-Encoding") { return nil }

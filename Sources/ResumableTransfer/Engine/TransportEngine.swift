@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// Carries out requests with libcurl, all of them on one thread of its own.
+/// Sends requests with libcurl, all of them on one thread.
 final class TransportEngine: Sendable {
     private let commands: EngineCommands
     private let thread: WorkerThread?
@@ -15,7 +15,7 @@ final class TransportEngine: Sendable {
                 loop.run()
             }
         } catch {
-            // Without a thread every exchange ends as canceled at once.
+            // Without a thread every exchange immediately ends as canceled.
             thread = nil
             _ = commands.close()
         }
@@ -23,21 +23,21 @@ final class TransportEngine: Sendable {
 
     deinit { commands.post(.stop) }
 
-    /// Begins a request. Nothing of it is kept once the exchange has ended.
+    /// Starts a request. No part of it is kept after the exchange has ended.
     func start(_ request: TransportRequest) -> TransportExchange {
         let exchange = TransportExchange(commands)
         commands.post(.start(request, exchange))
         return exchange
     }
 
-    /// Ends what is under way as canceled, closes all connections, and waits until the thread has ended.
+    /// Ends all running exchanges as canceled, closes all connections, and waits until the thread has ended.
     func shutDown() {
         commands.post(.stop)
         thread?.join()
     }
 }
 
-/// What other threads want of the engine's thread, in order.
+/// The commands of other threads to the engine's thread, in order.
 final class EngineCommands: Sendable {
     enum Command: Sendable {
         case start(TransportRequest, TransportExchange)
@@ -49,7 +49,7 @@ final class EngineCommands: Sendable {
 
     private struct State: Sendable {
         var waiting: [Command] = []
-        /// The multi handle to wake; nil once the engine's thread takes no command any more.
+        /// The multi handle to wake; nil after the engine's thread has stopped accepting commands.
         var multi: MultiHandle?
     }
 
@@ -64,14 +64,14 @@ final class EngineCommands: Sendable {
         let isTaken = state.withLock { state in
             guard let multi = state.multi else { return false }
             state.waiting.append(command)
-            // Under the lock, for the handle lives as long as it is kept here.
+            // Called under the lock, because the handle may be released when it is no longer stored here.
             multi.wake()
             return true
         }
         if !isTaken, case .start(_, let exchange) = command { exchange.end(.cancelled) }
     }
 
-    /// Takes what has come, on the engine's thread.
+    /// Removes and returns the waiting commands. Called on the engine's thread.
     func removeAll() -> [Command] {
         state.withLock { state in
             if state.waiting.isEmpty { return [] }
@@ -80,7 +80,7 @@ final class EngineCommands: Sendable {
         }
     }
 
-    /// Takes what is left; nothing is accepted afterwards.
+    /// Removes and returns the remaining commands. No command is accepted afterwards.
     func close() -> [Command] {
         state.withLock { state in
             defer { state = State() }

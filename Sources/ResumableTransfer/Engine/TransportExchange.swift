@@ -2,7 +2,7 @@ import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 
-/// One request and what comes back. It has exactly one result, whatever happens.
+/// One request and its responses. It has exactly one result, whatever happens.
 final class TransportExchange: Sendable {
     private struct Outcome {
         var result: TransportResult?
@@ -20,16 +20,17 @@ final class TransportExchange: Sendable {
         (events, continuation) = AsyncStream.makeStream(of: TransportEvent.self)
     }
 
-    /// Lets the content that ``TransportRequest/gate`` holds back go.
+    /// Releases the content that ``TransportRequest/gate`` holds back.
     func openGate() { commands.post(.openGate(self)) }
 
     /// Restarts the stall timeout: the server reports progress that no count of bytes shows.
     func noteProgress() { commands.post(.noteProgress(self)) }
 
-    /// Ends the exchange as ``TransportFailure/cancelled`` unless it has ended. Any thread, any time.
+    /// Ends the exchange as ``TransportFailure/cancelled`` unless it has ended. It can be called on any thread at any
+    /// time.
     func cancel() { commands.post(.cancel(self)) }
 
-    /// Waits for the end. Cancelling the task that waits does not cancel the exchange.
+    /// Waits for the end. Canceling the task that waits does not cancel the exchange.
     func result() async -> TransportResult {
         await withCheckedContinuation { continuation in
             let result = outcome.withLock { outcome in
@@ -44,7 +45,7 @@ final class TransportExchange: Sendable {
 
     func report(_ event: TransportEvent) { continuation.yield(event) }
 
-    /// Gives the result. Only the first one counts.
+    /// Sets the result. Only the first one counts.
     func end(_ result: TransportResult) {
         let waiting: [CheckedContinuation<TransportResult, Never>] = outcome.withLock { outcome in
             guard outcome.result == nil else { return [] }
@@ -65,15 +66,16 @@ final class TransportExchange: Sendable {
     }
 }
 
-/// What happens during an exchange.
+/// An event of an exchange.
 enum TransportEvent: Sendable {
     /// An interim response (1xx); any number of them.
     case interim(ClientResponseHead)
     /// The final response's head.
     case head(ClientResponseHead)
-    /// Bytes of the request's content handed to the kernel so far; at most every 100 ms, and at the end.
+    /// The number of bytes of the request's content handed to the kernel so far; at most every 100 ms, and at the end.
     case sent(Int64)
-    /// Bytes of the response's content so far; at most every 100 ms, again every 250 ms while no more come, and at the end.
+    /// The number of bytes of the response's content received so far; at most every 100 ms, again every 250 ms while no
+    /// more come, and at the end.
     case received(Int64)
 }
 
@@ -81,15 +83,16 @@ enum TransportEvent: Sendable {
 struct TransportResult: Sendable {
     /// The final response's head, also if the connection was lost later.
     var head: ClientResponseHead?
-    /// What was kept of the response's content (``BodyDisposition/collect(limit:within:)``).
+    /// The part of the response's content that was kept (``BodyDisposition/collect(limit:within:)``).
     var content: [UInt8]
-    /// Bytes of the request's content handed to the kernel: the peer may have got fewer.
+    /// The number of bytes of the request's content handed to the kernel. The peer may have received fewer.
     var sent: Int64
-    /// Bytes of the response's content.
+    /// The number of bytes of the response's content that were received.
     var received: Int64
     /// Whether the request's content was handed over to its end: all of its `count`, or all that the source has.
     var sourceEnded: Bool
-    /// nil: the response is complete. An early response is, whatever happened to the request (RFC 9112 §9.5).
+    /// The reason why there is no complete response; nil if there is one. An early response can be complete although
+    /// the request is not (RFC 9112 §9.5).
     var failure: TransportFailure?
     /// Whether the response's content was received to the end according to its framing.
     var isContentComplete: Bool

@@ -2,19 +2,19 @@ import CCurl
 import SystemCalls
 
 extension TransportFailure {
-    /// What libcurl's code means.
-    /// - Parameter isStallLimit: whether a connection has no more time to be made than the stall timeout.
-    /// - Parameter uri: that was asked for.
+    /// Converts an error code of libcurl.
+    /// - Parameter isStallLimit: whether the stall timeout limits the time to make a connection.
+    /// - Parameter uri: the URI of the request.
     init(_ code: CURLcode, of easy: EasyHandle, asking uri: String, isConnected: Bool, isStallLimit: Bool) {
         let message = easy.text(of: code)
         switch code {
-        // That a proxy refuses a tunnel has no code of its own.
+        // libcurl has no separate code for a proxy that refuses a tunnel.
         case _ where !isConnected && easy.connectStatus >= 300: self = .proxy(.refused(easy.connectStatus))
         // A response without a status line.
         case CURLE_UNSUPPORTED_PROTOCOL where isConnected: self = .protocolViolation(message)
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT: self = .unsupportedURI
         case CURLE_COULDNT_RESOLVE_HOST: self = .resolve
-        // The message has the URL, and in it perhaps a password.
+        // The message contains the URL, which may contain a password.
         case CURLE_COULDNT_CONNECT where message.hasPrefix("Unsupported proxy"),
             CURLE_COULDNT_RESOLVE_PROXY where message.hasPrefix("Unsupported proxy"):
             self = .proxy(.unusable)
@@ -23,7 +23,7 @@ extension TransportFailure {
         case CURLE_OPERATION_TIMEDOUT where !isConnected:
             let proxy = easy.proxy(for: uri, isTunnel: message.hasPrefix("Proxy CONNECT"))
             self = proxy.map { .proxy(.silent($0)) } ?? (isStallLimit ? .connectStalled : .unreachable(message, nil))
-        // The connection was cut in the midst of the handshake: nothing is wrong with the certificate.
+        // The connection ended during the handshake: nothing is wrong with the certificate.
         case CURLE_SSL_CONNECT_ERROR
         where onward_easy_long(easy.pointer, CURLINFO_OS_ERRNO) != 0 || Self.reportsEnd(message):
             self = .unreachable(message, easy.systemError)
@@ -39,8 +39,8 @@ extension TransportFailure {
         }
     }
 
-    /// libcurl names whom it asked, a proxy perhaps: "Failed to connect to 127.0.0.1 port 1 after 0 ms: Couldn't connect to
-    /// server". Why, the system knows better.
+    /// libcurl's message names the peer, which may be a proxy: "Failed to connect to 127.0.0.1 port 1 after 0 ms:
+    /// Couldn't connect to server". The system's error states the reason more precisely.
     private static func unreachable(_ message: String, _ error: Errno?) -> TransportFailure {
         let words = message.split(separator: " ")
         var peer: String?
@@ -50,8 +50,8 @@ extension TransportFailure {
         return .connect(to: peer, reason: error?.text ?? message)
     }
 
-    /// Whether OpenSSL says that the peer ended the connection, and not why: it has no code for that, and the system
-    /// no error if the connection was closed in order.
+    /// Whether OpenSSL reports that the peer ended the connection, without a reason: OpenSSL has no code for that, and
+    /// the system has no error if the connection was closed in order.
     private static func reportsEnd(_ message: String) -> Bool {
         ["SSL_ERROR_SYSCALL", "unexpected eof", "SSL_ERROR_ZERO_RETURN"].contains { message.contains($0) }
     }

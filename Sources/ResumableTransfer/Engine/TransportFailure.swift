@@ -6,12 +6,12 @@ import SystemCalls
 enum TransportFailure: Error, Sendable, Hashable {
     /// The host's address could not be found.
     case resolve
-    /// No connection: the peer that did not answer, as host and port, if libcurl names it, and the reason.
+    /// No connection was made. The peer is a host and a port; nil if libcurl does not name it.
     case connect(to: String?, reason: String)
-    /// No connection, or no end of its TLS handshake, within ``TransportRequest/stallTimeout``.
+    /// No connection was made, including its TLS handshake, within ``TransportRequest/stallTimeout``.
     case connectStalled
     case proxy(ProxyFailure)
-    /// No secure connection, or the certificate is not to be trusted.
+    /// No secure connection was made, for example because the certificate is not trusted.
     case tls(String)
     /// The connection ended before the exchange did. `code` is libcurl's.
     case connectionLost(code: Int32, message: String)
@@ -26,15 +26,15 @@ enum TransportFailure: Error, Sendable, Hashable {
     /// The method or a field cannot be sent: it could split the message.
     case invalidRequest
     case tooManyRedirects
-    /// The response is not HTTP, or its head is out of bounds.
+    /// The response is not HTTP, or its head is invalid.
     case protocolViolation(String)
 }
 
-/// Why a request did not get through a proxy. Nothing of it has arrived at the server, but for `stalled`.
+/// Why a request did not get through a proxy. Except for `stalled`, the server has received nothing of the request.
 enum ProxyFailure: Sendable, Hashable {
     /// The URL of the proxy has a form or a scheme that cannot be used.
     case unusable
-    /// The proxy was not found, or it does not speak as it should.
+    /// The proxy was not found, or it violates the protocol.
     case failed(String)
     /// The proxy answered the request for a tunnel (CONNECT) with this status.
     case refused(Int)
@@ -45,7 +45,7 @@ enum ProxyFailure: Sendable, Hashable {
 }
 
 extension ProxyFailure {
-    /// Whether another try would end the same way.
+    /// Whether another attempt would end in the same way.
     var isPermanent: Bool {
         switch self {
         case .unusable: true
@@ -56,7 +56,7 @@ extension ProxyFailure {
 }
 
 extension TransportFailure {
-    /// What it means for a transfer.
+    /// The interruption of a transfer that this failure causes.
     var interruption: ClientInterruption {
         switch self {
         case .proxy(let proxy) where proxy.isPermanent: .unusableConnection

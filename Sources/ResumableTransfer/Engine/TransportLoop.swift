@@ -24,7 +24,7 @@ struct TransportLoop: ~Copyable {
         }
     }
 
-    /// - Returns: false: to stop.
+    /// - Returns: false if the loop has to stop.
     private mutating func execute(_ command: EngineCommands.Command) -> Bool {
         switch command {
         case .start(let request, let exchange): start(request, exchange)

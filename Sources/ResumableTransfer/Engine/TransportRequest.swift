@@ -4,8 +4,8 @@ import SystemCalls
 
 /// One request for ``TransportEngine``.
 struct TransportRequest: Sendable {
-    /// Its URI is absolute, of the scheme http or https. The fields are sent as they are, but for `Expect`, `Content-Length`
-    /// and `Transfer-Encoding`: how the content is framed follows from ``content``, and it waits for nothing but ``gate``.
+    /// Its URI is absolute, with the scheme http or https. The fields are sent unchanged, except for `Expect`,
+    /// `Content-Length` and `Transfer-Encoding`: ``content`` decides the framing, and only ``gate`` delays the content.
     var message: TransferRequest
     /// The range of ``source`` that is sent. Its length is `Content-Length`; content of unknown length is sent in chunks
     /// until the source ends.
@@ -14,11 +14,12 @@ struct TransportRequest: Sendable {
     var source: (any UploadSource)?
     /// Holds the content back until ``TransportExchange/openGate()``, or for this long after the head was sent.
     var gate: Duration?
-    /// For how long no byte may move in either direction, once there is a connection, before the exchange ends as
-    /// ``TransportFailure/stalled``. Waiting for the response counts, and interim responses do not end it; time at the gate or under the rate limit does not.
-    /// A connection that is not there after as long, secured if need be, ends it as ``TransportFailure/connectStalled``.
+    /// The maximum time in which no byte moves in either direction on a connection. After it the exchange ends as
+    /// ``TransportFailure/stalled``. The time of waiting for the response counts, also if interim responses arrive;
+    /// time at the gate or under the rate limit does not count. If no connection is made within this time, including
+    /// its TLS handshake, the exchange ends as ``TransportFailure/connectStalled``.
     var stallTimeout: Duration?
-    /// Bytes of content a second, in each direction.
+    /// The maximum rate of content in bytes per second, in each direction.
     var rateLimit: Int64?
     var settings: TransportSettings
     /// Called once, on the engine's thread, with the complete final head.
@@ -26,10 +27,10 @@ struct TransportRequest: Sendable {
 }
 
 extension TransportRequest {
-    /// How long a connection may take to be made.
+    /// The maximum time to make a connection.
     var connectTimeout: Duration { min(settings.connectTimeout, stallTimeout ?? settings.connectTimeout) }
 
-    /// The content that goes out: none with HEAD.
+    /// The content that is sent: none with HEAD.
     var sentContent: ClientRequest.Content { message.method == .head ? .none : content }
 }
 
@@ -39,7 +40,7 @@ enum BodyDisposition: Sendable {
     /// or when this time has passed since the head.
     case collect(limit: Int, within: Duration)
     case write(any BodySink)
-    /// It is not received: the exchange ends as ``TransportFailure/cancelled``, with the head in its result.
+    /// The content is not received: the exchange ends as ``TransportFailure/cancelled``, with the head in its result.
     case abort
 }
 
@@ -52,16 +53,17 @@ protocol BodySink: Sendable {
 
 /// The settings of connections.
 struct TransportSettings: Sendable {
-    /// Path of a PEM file with certificate authorities to trust besides the system's.
+    /// The path of a PEM file with certificates to trust instead of the system's.
     var caFile: FilePath?
-    /// URI of a proxy; nil: what the environment says (`http_proxy`, `https_proxy`, `no_proxy`); empty: none.
+    /// The URI of a proxy; nil: the proxy that the environment names (`http_proxy`, `https_proxy`, `no_proxy`); empty:
+    /// none.
     var proxy: String?
     var httpVersion: HTTPVersion
     /// The time from the search for the address to the end of the TLS handshake.
     var connectTimeout: Duration
 }
 
-/// Which version of HTTP a client speaks.
+/// The version of HTTP that a client uses.
 public enum HTTPVersion: Sendable, Hashable {
     /// HTTP/2 if TLS negotiates it and libcurl carries uploads in it without errors (8.7 and later), else HTTP/1.1.
     case automatic
