@@ -4,7 +4,8 @@ import SystemCalls
 final class Watchdog: Sendable {
     private let isOver = Monitor(false)
 
-    /// Starts. The first check is at once, the next ones follow after half of the interval (sd_watchdog_enabled(3)).
+    /// Starts the watchdog. The first check is made immediately, and each next one after half of the interval
+    /// (sd_watchdog_enabled(3)).
     /// - Parameters:
     ///   - interval: nanoseconds. Without a keep-alive message for that time, the service manager ends the process.
     ///   - check: performs the check until a deadline of the monotonic clock; nil means that it failed. While it does

@@ -65,7 +65,7 @@ extension DownloadOperation {
         switch result {
         case .success(true?): return
         case .success(false?):
-            throw TransferError(.digestMismatch, "The bytes that came are not those of the server's digest.")
+            throw TransferError(.digestMismatch, "The received bytes do not match the digest that the server sent.")
         case .success(nil): throw stopped(by: driver.control.stop ?? .pause)
         case .failure(let failure): throw DownloadOperation.destinationError(failure)
         }

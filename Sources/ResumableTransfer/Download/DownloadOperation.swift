@@ -3,8 +3,8 @@ import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 
-/// The operation of a download: it carries messages between the state machine, which makes all decisions about the protocol,
-/// and the partial file.
+/// The operation of a download: it carries messages between the state machine, which makes all decisions about the
+/// protocol, and the partial file.
 final class DownloadOperation: TransferOperation {
     typealias Success = DownloadResult
     typealias Checkpoint = DownloadCheckpoint
@@ -68,10 +68,10 @@ final class DownloadOperation: TransferOperation {
 
     private func checkRequest() throws(TransferError) {
         let request = driver.plan.request
-        guard request.method == .get else { throw TransferError(.invalidRequest, "A download is a GET.") }
+        guard request.method == .get else { throw TransferError(.invalidRequest, "The method of a download must be GET.") }
         let fields = driver.client.configuration.fields.merging(request.fields)
         for name in ["Range", "If-Range"] where fields.contains(name) {
-            throw TransferError(.invalidRequest, "A download chooses the requested part itself (\(name)).")
+            throw TransferError(.invalidRequest, "The field \(name) is not allowed: a download sets it itself.")
         }
     }
 
@@ -192,7 +192,7 @@ extension TransferPlan<DownloadOperation> {
     /// Plans the resumption of a download.
     init(resuming data: ResumeData, request: TransferRequest?) throws(TransferError) {
         guard case .download(let checkpoint) = data.record.content else {
-            throw TransferError(.resumeDataInvalid, "This resume data is not that of a download.")
+            throw TransferError(.resumeDataInvalid, "This is not the resume data of a download.")
         }
         self.init(resuming: data.record, checkpoint, request: request, DownloadDestination(checkpoint))
     }

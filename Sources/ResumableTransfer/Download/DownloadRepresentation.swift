@@ -147,13 +147,13 @@ extension ClientResponseHead {
         }
         // Several lines with the same value count as one (RFC 9110 section 8.6).
         guard fields.contains("Transfer-Encoding") || Set(fields.values("Content-Length")).count <= 1 else {
-            return "The response has several lengths."
+            return "The response has different values of Content-Length."
         }
         // libcurl would receive such content until the connection ends (RFC 9112 section 6.3).
         if let length = single("Content-Length"), !fields.contains("Transfer-Encoding"), Int64(length) == nil,
             length.utf8.allSatisfy({ (0x30...0x39).contains($0) })
         {
-            return "The length of the response is no number of bytes."
+            return "The Content-Length of the response is invalid."
         }
         return nil
     }

@@ -81,8 +81,8 @@ extension PartialFile {
         if let total = checkpoint.total, size > total { return nil }
         guard size >= checkpoint.synchronized else { return nil }
         if try tailDigest(upTo: checkpoint.synchronized) != checkpoint.tailDigest { return nil }
-        // Bytes that were not on stable storage may be wrong after a crash of the system, after a failure of the disk, or
-        // because the file was edited. They count only if their digest matches.
+        // Bytes that were not on stable storage may be wrong after a crash of the system, after a failure of the disk,
+        // or because the file was edited. They count only if their digest matches.
         let isSameRun = !checkpoint.bootID.isEmpty && checkpoint.bootID == BootIdentity.current
         guard isSameRun, checkpoint.received > checkpoint.synchronized, size >= checkpoint.received,
             let known = checkpoint.spanDigest, try digest(of: checkpoint.synchronized..<checkpoint.received) == known

@@ -1,7 +1,7 @@
 import SystemCalls
 
-/// The partial files of one download: the one that receives content, and the one with bytes of an earlier representation,
-/// which is kept until its replacement is complete.
+/// The partial files of one download: the one that receives content, and the one with bytes of an earlier
+/// representation, which is kept until its replacement is complete.
 ///
 /// The engine's thread begins a replacement; all other methods are called by the driver.
 final class PartialFiles: Sendable {

@@ -26,8 +26,8 @@ extension TransferClient {
     /// - Parameters:
     ///   - data: the resume data of a download.
     ///   - request: replaces the request in the data, for example for the same representation at another URI.
-    /// - Throws: `resumeDataInvalid`, `resumeDataUsed`. A download that starts while another one runs with the same data,
-    ///   in any process, ends with `resumeDataUsed`.
+    /// - Throws: `resumeDataInvalid`, `resumeDataUsed`. A download that starts while another one runs with the same
+    ///   data, in any process, ends with `resumeDataUsed`.
     public func resumeDownload(
         _ data: ResumeData, request: TransferRequest? = nil
     ) throws(TransferError) -> Download {

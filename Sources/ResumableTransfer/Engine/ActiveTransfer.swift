@@ -64,7 +64,8 @@ final class ActiveTransfer {
         gateOpensAt = nil
         guard sender?.isGated == true else { return .proceed(until: nil) }
         sender?.openGate()
-        // libcurl does not accept a resumption before it has a connection (curl_easy_pause: CURLE_BAD_FUNCTION_ARGUMENT).
+        // libcurl does not accept a resumption before it has a connection (curl_easy_pause:
+        // CURLE_BAD_FUNCTION_ARGUMENT).
         guard sender?.isHeld == true else { return .proceed(until: nil) }
         sender?.release()
         return resume()

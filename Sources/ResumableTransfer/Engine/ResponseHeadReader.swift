@@ -70,7 +70,9 @@ struct ResponseHeadReader {
         isOver = true
         // Two recipients could choose different lengths and disagree about the end (RFC 9110 section 8.6).
         let lengths = head.fields.values("Content-Length").flatMap { $0.split(separator: ",") }.map { trimmed($0) }
-        if Set(lengths).count > 1 { return .refused(.protocolViolation("The response has several lengths.")) }
+        if Set(lengths).count > 1 {
+            return .refused(.protocolViolation("The response has different values of Content-Length."))
+        }
         return .final(head)
     }
 

@@ -12,8 +12,8 @@ struct ResponseReceiver {
     private(set) var head: ClientResponseHead?
     private(set) var content: [UInt8] = []
     private(set) var received: Int64 = 0
-    /// Bytes of the final head, once it is complete, and of the content. Interim responses and parts of a head do not count:
-    /// a server can send them for ever.
+    /// Bytes of the final head, once it is complete, and of the content. Interim responses and parts of a head do not
+    /// count: a server can send them for ever.
     private(set) var moved: Int64 = 0
     private var headSize: Int64 = 0
     /// Whether anything was received, even an interim response or a part of a head.

@@ -7,8 +7,8 @@ struct TransportRequest: Sendable {
     /// Its URI is absolute, with the scheme http or https. The fields are sent unchanged, except for `Expect`,
     /// `Content-Length` and `Transfer-Encoding`: ``content`` decides the framing, and only ``gate`` delays the content.
     var message: TransferRequest
-    /// The range of ``source`` that is sent. Its length is `Content-Length`; content of unknown length is sent in chunks
-    /// until the source ends.
+    /// The range of ``source`` that is sent. Its length is `Content-Length`; content of unknown length is sent in
+    /// chunks until the source ends.
     var content = ClientRequest.Content.none
     /// `nil` if there is no content.
     var source: (any UploadSource)?
@@ -36,8 +36,8 @@ extension TransportRequest {
 
 /// What is done with the content of a response.
 enum BodyDisposition: Sendable {
-    /// Up to `limit` bytes are kept for ``TransportResult/content``. The exchange ends, without a failure, if more follow
-    /// or when this time has passed since the head.
+    /// Up to `limit` bytes are kept for ``TransportResult/content``. The exchange ends, without a failure, if more
+    /// follow or when this time has passed since the head.
     case collect(limit: Int, within: Duration)
     case write(any BodySink)
     /// The content is not received: the exchange ends as ``TransportFailure/cancelled``, with the head in its result.

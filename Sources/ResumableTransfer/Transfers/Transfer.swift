@@ -21,8 +21,8 @@ public protocol Transfer: AnyObject, Sendable {
     /// transfer at a time resumes it.
     var checkpoint: ResumeData? { get }
 
-    /// A new stream of events, which starts the transfer. It begins with the current state of the transfer and ends with
-    /// `completed` or `failed`.
+    /// A new stream of events, which starts the transfer. It begins with the current state of the transfer and ends
+    /// with `completed` or `failed`.
     var events: AsyncStream<TransferEvent> { get }
 
     /// The transferred bytes out of the total. Canceling or pausing this object pauses the transfer.

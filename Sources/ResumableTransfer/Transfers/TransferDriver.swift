@@ -49,7 +49,8 @@ final class TransferDriver<Operation: TransferOperation> {
 
     /// - Parameter isAdmitted: whether the client accepts the transfer; false if the client was shut down.
     func run(isAdmitted: Bool) async -> Result<Operation.Success, TransferError> {
-        // Closes the files and releases the claim first: a later transfer may use them as soon as the result is returned.
+        // Closes the files and releases the claim first: a later transfer may use them as soon as the result is
+        // returned.
         defer {
             operation.close()
             claim = nil
@@ -193,8 +194,8 @@ final class TransferDriver<Operation: TransferOperation> {
 
     // MARK: Checkpoints
 
-    /// Stores the current checkpoint for callers. Also saves it and sends the event `checkpoint` if it differs enough from the
-    /// last saved one.
+    /// Stores the current checkpoint for callers. Also saves it and sends the event `checkpoint` if it differs enough
+    /// from the last saved one.
     /// - Parameter isDue: whether the checkpoint is saved in any case.
     func keepCheckpoint(isDue: Bool = false) async {
         guard let checkpoint = operation.checkpoint else {

@@ -21,8 +21,8 @@ public struct TransferError: Error, Sendable {
         case timedOut = "timed-out"
         /// The server reported a temporary failure (408, 423, 425, 429, 5xx) in every attempt.
         case serverUnavailable = "server-unavailable"
-        /// The responses to a download were no representation of the requested resource: the page of a captive portal, for
-        /// example. The bytes that were received are kept.
+        /// The responses to a download were no representation of the requested resource: the page of a captive portal,
+        /// for example. The bytes that were received are kept.
         case unexpectedResponse = "unexpected-response"
         /// The server kept refusing the offset that it had reported.
         case offsetConflict = "offset-conflict"

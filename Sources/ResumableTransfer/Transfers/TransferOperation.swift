@@ -1,9 +1,11 @@
 import HTTPSemantics
 import ResumableUpload
 
-/// The part of a transfer in which uploads and downloads differ: which request is sent next, and what its response means.
+/// The part of a transfer in which uploads and downloads differ: which request is sent next, and what its response
+/// means.
 ///
-/// Each operation owns the state machine of its protocol and the source or files. ``TransferDriver`` calls it, in one task.
+/// Each operation owns the state machine of its protocol and the source or files. ``TransferDriver`` calls it, in one
+/// task.
 protocol TransferOperation: AnyObject {
     associatedtype Success: Sendable
     associatedtype Checkpoint: TransferCheckpoint

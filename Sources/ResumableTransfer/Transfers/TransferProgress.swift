@@ -3,9 +3,9 @@ import SystemCalls
 
 /// The progress of a transfer in bytes, which any thread may read while the transfer runs.
 ///
-/// Foundation's class is not thread-safe, and it traps if a total becomes 0 while units are completed. So the counts that
-/// callers read are kept here behind a lock, and the superclass gets only a share of a constant total, from which it
-/// computes the fraction for callers and for parents.
+/// Foundation's class is not thread-safe, and it traps if a total becomes 0 while units are completed. So the counts
+/// that callers read are kept here behind a lock, and the superclass gets only a share of a constant total, from which
+/// it computes the fraction for callers and for parents.
 package final class TransferProgress: Progress, @unchecked Sendable {
     // The monitor's lock protects the counts. Only the transfer's task writes the properties of the superclass.
     private let counts: Monitor<ByteCounts>

@@ -82,7 +82,7 @@ public struct FileSource: UploadSource {
         }
         guard hasBytes == (size > 0) else {
             let reason =
-                size == 0 ? "has content although its size is 0" : "has fewer bytes than its size, \(size), says"
+                size == 0 ? "has content although its size is 0" : "has fewer bytes than its size of \(size)"
             throw TransferError(
                 .noSuchSource, "\(path) \(reason), so what is sent could not be verified. Copy it to a file first.")
         }

@@ -3,8 +3,8 @@ import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 
-/// The operation of an upload: it carries messages between the protocol's state machine, which makes all decisions, and the
-/// source.
+/// The operation of an upload: it carries messages between the protocol's state machine, which makes all decisions, and
+/// the source.
 final class UploadOperation: TransferOperation {
     typealias Success = UploadResult
     typealias Checkpoint = UploadCheckpoint
@@ -240,12 +240,12 @@ extension TransferPlan<UploadOperation> {
 
     private static func uploadCheckpoint(of data: ResumeData) throws(TransferError) -> UploadCheckpoint {
         if case .upload(let checkpoint) = data.record.content { return checkpoint }
-        throw TransferError(.resumeDataInvalid, "This resume data is not that of an upload.")
+        throw TransferError(.resumeDataInvalid, "This is not the resume data of an upload.")
     }
 
     private static func openSource(of checkpoint: UploadCheckpoint) throws(TransferError) -> any UploadSource {
         guard let file = checkpoint.source.file else {
-            throw TransferError(.noSuchSource, "The upload was not one of a file: give its source.")
+            throw TransferError(.noSuchSource, "The source of the upload was not a file: pass the source again.")
         }
         return try FileSource(recorded: file)
     }

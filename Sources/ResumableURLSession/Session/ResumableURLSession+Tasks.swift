@@ -3,9 +3,10 @@ import FoundationNetworking
 import ResumableTransfer
 
 extension ResumableURLSession {
-    // MARK: Whose task it is
+    // MARK: Requests for transfers
 
-    /// Whether transfers take this request: it is one of HTTP, and no protocol class of the application's wants it.
+    /// Whether this request can be a transfer: its scheme is http or https, and no protocol class of the application
+    /// handles it.
     func canTransfer(_ request: URLRequest) -> Bool {
         guard let scheme = request.url?.scheme?.lowercased(), scheme == "http" || scheme == "https" else {
             return false
@@ -85,7 +86,7 @@ extension ResumableURLSession {
     }
 }
 
-/// What can be read of resume data before it is used.
+/// The content of resume data that can be read before it is used.
 private struct Resumption {
     var data: ResumeData?
     var request: URLRequest?
@@ -96,12 +97,12 @@ private struct Resumption {
         do throws(TransferError) {
             let data = try ResumeData(bytes)
             guard data.kind == kind else {
-                throw TransferError(.resumeDataInvalid, "The resume data is that of another kind of task.")
+                throw TransferError(.resumeDataInvalid, "The resume data belongs to another kind of task.")
             }
-            // A task gives its file away and removes it then: it must be one of the session's own.
+            // A task delivers its file and then removes it, so it must be a file of the session.
             guard kind == .upload || data.path == nil else {
                 throw TransferError(
-                    .resumeDataInvalid, "The resume data is that of a download to a file of its own.")
+                    .resumeDataInvalid, "The resume data belongs to a download with its own destination.")
             }
             self.data = data
             context = TaskContexts.shared.context(of: data)

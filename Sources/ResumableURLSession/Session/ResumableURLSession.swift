@@ -4,13 +4,13 @@ import ResumableTransfer
 
 /// A session whose uploads and downloads can be paused and resumed, as those of `URLSession` on Apple's platforms.
 ///
-/// It is used in place of `URLSession`, which it is. Uploads of files and of `Data`, and downloads by GET, over HTTP and
-/// HTTPS are carried by ResumableTransfer; all else (data tasks, streamed uploads, web sockets, other schemes, requests
-/// that a `URLProtocol` of the configuration takes) by FoundationNetworking as before.
+/// It is a subclass of `URLSession` and is used in its place. Uploads of files and of `Data`, and downloads by GET,
+/// over HTTP and HTTPS use ResumableTransfer; everything else (data tasks, streamed uploads, web sockets, other
+/// schemes, requests that a `URLProtocol` of the configuration handles) uses FoundationNetworking as before.
 ///
 /// On Apple's platforms this is another name of `URLSession`.
 public final class ResumableURLSession: URLSession, @unchecked Sendable {
-    // Immutable, or locked on their own; the superclass guards its own.
+    // These properties are immutable or have their own locks. The superclass protects its own properties.
     let registry = TaskRegistry()
     let settings: TransferSettings
     let clients: TransferClients
@@ -29,13 +29,13 @@ public final class ResumableURLSession: URLSession, @unchecked Sendable {
             transfers: TransferSettings.defaultTransfers)
     }
 
-    /// A session with settings of its transfers that Foundation does not know: the version of the upload protocol,
+    /// A session with settings of its transfers that Foundation does not have: the version of the upload protocol,
     /// retries, the directory for partial files, a closure that authorizes every request.
     /// - Parameters:
     ///   - configuration: as for any session.
-    ///   - delegate: held until the session is invalidated.
-    ///   - queue: on which the delegate and completion handlers are called; `nil` makes one that runs one at a time.
-    ///   - transfers: to which `configuration` adds its header fields, timeout and proxies.
+    ///   - delegate: the delegate, which is kept until the session is invalidated.
+    ///   - queue: the queue on which the delegate and completion handlers are called; `nil`: a new serial queue.
+    ///   - transfers: the settings, to which `configuration` adds its header fields, timeout and proxies.
     public init(
         configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?,
         delegateQueue queue: OperationQueue?, transfers: TransferClient.Configuration
@@ -76,7 +76,7 @@ public final class ResumableURLSession: URLSession, @unchecked Sendable {
         with request: URLRequest, from bodyData: Data?,
         completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionUploadTask {
-        // The superclass does not take nil.
+        // The superclass does not accept nil.
         let bodyData = bodyData ?? Data()
         guard canTransfer(request) else {
             return super.uploadTask(with: request, from: bodyData, completionHandler: completionHandler)
@@ -86,8 +86,8 @@ public final class ResumableURLSession: URLSession, @unchecked Sendable {
 
     /// Creates a task that resumes an upload, with another request in place of the original one.
     /// - Parameters:
-    ///   - resumeData: of an upload.
-    ///   - request: its fields go with every request to come, so that credentials can be renewed.
+    ///   - resumeData: the resume data of an upload.
+    ///   - request: the new request. Its fields are sent with every later request, so that credentials can be renewed.
     public func uploadTask(withResumeData resumeData: Data, request: URLRequest) -> URLSessionUploadTask {
         makeUploadTask(resuming: resumeData, .delegate, request: request)
     }
@@ -129,8 +129,8 @@ public final class ResumableURLSession: URLSession, @unchecked Sendable {
         makeDownloadTask(resuming: resumeData, .handler(completionHandler))
     }
 
-    /// Creates a task that resumes a download, with another request in place of the original one: for
-    /// credentials that were renewed, or the same file under another URL.
+    /// Creates a task that resumes a download, with another request in place of the original one: with renewed
+    /// credentials, or for the same file under another URL.
     public func downloadTask(withResumeData resumeData: Data, request: URLRequest) -> URLSessionDownloadTask {
         makeDownloadTask(resuming: resumeData, .delegate, request: request)
     }
@@ -151,7 +151,8 @@ public final class ResumableURLSession: URLSession, @unchecked Sendable {
             super.invalidateAndCancel()
             Task { await clients.shutDown() }
         }
-        // After finishTasksAndInvalidate() the session becomes invalid when its last task has ended: that is now.
+        // After finishTasksAndInvalidate() the session becomes invalid when its last task has ended, so all tasks are
+        // canceled.
         if !isFirst { super.getAllTasks { for task in $0 { task.cancel() } } }
         for task in registry.tasks { task.cancel() }
     }

@@ -21,7 +21,7 @@ final class TaskRegistry: Sendable {
         }
     }
 
-    /// Whether the session takes no more tasks.
+    /// Whether the session accepts no more tasks.
     var isClosed: Bool { state.withLock { $0.isClosed } }
 
     func add(_ task: URLSessionTask) { state.withLock { $0.tasks[task.taskIdentifier] = task } }
@@ -36,14 +36,14 @@ final class TaskRegistry: Sendable {
         whenEmpty?()
     }
 
-    /// In the order in which they were made.
+    /// The tasks in the order of their creation.
     var tasks: [URLSessionTask] {
         state.withLock { state in state.tasks.sorted { $0.key < $1.key }.map(\.value) }
     }
 
-    /// Takes no more tasks.
+    /// Stops accepting tasks.
     /// - Parameter whenEmpty: called once, when the last task has ended; not if another caller waits for that already.
-    /// - Returns: whether it was open.
+    /// - Returns: whether the registry was open.
     @discardableResult
     func close(_ whenEmpty: @escaping @Sendable () -> Void) -> Bool {
         let (isFirst, isEmpty) = state.withLock { state in

@@ -4,12 +4,12 @@ import HTTPSemantics
 import ResumableTransfer
 import SystemCalls
 
-/// What a session's configuration means for its transfers.
+/// The settings of transfers that follow from the configuration of a session.
 struct TransferSettings: Sendable {
-    /// The time without a byte after which Foundation gives a request up, in seconds, unless the request has another.
+    /// Foundation's default timeout: the seconds without a byte after which a request fails.
     static let defaultTimeout: TimeInterval = 60
 
-    /// With the additional header fields of the session.
+    /// The configuration of transfers, with the additional header fields of the session.
     let transfers: TransferClient.Configuration
     private let timeout: TimeInterval
     private let proxies: [String: String]
@@ -32,7 +32,8 @@ struct TransferSettings: Sendable {
             proxy: proxies[scheme] ?? transfers.proxy)
     }
 
-    /// What the request says, unless that is the default; then what the session says, and then the transfers.
+    /// The timeout of the request. If that is the default, the timeout of the session; if that is also the default, the
+    /// timeout of `transfers`.
     private func stallTimeout(_ own: TimeInterval) -> Duration? {
         let seconds = own != Self.defaultTimeout ? own : timeout
         guard seconds != Self.defaultTimeout else { return transfers.stallTimeout }
@@ -40,7 +41,7 @@ struct TransferSettings: Sendable {
         return .milliseconds(Int64(seconds * 1000))
     }
 
-    /// The URI of the proxy for each scheme, of a dictionary as CFNetwork describes it.
+    /// The URI of the proxy for each scheme, from a dictionary in CFNetwork's format.
     static func proxies(_ dictionary: [AnyHashable: Any]) -> [String: String] {
         var proxies: [String: String] = [:]
         for (scheme, prefix) in [("http", "HTTP"), ("https", "HTTPS")] {
@@ -62,10 +63,10 @@ struct TransferSettings: Sendable {
         }
     }
 
-    /// The default of transfers: they wait for seconds, not minutes, as Foundation does.
+    /// The default configuration of transfers: retries wait for seconds, not minutes, as with Foundation.
     static var defaultTransfers: TransferClient.Configuration {
         var configuration = TransferClient.Configuration()
-        // As Apple's does: an application expects the requests that it asked for, and no others.
+        // As Apple's session: an application expects no other requests than the ones it has made.
         configuration.creation = .optimistic
         configuration.retry.delays = [0, 0.5, 1, 2, 4, 8]
         configuration.retry.triesWithoutProgress = 6
@@ -74,9 +75,10 @@ struct TransferSettings: Sendable {
     }
 }
 
-/// The clients of a session, one for each set of what a client's transfers share and requests may choose.
+/// The clients of a session. Requests can choose settings that all transfers of a client share, so there is one client
+/// for each choice.
 final class TransferClients: Sendable {
-    /// What differs from request to request.
+    /// The settings that a request chooses.
     struct Choice: Sendable, Hashable {
         var stallTimeout: Duration?
         var proxy: String?

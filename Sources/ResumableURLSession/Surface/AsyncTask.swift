@@ -2,7 +2,7 @@ import Foundation
 import FoundationNetworking
 import SystemCalls
 
-/// A task that is awaited: cancelling who waits cancels it.
+/// Awaits a session task. Canceling the Swift task that waits cancels the session task.
 final class AsyncTask<Value: Sendable>: Sendable {
     private struct State {
         var task: URLSessionTask?
@@ -52,7 +52,7 @@ final class AsyncTask<Value: Sendable>: Sendable {
 }
 
 extension AsyncTask {
-    /// The arguments of a completion handler.
+    /// Ends the wait with the arguments of a completion handler.
     func finish<Content>(
         _ content: Content?, _ response: URLResponse?, _ error: (any Error)?
     ) where Value == (Content, URLResponse) {

@@ -5,7 +5,7 @@ import ResumableTransfer
 import SystemCalls
 
 extension HTTPURLResponse {
-    /// A response of these fields; lines of the same name are joined.
+    /// Creates a response from these fields. The values of fields with the same name are joined.
     convenience init?(status: Status, fields: Fields, url: URL?) {
         guard let url else { return nil }
         var lines: [String: String] = [:]
@@ -22,8 +22,8 @@ extension HTTPURLResponse {
 
 extension URLError {
     /// - Parameters:
-    ///   - code: `nil` takes the one with the same meaning as the error.
-    ///   - key: of the resume data.
+    ///   - code: the code of the new error; `nil`: the code with the same meaning as `error`.
+    ///   - key: the key of the resume data in `userInfo`.
     init(_ error: TransferError, code: Int? = nil, url: URL?, resumeDataKey key: String) {
         var userInfo: [String: Any] = [
             NSLocalizedDescriptionKey: error.message,
@@ -37,7 +37,7 @@ extension URLError {
         self.init(URLError.Code(rawValue: code ?? error.urlErrorCode) ?? .unknown, userInfo: userInfo)
     }
 
-    /// The value of a constant that Foundation has deprecated and `failureURLString` still reads.
+    /// The value of a constant that Foundation has deprecated; `failureURLString` still reads it.
     private static let failingURLStringKey = "NSErrorFailingURLStringKey"
 
     /// The code for a status of 400 and above of a download: Table 1 of Apple's page on `URLSessionDownloadTask`.
@@ -52,7 +52,7 @@ extension URLError {
 }
 
 extension URLRequest {
-    /// The same for a transfer; `nil` without a URL.
+    /// The request for a transfer; `nil` if it has no URL.
     var transferRequest: TransferRequest? {
         guard let url else { return nil }
         let fields = (allHTTPHeaderFields ?? [:]).sorted { $0.key < $1.key }
@@ -69,7 +69,7 @@ extension URLRequest {
     }
 }
 
-/// Foundation has no path, an empty one, for a file URL whose bytes are not UTF-8.
+/// Foundation returns an empty path for a file URL whose bytes are not UTF-8.
 extension FilePath {
     /// The path of a file URL, byte for byte.
     init(_ url: URL) {
@@ -77,7 +77,7 @@ extension FilePath {
         var bytes: [UInt8] = []
         var index = 0
         while index < encoded.count {
-            // A slash and a NUL cannot be in a name: Foundation leaves their escapes as they are, too.
+            // A name cannot contain a slash or a NUL, so their escapes stay as they are, as in Foundation.
             if encoded[index] == UInt8(ascii: "%"), index + 2 < encoded.count,
                 let byte = UInt8(String(decoding: encoded[(index + 1)...(index + 2)], as: UTF8.self), radix: 16),
                 byte != 0, byte != UInt8(ascii: "/")

@@ -2,11 +2,12 @@ import Foundation
 import FoundationNetworking
 
 // FoundationNetworking has the first three of these methods with a delegate that defaults to nil, and they cannot be
-// overridden. A call without a delegate prefers those that have none, one with a delegate those that take one: these.
-// Only an optional delegate, or a literal nil, still reaches FoundationNetworking's.
+// overridden. A call without a delegate prefers the methods here without that parameter, and a call with a delegate the
+// methods here with one that is not optional. Only a call with an optional delegate, or a literal nil, still uses
+// FoundationNetworking's methods.
 
 extension URLSession {
-    /// Uploads a file. Errors are those of `URLError`; what the upload can be resumed with is in
+    /// Uploads a file. Errors are of type `URLError`. The data to resume the upload is in
     /// ``Foundation/URLError/uploadTaskResumeData``.
     public func upload(for request: URLRequest, fromFile fileURL: URL) async throws -> (Data, URLResponse) {
         try await upload(request, .file(fileURL), nil)
@@ -74,13 +75,13 @@ extension URLSession {
         }
     }
 
-    // MARK: Which way
+    // MARK: Choice of the implementation
 
     private func upload(
         _ request: URLRequest, _ body: UploadTask.Body, _ delegate: (any URLSessionTaskDelegate)?
     ) async throws -> (Data, URLResponse) {
         guard let session = self as? ResumableURLSession, session.canTransfer(request) else {
-            // With an optional delegate: FoundationNetworking's own.
+            // The optional delegate selects FoundationNetworking's methods.
             return switch body {
             case .file(let url): try await upload(for: request, fromFile: url, delegate: delegate)
             case .data(let data): try await upload(for: request, from: data, delegate: delegate)

@@ -6,8 +6,8 @@ extension URLSession {
     ///
     /// The data is used up when the task begins, not before. If it is not usable, the task fails with
     /// `URLError.unsupportedURL`, as in a plain `URLSession`.
-    /// - Parameter resumeData: of ``FoundationNetworking/URLSessionUploadTask/cancel(byProducingResumeData:)`` or of an
-    ///   error. The file that was uploaded must still exist and be unmodified.
+    /// - Parameter resumeData: the data of ``FoundationNetworking/URLSessionUploadTask/cancel(byProducingResumeData:)``
+    ///   or of an error. The file that was uploaded must still exist and be unmodified.
     public func uploadTask(withResumeData resumeData: Data) -> URLSessionUploadTask {
         resumedUploadTask(resumeData, .delegate)
     }
@@ -46,20 +46,20 @@ extension URLError {
 }
 
 extension URLSessionUploadTask {
-    /// Cancels an upload in a way that it can be resumed.
+    /// Cancels an upload so that it can be resumed.
     ///
     /// The task ends with `URLError.cancelled`, whose `userInfo` holds the same data.
-    /// - Parameter completionHandler: called once, on the delegate queue, when nothing of the upload is running any
-    ///   more; with `nil` if the upload cannot be resumed: the server has named no upload resource, the task had
-    ///   ended before, or it is a task of a plain `URLSession`.
+    /// - Parameter completionHandler: called once, on the delegate queue, when all work of the upload has ended. Its
+    ///   argument is `nil` if the upload cannot be resumed: the server has named no upload resource, the task had ended
+    ///   before, or it is a task of a plain `URLSession`.
     public func cancel(byProducingResumeData completionHandler: @escaping @Sendable (Data?) -> Void) {
         if let task = self as? UploadTask { return task.cancelTransfer(byProducingResumeData: completionHandler) }
         cancel()
         completionHandler(nil)
     }
 
-    /// Cancels an upload in a way that it can be resumed.
-    /// - Returns: what it can be resumed with; `nil` if it cannot.
+    /// Cancels an upload so that it can be resumed.
+    /// - Returns: the resume data; `nil` if the task cannot be resumed.
     public func cancelByProducingResumeData() async -> Data? {
         await withCheckedContinuation { continuation in
             cancel { continuation.resume(returning: $0) }
@@ -68,8 +68,8 @@ extension URLSessionUploadTask {
 }
 
 extension URLSessionDownloadTask {
-    /// Cancels a download in a way that it can be resumed.
-    /// - Returns: what it can be resumed with; `nil` if it cannot.
+    /// Cancels a download so that it can be resumed.
+    /// - Returns: the resume data; `nil` if the task cannot be resumed.
     public func cancelByProducingResumeData() async -> Data? {
         await withCheckedContinuation { continuation in
             cancel { continuation.resume(returning: $0) }
@@ -77,12 +77,13 @@ extension URLSessionDownloadTask {
     }
 }
 
-/// A delegate that hears of interim responses, the 104 of uploads among them.
+/// A delegate that receives interim responses, including the 104 of uploads.
 ///
-/// On Apple's platforms the method belongs to `URLSessionTaskDelegate`, of which this is another name there. Here a
-/// delegate has to name this protocol, for FoundationNetworking's does not have the method.
+/// On Apple's platforms the method belongs to `URLSessionTaskDelegate`, of which this is another name there. On other
+/// platforms a delegate has to conform to this protocol, because FoundationNetworking's protocol does not have the
+/// method.
 public protocol URLSessionInformationalResponseDelegate: URLSessionTaskDelegate {
-    /// An interim response (status 100 to 199) has come. Called on the delegate queue.
+    /// An interim response (status 100 to 199) was received. Called on the delegate queue.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse)
 }

@@ -29,7 +29,7 @@ extension DownloadTask {
         }
     }
 
-    // MARK: On the way
+    // MARK: Events
 
     func handle(_ event: TransferEvent) {
         switch event {
@@ -40,8 +40,8 @@ extension DownloadTask {
         }
     }
 
-    /// The download continues: at the position of the resume data, or after an interruption, which is reported only if bytes
-    /// that were reported have to be received again.
+    /// Handles a download that continues, from resume data or after an interruption. After an interruption this is
+    /// reported only if bytes that were reported have to be received again.
     private func handleResumption(_ offset: Int64) {
         let (expected, isReported) = core.withLock { state in
             defer {

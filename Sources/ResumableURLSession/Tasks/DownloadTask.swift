@@ -2,13 +2,14 @@ import Foundation
 import FoundationNetworking
 import ResumableTransfer
 
-/// A task that is carried by downloads of ResumableTransfer.
+/// A task that uses downloads of ResumableTransfer.
 final class DownloadTask: URLSessionDownloadTask, TransferTask, @unchecked Sendable {
-    /// A handler on the delegate queue gets a file that is removed when it returns; the file of an inline one stays.
+    /// The file for a handler on the delegate queue is removed when the handler returns. The file for an inline handler
+    /// stays.
     typealias Recipient = TaskRecipient<URL>
 
-    // Everything of this class is immutable or behind the core's lock; of the superclass only what is safe by its own
-    // means is used.
+    // All properties of this class are immutable or protected by the core's lock. Only members of the superclass that
+    // are thread-safe by themselves are used.
     let core: TaskCore
     let client: TransferClient?
     let context: TaskContext?
@@ -16,7 +17,7 @@ final class DownloadTask: URLSessionDownloadTask, TransferTask, @unchecked Senda
     /// Whether the task resumes an earlier download.
     let isResumed: Bool
 
-    /// - Parameter context: `nil` if nothing is known but the resume data.
+    /// - Parameter context: `nil` if there is only the resume data.
     init(_ core: TaskCore, client: TransferClient?, context: TaskContext?, isResumed: Bool, recipient: Recipient) {
         self.core = core
         self.client = client
@@ -27,7 +28,7 @@ final class DownloadTask: URLSessionDownloadTask, TransferTask, @unchecked Senda
         core.progress.control(self)
     }
 
-    // MARK: Overridden, for the superclass has no session here
+    // MARK: Overridden, because the superclass has no session here
 
     override var taskIdentifier: Int { core.identifier }
     override var originalRequest: URLRequest? { core.originalRequest }

@@ -3,7 +3,8 @@ import HTTPSemantics
 import ResumableTransfer
 import SystemCalls
 
-/// What a task needs to be resumed beside its resume data: the request with its credentials, and bytes in memory.
+/// The data that a task needs besides its resume data to be resumed: the request with its credentials, and bytes in
+/// memory.
 struct TaskContext: Sendable {
     var request: TransferRequest
     /// The content of an upload of a `Data` value.
@@ -15,17 +16,17 @@ struct TaskContext: Sendable {
     }
 }
 
-/// The contexts of the resume data that this process has given out. Nothing of it is ever written.
+/// The contexts of the resume data that this process has returned. They are never written to a file.
 final class TaskContexts: Sendable {
     static let shared = TaskContexts()
 
     private struct State {
         var contexts: [ResumeData: TaskContext] = [:]
-        /// The oldest first.
+        /// The keys of `contexts`, the oldest first.
         var order: [ResumeData] = []
     }
 
-    /// So many paused transfers bring their context along; of more, the oldest do without.
+    /// The maximum number of contexts. If there are more, the oldest are removed.
     private let limit: Int
     private let state = Monitor(State())
 

@@ -4,29 +4,29 @@ import ResumableTransfer
 import Synchronization
 import SystemCalls
 
-/// The changing parts of a task.
+/// The mutable state of a task.
 final class TaskCore: Sendable {
     struct State {
         var machine = TaskMachine()
-        /// What the next run begins with; `nil`: with nothing.
+        /// The resume data for the next run; `nil` if it starts from the beginning.
         var data: ResumeData?
-        /// The present run's.
+        /// The transfer of the current run.
         var transfer: (any Transfer)?
-        /// Whether a run has begun ever.
+        /// Whether the first run has begun.
         var hasBegun = false
-        /// What was not waited out.
+        /// The interruption that has ended the task.
         var interruption: TransferError?
-        /// They wait for resume data.
+        /// The handlers that wait for resume data.
         var handlers: [@Sendable (Data?) -> Void] = []
         var timer: Task<Void, Never>?
 
         var delegate: (any URLSessionTaskDelegate)?
         var response: URLResponse?
         var error: (any Error)?
-        /// Bytes of the representation so far, of the direction that the task is about.
+        /// The number of bytes of the representation that were sent by an upload, or received by a download.
         var position: Int64 = 0
         var total: Int64 = NSURLSessionTransferSizeUnknown
-        /// Bytes of an upload's response.
+        /// The number of bytes in the response to an upload.
         var answered: Int64 = 0
         /// Whether the position of the resumption has not been reported yet.
         var awaitsResumption = false
@@ -38,7 +38,7 @@ final class TaskCore: Sendable {
     let session: URLSession
     let progress = TransferProgress()
     let originalRequest: URLRequest?
-    /// Why the task cannot run at all.
+    /// The error of a task that cannot run at all.
     let refusal: TransferError?
     private let state: Monitor<State>
 
@@ -57,7 +57,7 @@ final class TaskCore: Sendable {
 
     func withLock<Result>(_ body: (inout State) -> Result) -> Result { state.withLock(body) }
 
-    /// Runs `body` on the delegate queue, but not after the end that the task has come to meanwhile.
+    /// Runs `body` on the delegate queue, unless the task has already ended.
     func deliverEvent(_ body: @escaping @Sendable () -> Void) {
         state.withLock { state in
             if !state.machine.isOver { session.delegateQueue.addOperation(body) }
@@ -70,17 +70,17 @@ final class TaskCore: Sendable {
     }
 }
 
-/// Which interruptions a task bridges by itself.
+/// Decides after which interruptions a task continues by itself.
 ///
-/// Apple promises that of "a momentary network interruption" of a transfer that can be resumed. All other errors are reported at
-/// once: a server that cannot be reached, or one that is silent for the request's timeout.
+/// Apple documents that for "a momentary network interruption" of a transfer that can be resumed. All other errors are
+/// reported immediately: a server that cannot be reached, or one that is silent for the request's timeout.
 enum InterruptionPolicy {
     static func bridges(_ error: TransferError, canResume: Bool) -> Bool {
         canResume && error.code != .timedOut
     }
 }
 
-/// A flag of which only the first call counts.
+/// A flag for which only the first call returns true.
 final class SingleDecision: Sendable {
     private let isTaken = Atomic(false)
 

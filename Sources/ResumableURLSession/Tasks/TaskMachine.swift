@@ -2,8 +2,8 @@ import FoundationNetworking
 
 /// The state machine of a task. It decides what to do and does no I/O.
 ///
-/// A task runs its transfer in runs: a suspension ends a run, and the next one resumes from the resume data of the last.
-/// Each method says what has to be done now.
+/// A task runs its transfer in runs: a suspension ends a run, and the next run uses the resume data of the previous
+/// one. Each method returns the command to execute now.
 struct TaskMachine: Sendable {
     enum Command: Sendable, Hashable {
         case nothing
@@ -17,21 +17,21 @@ struct TaskMachine: Sendable {
         case end
     }
 
-    /// Why the task comes to its end before its transfer does.
+    /// The reason why the task ends before its transfer.
     enum EarlyEnd: Sendable, Hashable {
         case cancel
         case cancelKeepingData
-        /// An interruption that is not waited out.
+        /// An interruption after which the transfer is not tried again.
         case abort
     }
 
     private enum Run: Sendable, Hashable { case none, active, stopping }
 
-    /// Calls of suspend that no resume has matched; a task begins suspended.
+    /// The number of calls of `suspend()` without a matching `resume()`; a task begins suspended.
     private var suspensions = 1
     private var run = Run.none
     private(set) var earlyEnd: EarlyEnd?
-    /// Whether the end is decided.
+    /// Whether the result of the task is final.
     private(set) var isOver = false
     private var isNotified = false
 
@@ -71,7 +71,7 @@ struct TaskMachine: Sendable {
         return stop()
     }
 
-    /// The transfer is not waited for any longer.
+    /// Ends the task because of an interruption.
     mutating func abort() -> Command {
         guard !isOver, earlyEnd == nil else { return .nothing }
         earlyEnd = .abort
@@ -90,14 +90,14 @@ struct TaskMachine: Sendable {
         }
     }
 
-    /// A run begins to have something that can be stopped.
+    /// The command for a run whose transfer was just created.
     var commandForNewTransfer: Command {
         if isOver { return .endNow }
         return run == .stopping ? .pause : .nothing
     }
 
     /// A run has ended.
-    /// - Parameter isPaused: because it was asked to.
+    /// - Parameter isPaused: whether the transfer was paused.
     /// - Returns: `start`, `end`, or `nothing` if the task stays suspended or was over before.
     mutating func runEnded(isPaused: Bool) -> Command {
         guard !isOver else { return .nothing }
@@ -112,6 +112,6 @@ struct TaskMachine: Sendable {
         return .start
     }
 
-    /// The end was reported; nothing more is.
+    /// Notes that the end was reported.
     mutating func didNotify() { isNotified = true }
 }

@@ -5,7 +5,7 @@ import ResumableTransfer
 import SystemCalls
 
 extension TransferTask {
-    // MARK: What callers want
+    // MARK: Calls of the application
 
     func resumeTransfer() { perform(core.withLock { $0.machine.resume() }) }
 
@@ -38,7 +38,7 @@ extension TransferTask {
         case .nothing: return
         case .start: Task { await run() }
         case .pause:
-            // A run that has no transfer yet asks when it has one.
+            // If the run has no transfer yet, it handles the pause as soon as it has one.
             guard let transfer = core.withLock({ $0.transfer }) else { return }
             Task { _ = await transfer.pause() }
         case .endNow, .end:
@@ -102,10 +102,12 @@ extension TransferTask {
         runEnded(await run.end())
     }
 
-    /// Files are looked at for it, which may take its time: not on a thread that Swift's tasks share.
+    /// Opens the transfer of a run. This reads files and may take long, so it does not use a thread that Swift's tasks
+    /// share.
     private func opened(_ data: ResumeData?) async -> Result<TaskRun, TransferError> {
         if let refusal = core.refusal { return .failure(refusal) }
-        // Handed over behind a lock, which ThreadSanitizer sees; a continuation of another queue's it does not.
+        // The result is passed under a lock, which ThreadSanitizer detects. It does not detect a continuation that
+        // another queue resumes.
         let run = Monitor<Result<TaskRun, TransferError>?>(nil)
         await withCheckedContinuation { continuation in
             DispatchQueue.global().async {
@@ -123,7 +125,7 @@ extension TransferTask {
         let command = core.withLock { state in
             state.transfer = nil
             let command = state.machine.runEnded(isPaused: error?.code == .paused)
-            // For the next run.
+            // The data for the next run.
             if !state.machine.isOver { state.data = error?.resumeData }
             return command
         }
@@ -135,7 +137,7 @@ extension TransferTask {
         }
     }
 
-    /// Removes what a run has left that had stopped by itself before a cancellation reached it.
+    /// Removes the file or the upload of a run that ended by itself before a cancellation reached it.
     private func discard(_ result: Result<TaskCompletion, TransferError>) {
         switch result {
         case .success(let completion):
@@ -161,7 +163,7 @@ extension TransferTask {
 
     // MARK: The end
 
-    /// - Parameter result: of the last run; a pause if something else has ended the task.
+    /// - Parameter result: the result of the last run; a pause if something else has ended the task.
     private func end(_ result: Result<TaskCompletion, TransferError>) {
         let (earlyEnd, held, interruption, handlers, timer) = core.withLock { state in
             defer {
@@ -205,9 +207,9 @@ extension TransferTask {
         conclude(ending, response: response)
     }
 
-    /// The end is reported next.
+    /// Called before the end is reported.
     func completed() { core.withLock { $0.machine.didNotify() } }
 
-    /// The end has been reported, and nothing more is.
+    /// Called after the end was reported. Nothing is reported after it.
     func finished() { (core.session as? ResumableURLSession)?.registry.remove(core.identifier) }
 }

@@ -16,7 +16,8 @@ extension TransferTask {
         }
     }
 
-    /// Who hears of events on the way. Of a task with a completion handler that is its own delegate alone.
+    /// The delegate that receives the events before the end. For a task with a completion handler this is only its own
+    /// delegate.
     func listener(hasHandler: Bool) -> (any URLSessionTaskDelegate)? {
         hasHandler ? core.withLock { $0.delegate } : effectiveDelegate
     }
@@ -70,7 +71,7 @@ enum TaskRecipient<Content: Sendable>: Sendable {
     case delegate
     /// Called on the delegate queue.
     case handler(Handler)
-    /// Called at once.
+    /// Called immediately, not on the delegate queue.
     case inline(Handler)
 
     var isHandler: Bool {

@@ -18,7 +18,7 @@ extension UploadTask {
             }
             switch body {
             case .file(let url):
-                guard url.isFileURL else { throw TransferError(.noSuchSource, "An upload is made of a local file.") }
+                guard url.isFileURL else { throw TransferError(.noSuchSource, "The source must be a file URL.") }
                 upload = client.upload(request, from: try FileSource(FilePath(url)))
             case .data(let data): upload = client.upload(request, from: DataSource(data))
             }
@@ -27,7 +27,7 @@ extension UploadTask {
         return TaskRun(transfer: upload) {
             do throws(TransferError) {
                 let result = try await upload.value()
-                // An answer that was lost still was one of success.
+                // A lost response was a successful one.
                 let response = HTTPURLResponse(
                     status: result.status ?? Status(rawValue: 204), fields: result.fields, url: url)
                 return .success(TaskCompletion(response: response, content: Data(result.content)))
@@ -37,7 +37,7 @@ extension UploadTask {
         }
     }
 
-    // MARK: On the way
+    // MARK: Events
 
     func handle(_ event: TransferEvent) {
         switch event {
@@ -65,7 +65,7 @@ extension UploadTask {
             state.position = max(state.position, sent)
             return (count, state.total)
         }
-        // What is on its way may be lost; what was acknowledged is not.
+        // Bytes that were only sent may be lost; acknowledged bytes are not.
         core.progress.advance(to: max(acknowledged, sent - (4 << 20)), total: total)
         guard count > 0, let listener = listener(hasHandler: recipient.isHandler) else { return }
         let session = core.session
@@ -77,7 +77,8 @@ extension UploadTask {
 
     // MARK: The end
 
-    /// What a server answered is no error of an upload, whatever its status, unless the upload can still be resumed.
+    /// A response of the server is no error of an upload, whatever its status is, unless the upload can still be
+    /// resumed.
     func ending(of error: TransferError) -> (Result<TaskCompletion, URLError>, HTTPURLResponse?) {
         let url = originalRequest?.url
         let response = error.response.flatMap {
@@ -113,7 +114,7 @@ extension UploadTask {
             delegate.urlSession(session, dataTask: self, didReceive: response) { disposition in
                 guard decision.isFirst() else { return }
                 guard disposition != .cancel else {
-                    let cancelled = TransferError(.cancelled, "The delegate did not want the response.")
+                    let cancelled = TransferError(.cancelled, "The delegate rejected the response.")
                     let url = self.originalRequest?.url
                     let error = URLError(cancelled, url: url, resumeDataKey: NSURLSessionUploadTaskResumeData)
                     self.core.withLock { $0.error = error }

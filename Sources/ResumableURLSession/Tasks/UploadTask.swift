@@ -2,7 +2,7 @@ import Foundation
 import FoundationNetworking
 import ResumableTransfer
 
-/// A task that is carried by uploads of ResumableTransfer.
+/// A task that uses uploads of ResumableTransfer.
 final class UploadTask: URLSessionUploadTask, TransferTask, @unchecked Sendable {
     enum Body: Sendable {
         case file(URL)
@@ -11,8 +11,8 @@ final class UploadTask: URLSessionUploadTask, TransferTask, @unchecked Sendable 
 
     typealias Recipient = TaskRecipient<Data>
 
-    // Everything of this class is immutable or behind the core's lock; of the superclass only what is safe by its own
-    // means is used.
+    // All properties of this class are immutable or protected by the core's lock. Only members of the superclass that
+    // are thread-safe by themselves are used.
     let core: TaskCore
     let client: TransferClient?
     let context: TaskContext?
@@ -21,7 +21,7 @@ final class UploadTask: URLSessionUploadTask, TransferTask, @unchecked Sendable 
 
     /// - Parameters:
     ///   - body: `nil` if an upload is resumed.
-    ///   - context: `nil` if nothing is known but the resume data.
+    ///   - context: `nil` if there is only the resume data.
     init(_ core: TaskCore, client: TransferClient?, context: TaskContext?, body: Body?, recipient: Recipient) {
         self.core = core
         self.client = client
@@ -32,7 +32,7 @@ final class UploadTask: URLSessionUploadTask, TransferTask, @unchecked Sendable 
         core.progress.control(self)
     }
 
-    // MARK: Overridden, for the superclass has no session here
+    // MARK: Overridden, because the superclass has no session here
 
     override var taskIdentifier: Int { core.identifier }
     override var originalRequest: URLRequest? { core.originalRequest }
@@ -66,7 +66,7 @@ final class UploadTask: URLSessionUploadTask, TransferTask, @unchecked Sendable 
 }
 
 extension UploadTask {
-    /// A task of a session that has no transfers: it fails as data does that cannot be used.
+    /// A task of a plain `URLSession`. It fails like a task with unusable resume data.
     convenience init(refusing data: Data, in session: URLSession, _ recipient: Recipient) {
         let refusal = TransferError(.resumeDataInvalid, "A plain URLSession cannot resume an upload.")
         let core = TaskCore(identifier: 0, session: session, request: nil, refusal: refusal)

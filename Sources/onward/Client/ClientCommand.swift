@@ -11,7 +11,7 @@ struct ClientCommand: Sendable {
     /// - Parameters:
     ///   - usage: the usage after the command's name.
     ///   - sections: sections that only the manual page has.
-    ///   - common: the sections after them that all commands which transfer files share.
+    ///   - common: the sections after `sections`, which all commands that transfer files share.
     init(
         _ name: String, _ summary: String, usage: String, _ description: String,
         options: [CommandOption<ClientSettings>], operands: Completion = .nothing, sections: [ManualSection] = [],

@@ -16,7 +16,7 @@ extension ClientSettings {
         configuration.rateLimit = rateLimit
         configuration.caPath = caFile
         configuration.sendsDigest = sendsDigest
-        // The lock of the command replaces them.
+        // The lock of the command replaces tickets.
         configuration.issuesTickets = false
         if isVerbose, let report {
             configuration.observer = { record in report.head(record) }
@@ -58,7 +58,7 @@ extension ClientSettings {
 struct TokenFile: Sendable {
     let path: FilePath
 
-    /// What `Authorization` says with the token that the file has now.
+    /// The value of `Authorization` with the token that the file contains now.
     func authorization() throws(CommandFailure) -> String {
         let content: [UInt8]
         do throws(Errno) {

@@ -52,8 +52,8 @@ struct ClientSettings: Sendable {
         return result
     }
 
-    /// Returns whether requests have other credentials than those of a state. If so, a server that answers 404 may still have
-    /// the upload.
+    /// Returns whether requests have other credentials than those of a state. If so, a server that answers 404 may
+    /// still have the upload.
     func hasOtherCredentials(than saved: SavedTransfer.Options) -> Bool {
         if let tokenFile { return tokenFile != saved.tokenFile }
         return saved.tokenFile != nil && fields.contains("Authorization")

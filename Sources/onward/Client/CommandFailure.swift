@@ -38,7 +38,7 @@ extension ExitStatus {
         self = isForbidden ? .notAllowed : ExitStatus(error.code)
     }
 
-    /// Returns the failure of a command that ends with this error.
+    /// The exit status of a command that ends with this error.
     init(_ code: TransferError.Code) {
         self =
             switch code {

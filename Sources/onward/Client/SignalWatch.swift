@@ -1,7 +1,7 @@
 import Glibc
 import SystemCalls
 
-/// Handles the signals that ask a client command to end, and those of a changed window size.
+/// Handles the signals that request a client command to end, and the signal of a changed window size.
 final class SignalWatch: Sendable {
     private struct State {
         var isStopRequested = false
@@ -12,7 +12,7 @@ final class SignalWatch: Sendable {
 
     private let state = Monitor(State())
 
-    /// To be made before any other thread is started, so that all threads leave the signals to this one.
+    /// Create it before any other thread is started, so that the signals are blocked in all other threads.
     init() throws(Errno) {
         ProcessControl.ignoreBrokenPipes()
         let signals = ProcessControl.blockSignals([SIGINT, SIGTERM, SIGHUP, SIGWINCH])
@@ -51,9 +51,9 @@ final class SignalWatch: Sendable {
         }
     }
 
-    /// Calls `stop` for the first signal that asks for an end, from now until `body` has returned; a second SIGINT ends
-    /// the process at once. After that, until ``endAtOnce(with:)``, a signal only sets ``isStopRequested``: what a transfer
-    /// that is over leaves is put in order.
+    /// Calls `stop` for the first signal that requests an end, from now until `body` has returned; a second SIGINT ends
+    /// the process immediately. After that, until ``endAtOnce(with:)``, a signal only sets ``isStopRequested``, so that
+    /// the command can save or remove the state of the transfer that has ended.
     func stopping<Result>(by stop: @escaping @Sendable () -> Void, while body: () async -> Result) async -> Result {
         let isLate = state.withLock { state in
             state.stop = stop

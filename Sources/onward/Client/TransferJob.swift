@@ -49,7 +49,7 @@ struct TransferJob: Sendable {
         report.begin(identity, kept: 0, total: nil, reference: chosenState ?? FilePath(identity.name))
         do throws(CommandFailure) {
             let state = try StateFile.claim(identity, chosen: chosenState)
-            // The lock lasts as long as this.
+            // The lock is held as long as `state` exists.
             defer { withExtendedLifetime(state) {} }
             let source = identity.kind == .put ? try Self.source(identity.path) : nil
             if settings.restarts { try await state.forget(settings, request, report) }
@@ -164,8 +164,8 @@ struct TransferJob: Sendable {
     }
 }
 
-/// The clients of one command. All transfers with the same options use one client, so that they share connections and the
-/// known properties of servers.
+/// The clients of one command. All transfers with the same options use one client, so that they share connections and
+/// the known properties of servers.
 final class CommandClients: Sendable {
     private let clients = Monitor<[SavedTransfer.Options: TransferClient]>([:])
 
@@ -188,9 +188,9 @@ final class CommandClients: Sendable {
 }
 
 extension StateFile {
-    /// Forgets what an earlier run left, on the server too as far as that can be done quickly.
+    /// Removes the state of an earlier run, and its upload on the server if that can be done quickly.
     /// - Parameter request: the request of the new transfer; its credentials authorize the deletion.
-    /// - Throws: if the user named a file that is none of a state of this command.
+    /// - Throws: if the user named a file that is not a state of this command.
     func forget(
         _ settings: ClientSettings, _ request: TransferRequest, _ report: TransferReport
     ) async throws(CommandFailure) {
@@ -198,7 +198,7 @@ extension StateFile {
         do throws(CommandFailure) {
             earlier = try load()
         } catch {
-            // A file that the user named may be anything.
+            // The file that the user named may be any file, so it is not removed.
             if isChosen { throw error }
             earlier = nil
         }

@@ -3,7 +3,8 @@ import SystemCalls
 
 /// One running transfer of a command: reports its events and saves its checkpoints in the state file.
 struct TransferRun: Sendable {
-    /// The number of further attempts to resolve a host name from which nothing has been received, before it is an error.
+    /// The number of further attempts to resolve a host name from which nothing has been received, before it is an
+    /// error.
     private static let retriesForHost = 2
 
     let state: StateFile
@@ -38,7 +39,7 @@ struct TransferRun: Sendable {
         if error.code == .gone, let othersState {
             state.save(othersState.resumeData, options: othersState.options, sent: nil)
         } else if error.resumeData == nil {
-            // With resume data the driver has saved it.
+            // If there is resume data, the driver has already saved it.
             state.remove()
         }
         throw error
@@ -62,7 +63,7 @@ struct TransferRun: Sendable {
         return nil
     }
 
-    /// Reports the error with which the transfer ended, and what can be done about it.
+    /// Reports the error with which the transfer ended, and what the user can do.
     /// - Returns: the command's exit status.
     func end(_ error: TransferError) -> ExitStatus {
         if error.code == .gone, let othersState {

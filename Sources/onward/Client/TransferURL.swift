@@ -41,8 +41,8 @@ struct TransferURL: Sendable, Hashable {
         fileName = isCollection ? nil : SafeFileName(sanitizing: last.removingPercentEncoding ?? last)?.description
     }
 
-    /// The argument with percent-encoding for what is not ASCII behind the host: the bytes as they are, neither repaired
-    /// nor normalized.
+    /// Returns the argument with each byte after the host that is not ASCII percent-encoded. The bytes are neither
+    /// repaired nor normalized.
     private static func encoded(_ argument: CommandArgument) throws(OptionError) -> String {
         let bytes = argument.bytes
         guard let start = bytes.firstRange(of: Array("://".utf8))?.upperBound else { return try argument.requireText() }

@@ -5,7 +5,7 @@ import SystemCalls
 enum GetCommand {
     private struct Plan: Sendable {
         var url: TransferURL
-        /// The path of --output, or of a file with the last name of the URL if that is a directory.
+        /// The path of --output. If that is a directory, a path in it with the last name of the URL.
         var output: FilePath
     }
 

@@ -40,7 +40,7 @@ enum StatusCommand {
         return result
     }
 
-    /// A state as the command prints it.
+    /// The entry of one state in the output.
     struct Entry: Sendable {
         let name: FilePath
         let path: FilePath

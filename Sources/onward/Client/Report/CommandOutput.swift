@@ -59,14 +59,15 @@ final class CommandOutput: Sendable {
     }
 
     /// Waits until everything is written.
-    /// - Parameter limit: the maximum time in nanoseconds, after which the remaining output is lost; `nil` for no limit.
+    /// - Parameter limit: the maximum time in nanoseconds, after which the remaining output is lost; `nil` for no
+    ///   limit.
     func finish(within limit: Int64?) {
         let deadline = limit.map { SystemClock.monotonicNanoseconds() + $0 }
         _ = state.wait(until: deadline) { $0.queue.isEmpty && !$0.isWriting ? () : nil }
     }
 
-    /// Starts the thread, which ends with the process. Not before there is something to write: the thread that waits for
-    /// signals has to be the first one.
+    /// Starts the thread, which ends with the process. Not before there is something to write: the thread that waits
+    /// for signals has to be the first one.
     private func start() -> Bool {
         let thread = try? WorkerThread(name: "output") { [self] in
             var line = TerminalLine()

@@ -1,6 +1,6 @@
-/// Text of any origin, fit for a terminal.
+/// Makes text of any origin safe for a terminal.
 enum DisplayText {
-    /// The same in one line, without anything that a terminal would obey.
+    /// Returns the text in one line, without characters that a terminal would interpret.
     static func printable(_ text: String) -> String {
         var result = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
@@ -12,8 +12,8 @@ enum DisplayText {
         return String(result)
     }
 
-    /// Returns the message of the system without the name of the error: "No space left on device" of "ENOSPC (No space left on
-    /// device)". Any other text is left as it is.
+    /// Returns a message of the system without the name of the error: "No space left on device" of "ENOSPC (No space
+    /// left on device)". Any other text is left as it is.
     static func reason(_ text: String) -> String {
         guard text.hasSuffix(")"), let space = text.firstIndex(of: " "), text[space...].hasPrefix(" ("),
             text[..<space].allSatisfy({ $0.isASCII && ($0.isUppercase || $0.isNumber) })
@@ -24,16 +24,17 @@ enum DisplayText {
     private static func isObeyed(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator, .surrogate: true
-        // Marks that change the direction of what follows could make a name look like another one.
+        // Characters that change the direction of text could make a name look like another one.
         case .format: scalar != "\u{200D}" && scalar != "\u{200C}"
         default: false
         }
     }
 
-    /// Columns that a terminal gives to `text`.
+    /// The number of columns that `text` takes on a terminal.
     static func width(_ text: String) -> Int { text.reduce(0) { $0 + width($1) } }
 
-    /// Columns of one character: 2 for the wide ones of East Asia and for emoji, 0 for a mark without a base.
+    /// The number of columns of one character: 2 for wide characters of East Asia and for emoji, 0 for a mark without a
+    /// base.
     static func width(_ character: Character) -> Int {
         var widest = 0
         for scalar in character.unicodeScalars {
@@ -58,7 +59,7 @@ enum DisplayText {
         0xFE30...0xFE6F, 0xFF01...0xFF60, 0xFFE0...0xFFE6, 0x1F300...0x1F64F, 0x1F900...0x1F9FF, 0x20000...0x3FFFD,
     ]
 
-    /// `text` in at widest so many columns: what is too much goes from its middle, for names differ at both ends.
+    /// Shortens `text` to at most this number of columns. The middle is left out, because names differ at both ends.
     static func truncated(_ text: String, to columns: Int) -> String {
         guard width(text) > columns else { return text }
         guard columns > 1 else { return columns == 1 ? "…" : "" }
@@ -80,7 +81,7 @@ enum DisplayText {
         String(prefix(String(text.reversed()), columns).reversed())
     }
 
-    /// The same, filled with spaces to so many columns.
+    /// Adds spaces to `text` up to this number of columns.
     static func padded(_ text: String, to columns: Int) -> String {
         text + String(repeating: " ", count: max(0, columns - width(text)))
     }

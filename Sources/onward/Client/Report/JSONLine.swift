@@ -20,7 +20,8 @@ struct JSONLine: Sendable {
 
     mutating func append(_ name: String, _ value: String?) { append(name, value.map { .text($0) } ?? .null) }
 
-    /// Followed by a member with `Bytes` in its name that has the bytes in base64 (RFC 4648), if the path is not UTF-8.
+    /// Appends a path. If it is not UTF-8, a second member follows, whose name ends in `Bytes` and whose value is the
+    /// bytes in base64 (RFC 4648).
     mutating func append(_ name: String, path: FilePath?) {
         append(name, path?.repairedText)
         if let path, path.text == nil { append(name + "Bytes", Data(path.bytes).base64EncodedString()) }

@@ -1,17 +1,17 @@
-/// The line that shows how far a transfer is, in as many columns as there are.
+/// The line that shows the progress of a transfer, shortened to the width of the terminal.
 struct ProgressLine: Sendable, Hashable {
     var name: String
     /// Bytes.
     var done: Int64
     /// Bytes; `nil` while it is unknown.
     var total: Int64?
-    /// Bytes a second; `nil` while it is unknown.
+    /// The rate in bytes per second; `nil` while it is unknown.
     var rate: Double?
-    /// What it waits for, in place of rate and time left.
+    /// What the transfer waits for. It replaces the rate and the time left.
     var note: String?
 
-    /// The line, at most so many columns wide. Parts without room are left out in this order: the bar, the time left, the
-    /// rate, the bytes, the name.
+    /// The line with at most this number of columns. Parts without room are left out in this order: the bar, the time
+    /// left, the rate, the bytes, the name.
     func text(columns: Int) -> String {
         let leastName = min(DisplayText.width(name), 16)
         for parts in candidates {
@@ -24,10 +24,10 @@ struct ProgressLine: Sendable, Hashable {
         return DisplayText.truncated(share, to: columns)
     }
 
-    /// The line for a file: all of it, without the bar.
+    /// The complete line without the bar, for output that is no terminal.
     var plainText: String { name + "  " + candidates[0].joined(separator: "  ") }
 
-    /// Starting with the most complete one.
+    /// The possible parts of the line, the most complete list first.
     private var candidates: [[String]] {
         let bytes = total.map { "\(Amount.bytes(done)) of \(Amount.bytes($0))" } ?? Amount.bytes(done)
         let speed = note ?? rate.map { Amount.rate($0) } ?? "-- B/s"
@@ -48,7 +48,8 @@ struct ProgressLine: Sendable, Hashable {
     }
 
     /// A bar for wide windows.
-    /// - Parameter room: columns beside the name. The numbers leave room for their longest, so that the bar does not move.
+    /// - Parameter room: columns beside the name. Enough of them stay free for the longest numbers, so that the bar
+    ///   does not move.
     private func bar(_ room: Int) -> String {
         let length = min(room - 64, 60)
         guard let total, length >= 16 else { return "" }

@@ -23,7 +23,7 @@ enum ProgressMessages {
 
     static func resumed(at position: TransferPosition) -> String { "Resuming at \(position.text)." }
 
-    /// - Parameter seconds: that this run took.
+    /// - Parameter seconds: the duration of this run.
     static func completed(
         _ identity: TransferIdentity, _ position: TransferPosition, status: Int, location: String?,
         isResponseLost: Bool,
@@ -42,7 +42,7 @@ enum ProgressMessages {
         }
     }
 
-    /// A file that is not sent again.
+    /// The message about a file that an earlier run has sent.
     static func sentEarlier(_ identity: TransferIdentity, status: Int, location: String?) -> String {
         let place = DisplayText.printable(TransferURL.shown(location ?? identity.url))
         return
@@ -50,7 +50,7 @@ enum ProgressMessages {
     }
 
     /// How to resume after an interruption.
-    /// - Parameter reference: of the state; `nil` if nothing is kept.
+    /// - Parameter reference: the name or path of the state; `nil` if nothing is kept.
     static func advice(_ position: TransferPosition, reference: FilePath?) -> String {
         guard let reference else { return "Nothing is kept; the same command starts again from the beginning." }
         return "\(position.keptText). Run the same command again to resume, or: onward resume \(shellWord(reference))"

@@ -27,7 +27,7 @@ struct TransferPosition: Sendable, Hashable {
         }
     }
 
-    /// The bytes that need not be moved again, as far as it is known.
+    /// The number of bytes that need not be transferred again, as far as is known.
     var kept: Int64 { kind == .put ? acknowledged : moved }
 
     /// The counts of an event.

@@ -27,7 +27,7 @@ final class TransferReport: Sendable {
         var startPosition: Int64 = 0
         var meter = RateMeter()
         var isWaiting = false
-        /// When the last line of `lines` was written.
+        /// The time at which the last line of the style `lines` was written.
         var lastLine = 0.0
     }
 
@@ -61,10 +61,10 @@ final class TransferReport: Sendable {
 
     // MARK: One transfer
 
-    /// A transfer is about to start.
+    /// Prepares the report of a transfer that is about to start.
     /// - Parameters:
-    ///   - kept: bytes that an earlier run has moved.
-    ///   - reference: what its state is called; `nil` if none will be kept.
+    ///   - kept: the number of bytes that earlier runs have transferred.
+    ///   - reference: the name or path of its state; `nil` if no state will be kept.
     func begin(_ identity: TransferIdentity, kept: Int64, total: Int64?, reference: FilePath?) {
         state.withLock { state in
             state = State()
@@ -88,8 +88,8 @@ final class TransferReport: Sendable {
         }
     }
 
-    /// The transfer is done.
-    /// - Parameter isEarlier: by an earlier run.
+    /// Reports that the transfer is complete.
+    /// - Parameter isEarlier: whether an earlier run has completed it.
     func completed(
         status: Int, location: String?, size: Int64?, contentCoding: String? = nil, isResponseLost: Bool = false,
         isEarlier: Bool = false
@@ -128,12 +128,12 @@ final class TransferReport: Sendable {
         }
     }
 
-    /// The transfer, or the entire command, ends without success.
+    /// Reports that the transfer, or the entire command, ends without success.
     /// - Returns: the command's exit status.
     func ended(_ failure: CommandFailure, advice: String? = nil) -> ExitStatus {
         state.withLock { state in
             if style == .json {
-                // Every end but 0 and 75 is a failure.
+                // Every exit status except 0 and 75 is a failure.
                 let event = failure.status == .tryAgain ? "interrupted" : "failed"
                 var line = JSONLine([("event", .text(event))])
                 if let identity = state.identity {
@@ -157,23 +157,23 @@ final class TransferReport: Sendable {
         return failure.status
     }
 
-    /// The position as it is known now.
+    /// The current position.
     var position: TransferPosition { state.withLock { $0.position } }
 
-    // MARK: Besides
+    // MARK: Notes and warnings
 
-    /// Something that a person may want to know.
+    /// Writes information for a person, except with `--json` and `--quiet`.
     func note(_ text: String) {
         guard style == .terminal || style == .lines else { return }
         write(text)
     }
 
-    /// Something that a person should know in any case.
+    /// Writes a warning in every style.
     func warn(_ text: String) { write("onward \(command): \(text)") }
 
     func head(_ record: TransferRecord) { write(HeadLines.of(record).joined(separator: "\n")) }
 
-    /// Time has passed, or the window has another size.
+    /// Updates the progress, after some time or after a change of the window size.
     func refresh() {
         guard style == .terminal || style == .lines else { return }
         state.withLock { state in
@@ -270,14 +270,15 @@ final class TransferReport: Sendable {
     // MARK: The end
 
     /// Waits until everything is written.
-    /// - Parameter limit: the maximum time in nanoseconds, after which the remaining output is lost; `nil` for no limit.
+    /// - Parameter limit: the maximum time in nanoseconds, after which the remaining output is lost; `nil` for no
+    ///   limit.
     func finish(within limit: Int64?) {
         output.finish(within: limit)
         errors.finish(within: limit)
     }
 }
 
-/// How fast a position moves, over the last seconds.
+/// Measures the rate at which a position moves, over the last seconds.
 struct RateMeter: Sendable {
     private static let window = 8.0
 
@@ -292,11 +293,11 @@ struct RateMeter: Sendable {
             if time - last.time < 0.05, samples.count > 1 { samples.removeLast() }
         }
         samples.append((time, position))
-        // The last one before the window stays, as its beginning.
+        // The last sample before the window is kept as the beginning of the window.
         while samples.count > 2, samples[1].time <= time - Self.window { samples.removeFirst() }
     }
 
-    /// Bytes a second; `nil` while too little is known.
+    /// The rate in bytes per second; `nil` while there are too few samples.
     func rate(at time: Double) -> Double? {
         guard let first = samples.first, let last = samples.last, time - first.time >= 0.3 else { return nil }
         return Double(last.position - first.position) / max(time - first.time, 0.001)

@@ -2,8 +2,8 @@ import Foundation
 import Glibc
 import SystemCalls
 
-/// Held while a command runs, so that the same one does not run twice at a time. It ends with the process, however that
-/// ends.
+/// A lock that is held while a command runs, so that the same command does not run twice at the same time. The lock
+/// ends with the process, however the process ends.
 final class CommandLock: Sendable {
     private let directory: PrivateDirectory
     private let name: FilePath
@@ -16,18 +16,19 @@ final class CommandLock: Sendable {
     }
 
     deinit {
-        // Removed while it is held: another process that has opened it meanwhile finds that it has lost its name.
+        // The file is removed while the lock is held: another process that has opened it in the meantime finds that the
+        // file has lost its name.
         directory.unlinkLock(name)
     }
 
     /// How an attempt ended.
     enum Attempt {
         case acquired(CommandLock)
-        /// The number of the process that holds it, if it is known.
+        /// The ID of the process that holds the lock, if it is known.
         case held(by: Int32?)
     }
 
-    /// - Parameter pause: called between two attempts. A process that only checks holds the lock for a moment, too.
+    /// - Parameter pause: called between two attempts. A process that only checks the lock also holds it for a moment.
     static func acquire(
         _ name: FilePath, in directory: PrivateDirectory,
         pause: () -> Void = { SystemClock.pause(nanoseconds: 10_000_000) }
@@ -53,7 +54,7 @@ final class CommandLock: Sendable {
         }
     }
 
-    /// Whether a process holds the lock of this name, and which.
+    /// Returns whether a process holds the lock of this name, and the ID of that process.
     static func holder(of name: FilePath, in directory: PrivateDirectory) -> (isHeld: Bool, process: Int32?) {
         guard let file = directory.openExistingLock(name), (try? file.isLockedElsewhere()) == true else {
             return (false, nil)

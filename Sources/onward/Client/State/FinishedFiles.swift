@@ -1,10 +1,10 @@
 import SystemCalls
 
-/// The lists of what commands with several files have sent. A list is there until all of its files are sent, by whatever
-/// commands, or one of them is canceled.
+/// The lists of the files that commands with several files have sent. A list exists until all of its files were sent,
+/// by any commands, or until one of them is canceled.
 final class FinishedFiles: Sendable {
     private struct State {
-        /// All lists that were found, by their names; `nil` for one that cannot be used.
+        /// All lists that were found, by their names; `nil` for a list that cannot be used.
         var lists: [FilePath: SentFilesList?] = [:]
         /// The list of this command.
         var own: FilePath?
@@ -12,7 +12,7 @@ final class FinishedFiles: Sendable {
 
     private let state = Monitor(State())
 
-    /// Reads the lists that have appeared since the last time, and forgets those that are gone.
+    /// Reads the lists that were created since the last call, and forgets those that no longer exist.
     private func refresh(_ state: inout State) {
         guard let states = PrivateDirectory.existingStates() else {
             state.lists = [:]
@@ -26,8 +26,8 @@ final class FinishedFiles: Sendable {
         }
     }
 
-    /// Finds the list of a command with these transfers, or makes it so that other commands find it.
-    /// - Parameter restarts: whether what an earlier run has sent counts no more.
+    /// Finds the list of a command with these transfers, or creates it so that other commands find it.
+    /// - Parameter restarts: whether the files that an earlier run has sent are sent again.
     func begin(_ members: [TransferIdentity], restarts: Bool) {
         state.withLock { state in
             let name = SentFilesList.name(of: members)
@@ -57,7 +57,7 @@ final class FinishedFiles: Sendable {
                 do throws(Errno) {
                     try list.append(entry)
                 } catch {
-                    // Removed by another command in this moment.
+                    // Another command may have just removed the list.
                     if error != .noSuchFile { failure = error }
                 }
             }
@@ -65,8 +65,8 @@ final class FinishedFiles: Sendable {
         if let failure { throw failure }
     }
 
-    /// Removes the lists with some of `members` of which all files are sent. A command with several files does that at its
-    /// end: until then it needs its own.
+    /// Removes the lists that contain any of `members` and are complete. A command with several files calls this at its
+    /// end, because it needs its own list until then.
     func conclude(_ members: [TransferIdentity]) {
         state.withLock { state in
             refresh(&state)
@@ -78,8 +78,8 @@ final class FinishedFiles: Sendable {
         }
     }
 
-    /// Removes the list of this command if all its files are sent, or if it says nothing: no file was sent, and none can
-    /// be resumed.
+    /// Removes the list of this command if all its files are sent, or if the list is useless, because no file was sent
+    /// and no transfer can be resumed.
     func end(isDone: Bool) {
         state.withLock { state in
             guard let name = state.own, var list = state.lists[name] ?? nil, list.refresh() else { return }

@@ -3,7 +3,7 @@ import Glibc
 import ResumableTransfer
 import SystemCalls
 
-/// A directory in which states and locks lie, and the way files in it are read and replaced.
+/// A directory with states and locks. Files in it are read and replaced with this type.
 struct PrivateDirectory: Sendable {
     static let largestFile = 1 << 20
 
@@ -39,7 +39,7 @@ struct PrivateDirectory: Sendable {
             """)
     }
 
-    /// The same if it exists; it is not created.
+    /// The directory for states if it exists. It is not created.
     static func existingStates() -> PrivateDirectory? {
         (try? FileDescriptor.open(statePath, [.readOnly, .directory])).map {
             PrivateDirectory(path: statePath, descriptor: $0)
@@ -78,7 +78,7 @@ struct PrivateDirectory: Sendable {
     // MARK: Files
 
     /// The content of a file; `nil` if there is none.
-    /// - Throws: also if others could have written it, or may read it.
+    /// - Throws: a failure also if other users could have written the file, or can read it.
     func read(_ name: FilePath, atMost limit: Int64 = Int64(largestFile)) throws(CommandFailure) -> Data? {
         let file: FileDescriptor
         do throws(Errno) {
@@ -123,7 +123,7 @@ struct PrivateDirectory: Sendable {
     /// Appends `bytes` to a file, on stable storage.
     func append(_ bytes: [UInt8], to name: FilePath) throws(Errno) {
         let file = try descriptor.open(at: name, [.writeOnly, .append, .noFollow, .nonBlocking])
-        // The offset does not matter: O_APPEND.
+        // The offset has no effect with O_APPEND.
         try file.write(bytes, at: 0)
         try file.synchronizeData()
     }

@@ -4,7 +4,7 @@ import SystemCalls
 
 /// The content of a state file: an interrupted transfer and the options for its resumption.
 struct SavedTransfer: Sendable, Hashable {
-    /// The options that are also those of a resumption by another command.
+    /// The options that a resumption by another command also uses.
     struct Options: Sendable, Hashable, Codable {
         var tokenFile: FilePath?
         var caFile: FilePath?
@@ -20,9 +20,10 @@ struct SavedTransfer: Sendable, Hashable {
     var options: Options
     /// The position up to which an upload has sent bytes; the server may have received fewer.
     var sent: Int64?
-    /// Seconds since 1970.
+    /// The time of this save, in seconds since 1970.
     var savedAt: Int64
-    /// Without a ticket: the lock of the command ensures that one process at a time uses it.
+    /// The resume data. It has no ticket, because the lock of the command ensures that only one process at a time uses
+    /// it.
     var resumeData: ResumeData
 }
 

@@ -2,12 +2,12 @@ import Digests
 import Foundation
 import SystemCalls
 
-/// The list of the files that a command with several files has sent, so that the same command does not send them again. It
-/// is a file to which each sent file appends one record.
+/// The list of the files that a command with several files has sent, so that the same command does not send them again.
+/// The list is a file; one record is appended for each sent file.
 ///
-/// The list is read once. Afterwards only records are read that a process has appended since then.
+/// The list is read once. Afterwards only records are read that were appended since then.
 struct SentFilesList {
-    /// One file, as it was when it was sent.
+    /// A file that was sent, with the attributes that it had then.
     struct Entry: Sendable, Hashable, Codable {
         var path: FilePath
         var size: Int64
@@ -30,7 +30,7 @@ struct SentFilesList {
         var sent: Entry?
     }
 
-    /// The form before the one with lines: a single JSON text, which was written again for each file.
+    /// The format of version 2: a single JSON text, which was written again for each file.
     private struct SingleText: Codable {
         var version: Int
         var members: [TransferIdentity]
@@ -99,18 +99,18 @@ struct SentFilesList {
         }
     }
 
-    /// Reads what was appended since the last time.
+    /// Reads what was appended since the last call.
     /// - Returns: whether the file still exists.
     mutating func refresh() -> Bool {
         guard let appended = try? states.content(of: fileName, from: position) else { return false }
-        // A line that is being written is read when it is complete.
+        // A line that another process is writing is read later, when it is complete.
         let complete = appended.prefix(through: appended.lastIndex(of: 0x0A) ?? -1)
         apply(complete)
         position += Int64(complete.count)
         return true
     }
 
-    /// Whether everything has been sent.
+    /// Whether all files have been sent.
     var isComplete: Bool { missing.isEmpty }
 
     var isEmpty: Bool { entries.isEmpty }
@@ -124,7 +124,8 @@ struct SentFilesList {
         return entry
     }
 
-    /// Adds a file on stable storage: what removes the state of the upload next may survive a power loss, too.
+    /// Adds a file, on stable storage, because the removal of the upload's state that follows may also survive a power
+    /// loss.
     func append(_ entry: Entry) throws(Errno) {
         guard let line = try? RecordLines.line(Record(sent: entry)) else { throw .invalidArgument }
         try states.append(line, to: fileName)
@@ -152,8 +153,8 @@ extension SentFilesList.Entry {
 
 /// Records in a file that grows at its end: each one is a line with a checksum before its JSON text.
 ///
-/// A record that was cut off by a crash, or altered, is left out. It does not harm the next one: a line feed begins each
-/// record, too.
+/// A record that was cut off by a crash, or altered, is left out. It does not harm the next one: a line feed begins
+/// each record, too.
 enum RecordLines {
     /// The bytes to append for a record.
     static func line(_ record: some Encodable) throws -> [UInt8] {

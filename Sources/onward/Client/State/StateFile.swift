@@ -135,7 +135,7 @@ final class StateFile: Sendable {
     /// The path of the state file, for messages.
     var path: FilePath { directory.path(of: fileName) }
 
-    /// Returns whether a process uses the state with this name now, and which.
+    /// Returns whether a process uses the state with this name now, and the ID of that process.
     static func holder(of name: String, in states: PrivateDirectory) -> (isHeld: Bool, process: Int32?) {
         CommandLock.holder(of: FilePath(name + lockSuffix), in: states)
     }

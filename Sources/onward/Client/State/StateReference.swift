@@ -1,17 +1,17 @@
 import ResumableTransfer
 import SystemCalls
 
-/// A state that a command names: by its name, or by its path.
+/// The state that an operand of a command names, by the state's name or by its path.
 struct StateReference: Sendable {
     let directory: PrivateDirectory
     let fileName: FilePath
-    /// The path, if it is not among the other states.
+    /// The path, if the state is not in the directory for states.
     let chosen: FilePath?
     /// The name without the suffix, or the path.
     let shown: FilePath
 
     /// Finds the state that `text` names.
-    /// - Throws: 66 if there is none.
+    /// - Throws: a failure with status 66 if there is no such state.
     static func find(_ path: FilePath) throws(CommandFailure) -> StateReference {
         let missing = CommandFailure(
             .noSource, "no-such-state", "there is no state '\(path)'; 'onward status' lists all states"
@@ -33,7 +33,7 @@ struct StateReference: Sendable {
         return try states.read(found.fileName) == nil ? nil : found
     }
 
-    /// All that lie in the directory for states.
+    /// All states in the directory for states.
     static func all() -> [StateReference] {
         guard let states = PrivateDirectory.existingStates() else { return [] }
         return states.names().map { FilePath($0) }

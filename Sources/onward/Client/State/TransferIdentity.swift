@@ -2,7 +2,7 @@ import Digests
 import HTTPSemantics
 import SystemCalls
 
-/// What makes two commands the same: source or target, method and URL.
+/// The properties that identify a command: its source or target, method and URL.
 struct TransferIdentity: Sendable, Hashable, Codable {
     enum Kind: String, Sendable, Hashable, Codable { case put, get }
 
@@ -10,7 +10,7 @@ struct TransferIdentity: Sendable, Hashable, Codable {
     /// The absolute path of the source or target.
     let path: FilePath
     let method: String
-    /// Without user, password and fragment.
+    /// The URL without user, password and fragment.
     let url: String
 
     static func put(_ path: FilePath, _ url: TransferURL, method: Method) -> TransferIdentity {
@@ -21,7 +21,7 @@ struct TransferIdentity: Sendable, Hashable, Codable {
         TransferIdentity(kind: .get, path: path, method: Method.get.rawValue, url: url.identity)
     }
 
-    /// The file's own name.
+    /// The last component of the path.
     var fileName: FilePath { path.withoutTrailingSlashes.lastComponent }
 
     /// The name of the command's state: the file's name, without special characters, and a digest of the identity.
@@ -31,7 +31,7 @@ struct TransferIdentity: Sendable, Hashable, Codable {
                 scalar.properties.isAlphabetic || ("0"..."9").contains(scalar) || "._-".unicodeScalars.contains(scalar)
             return isPlain ? Character(scalar) : "_"
         }
-        // A leading dash would be an option, a leading dot hidden.
+        // A name with a leading dash would be read as an option, and a file with a leading dot is hidden.
         let start = String(plain).drop { $0 == "." || $0 == "-" }
         let parts = [Array(kind.rawValue.utf8), path.bytes, Array(method.utf8), Array(url.utf8)]
         return "\(start.isEmpty ? "file" : start)-\(Self.digest(parts))"
