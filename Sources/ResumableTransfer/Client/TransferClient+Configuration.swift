@@ -23,8 +23,8 @@ extension TransferClient {
         /// The number of attempts without progress and the waits between attempts.
         public var retry = RetryPolicy()
         /// The time without a byte in either direction after which a request counts as interrupted; `nil`: no limit. It
-        /// also limits the time to make a connection, including the TLS handshake. That time is never longer than 30
-        /// seconds.
+        /// also limits the time to make a connection, including the TLS handshake. The limit for a connection is at
+        /// most 30 seconds.
         public var stallTimeout: Duration? = .seconds(60)
         /// The versions of HTTP that connections may use.
         public var httpVersion: HTTPVersion = .automatic

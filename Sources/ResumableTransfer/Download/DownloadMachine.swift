@@ -239,7 +239,7 @@ struct DownloadMachine: Sendable {
         askAgain()
     }
 
-    /// Drops the bytes that are kept if no response can continue them, or if the earlier bytes are more of the same
+    /// Drops the bytes that are kept if no response can continue them, or if `earlier` has more bytes of the same
     /// representation.
     private mutating func dropWhatCannotBeResumed() {
         if let earlier {

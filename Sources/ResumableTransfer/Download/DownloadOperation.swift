@@ -68,7 +68,9 @@ final class DownloadOperation: TransferOperation {
 
     private func checkRequest() throws(TransferError) {
         let request = driver.plan.request
-        guard request.method == .get else { throw TransferError(.invalidRequest, "The method of a download must be GET.") }
+        guard request.method == .get else {
+            throw TransferError(.invalidRequest, "The method of a download must be GET.")
+        }
         let fields = driver.client.configuration.fields.merging(request.fields)
         for name in ["Range", "If-Range"] where fields.contains(name) {
             throw TransferError(.invalidRequest, "The field \(name) is not allowed: a download sets it itself.")
@@ -125,7 +127,7 @@ final class DownloadOperation: TransferOperation {
         }
     }
 
-    /// Makes the file current that has the bytes which the machine keeps.
+    /// Makes the file whose bytes the machine keeps the current one.
     func followMachine(_ files: PartialFiles) {
         if machine.earlier == nil, !machine.isFinished, files.earlier != nil { files.goBack() }
         files.note(machine.representation)

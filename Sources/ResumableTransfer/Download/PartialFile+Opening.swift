@@ -10,8 +10,8 @@ extension PartialFile {
         case busy
     }
 
-    /// Opens the partial file of `checkpoint`. A file that is not the one of the checkpoint is not changed. The file is
-    /// removed if its bytes have been changed since the checkpoint.
+    /// Opens the partial file of `checkpoint`. A file that is not the one of the checkpoint is not changed. The
+    /// checkpoint's own file is removed if its bytes have been changed.
     static func open(_ checkpoint: DownloadCheckpoint, in place: PartialPlace) throws(Errno) -> Opened {
         guard let file = try openOwn(checkpoint, as: checkpoint.partialName, .readWrite, in: place) else {
             return .unusable

@@ -24,7 +24,7 @@ final class PartialFile: BodySink {
 
     struct State {
         var name: FilePath
-        /// Whether the file already has that name; before, it has none.
+        /// Whether the file has this name; false while it has no name.
         var isNamed: Bool
         /// `nil` after the file was closed.
         var descriptor: FileDescriptor?
@@ -63,7 +63,7 @@ final class PartialFile: BodySink {
         state = Monitor(State(name: name, isNamed: isNamed, descriptor: descriptor))
     }
 
-    /// Closes the file, although the engine may keep this object for a while.
+    /// Closes the file. The engine may keep this object for a while longer.
     func close() {
         state.withLock { $0.descriptor = nil }
     }

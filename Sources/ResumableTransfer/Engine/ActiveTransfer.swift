@@ -22,7 +22,7 @@ final class ActiveTransfer {
     private var watch: ActivityWatch
     private var reports = ProgressReports()
     private let gate: Int64?
-    /// Whether the stall timeout bounds the time that a connection may take to be made.
+    /// Whether the stall timeout limits the time to make a connection.
     private let isStallLimit: Bool
     private let uri: String
     private var gateOpensAt: Int64?

@@ -26,8 +26,8 @@ struct ActivityWatch {
     var nextTime: Int64? { limit.map { min(lastActivity + $0, queueLookedAt + $0 / 4 + 1) } }
 
     /// Whether nothing has moved for too long.
-    /// - Parameter output: bytes that the peer has not acknowledged. They may be all that moves: the kernel takes in
-    ///   megabytes at once, and a slow network carries them for minutes.
+    /// - Parameter output: bytes that the peer has not acknowledged. They may be the only bytes that move, because the
+    ///   kernel buffers megabytes, and a slow network transfers them for minutes.
     mutating func isStalled(now: Int64, output: () -> Int32?) -> Bool {
         guard let limit else { return false }
         if now - queueLookedAt >= limit / 4 || now - lastActivity >= limit {

@@ -3,7 +3,7 @@ import HTTPSemantics
 extension Fields {
     /// Whether a field of this name may authorize a client that knows its value.
     ///
-    /// These are registered fields, and fields whose names suggest a token, a key or a signature.
+    /// Such fields are registered ones, and those whose names suggest a token, a key or a signature.
     static func isSecret(_ name: String) -> Bool {
         let name = name.lowercased()
         let registered: Set<String> = [

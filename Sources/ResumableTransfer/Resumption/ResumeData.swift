@@ -150,7 +150,9 @@ extension ResumeData {
         guard data.count <= maximumSize else { throw refusal("it is larger than 64 KiB") }
         guard data.count > headerSize, data.starts(with: magic) else { throw refusal("it does not begin with RSMD") }
         let number = UInt16(data[4]) << 8 | UInt16(data[5])
-        guard number == version else { throw refusal("its version is \(number), not \(version)") }
+        guard number == version else {
+            throw refusal("its version is \(number), but only version \(version) is supported")
+        }
         let record: ResumeRecord
         do {
             record = try JSONDecoder().decode(ResumeRecord.self, from: data.dropFirst(headerSize))

@@ -17,7 +17,7 @@ final class TransferDriver<Operation: TransferOperation> {
     private var claim: TicketClaim?
     /// The last checkpoint that was handed out.
     private var handedOut: Operation.Checkpoint?
-    /// The time of that, in monotonic nanoseconds.
+    /// The time at which `handedOut` was handed out, in monotonic nanoseconds.
     private var handedOutAt: Int64 = 0
     /// The last checkpoint that callers can read.
     private var kept: Operation.Checkpoint?

@@ -19,7 +19,8 @@ extension TransferError {
         case .cancelled: self.init(.cancelled, "The request was canceled.")
         case .sourceFailed(let offset, let error):
             self.init(
-                .sourceUnavailable, "The source could not be read at offset \(offset).", underlying: error.map { "\($0)" })
+                .sourceUnavailable, "The source could not be read at offset \(offset).",
+                underlying: error.map { "\($0)" })
         case .sinkFailed(let error):
             self.init(.destinationUnusable, "The destination could not be written.", underlying: "\(error)")
         case .invalidRequest: self.init(.invalidRequest, "The method or a field of the request cannot be sent.")
@@ -136,7 +137,8 @@ extension TransferDriver {
                 .digestMismatch, "The bytes on the server do not match the digest of the source.", response: response)
         case .sourceUnavailable(let offset):
             TransferError(
-                .sourceUnavailable, "The source could not be read at offset \(offset).", underlying: lastFailure?.underlying)
+                .sourceUnavailable, "The source could not be read at offset \(offset).",
+                underlying: lastFailure?.underlying)
         case .sourceChanged: TransferError(.sourceChanged, "The source has changed.")
         }
     }

@@ -12,7 +12,7 @@ public enum TransferEvent: Sendable {
     case received(Int64, total: Int64?)
     /// An interim response.
     case informational(Status, Fields)
-    /// The transfer was interrupted. It continues without a call after this duration.
+    /// The transfer was interrupted. The next attempt starts after `retryIn`.
     case interrupted(TransferError, retryIn: Duration)
     /// The transfer continues at this position, in bytes.
     case resumed(at: Int64)

@@ -2,7 +2,7 @@ import Foundation
 import FoundationNetworking
 import ResumableTransfer
 
-/// A session whose uploads and downloads can be paused and resumed, as those of `URLSession` on Apple's platforms.
+/// A session whose uploads and downloads can be paused and resumed, as with `URLSession` on Apple's platforms.
 ///
 /// It is a subclass of `URLSession` and is used in its place. Uploads of files and of `Data`, and downloads by GET,
 /// over HTTP and HTTPS use ResumableTransfer; everything else (data tasks, streamed uploads, web sockets, other

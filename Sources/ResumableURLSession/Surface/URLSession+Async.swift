@@ -3,8 +3,8 @@ import FoundationNetworking
 
 // FoundationNetworking has the first three of these methods with a delegate that defaults to nil, and they cannot be
 // overridden. A call without a delegate prefers the methods here without that parameter, and a call with a delegate the
-// methods here with one that is not optional. Only a call with an optional delegate, or a literal nil, still uses
-// FoundationNetworking's methods.
+// methods here with a delegate that is not optional. Only a call with an optional delegate, or a literal nil, still
+// uses FoundationNetworking's methods.
 
 extension URLSession {
     /// Uploads a file. Errors are of type `URLError`. The data to resume the upload is in

@@ -79,7 +79,7 @@ extension URLSessionDownloadTask {
 
 /// A delegate that receives interim responses, including the 104 of uploads.
 ///
-/// On Apple's platforms the method belongs to `URLSessionTaskDelegate`, of which this is another name there. On other
+/// On Apple's platforms this is another name of `URLSessionTaskDelegate`, which has the method there. On other
 /// platforms a delegate has to conform to this protocol, because FoundationNetworking's protocol does not have the
 /// method.
 public protocol URLSessionInformationalResponseDelegate: URLSessionTaskDelegate {

@@ -66,8 +66,8 @@ final class CommandOutput: Sendable {
         _ = state.wait(until: deadline) { $0.queue.isEmpty && !$0.isWriting ? () : nil }
     }
 
-    /// Starts the thread, which ends with the process. Not before there is something to write: the thread that waits
-    /// for signals has to be the first one.
+    /// Starts the thread, which ends with the process. It is started only when there is something to write, because the
+    /// thread that waits for signals has to be the first one.
     private func start() -> Bool {
         let thread = try? WorkerThread(name: "output") { [self] in
             var line = TerminalLine()

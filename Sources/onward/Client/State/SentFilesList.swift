@@ -153,8 +153,8 @@ extension SentFilesList.Entry {
 
 /// Records in a file that grows at its end: each one is a line with a checksum before its JSON text.
 ///
-/// A record that was cut off by a crash, or altered, is left out. It does not harm the next one: a line feed begins
-/// each record, too.
+/// A record that was cut off by a crash, or altered, is left out. It does not harm the next one: each record also
+/// begins with a line feed.
 enum RecordLines {
     /// The bytes to append for a record.
     static func line(_ record: some Encodable) throws -> [UInt8] {
